@@ -1,0 +1,202 @@
+"""What an adapter supplies so that the suite can run on an implementation of autograd."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+Tensors = tuple[Any, ...]
+Pullback = Callable[..., Tensors]
+
+CAPABILITIES = {
+    "needs_input_grad": "ctx.needs_input_grad tells which arguments require grad",
+    "materialize": "ctx.set_materialize_grads(False) passes None for unused outputs",
+    "nondifferentiable": "ctx.mark_non_differentiable",
+    "inplace": "ctx.mark_dirty and a version counter",
+    "once_differentiable": "a backward can be declared not differentiable",
+    "double_backward": "gradients can be differentiated again",
+    "requires_grad": "tensors carry requires_grad and a graph node, and recording can be switched off",
+    "accumulate": "backward() adds to the .grad of leaves",
+    "saved_check": "changing a saved tensor in place before backward is an error",
+    "jvp": "a Function may define a forward-mode rule",
+    "vmap": "Functions can be batched, by a generated or a written rule",
+    "batched_cotangents": "one backward pass can be run for a batch of cotangents",
+    "compile": "a compiler traces Functions",
+    "autocast": "a context in which some operations run in lower precision",
+    "saved_hooks": "saved tensors can be packed and unpacked by hooks",
+    "checkpoint": "a call can be recomputed in backward instead of saving",
+    "threads": "calls from several threads at once are supported",
+    "memory": "memory is freed by reference counting, without a garbage-collection pass",
+    "views": "strided views, and in-place changes seen through them",
+    "sparse": "sparse matrices",
+    "numpy": "arrays convert to NumPy and back inside a Function",
+}
+
+
+class Description(NamedTuple):
+    """What can be said of a tensor without its values."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    device: str
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The installed implementation, as the header names it."""
+
+    version: str
+    location: str
+
+
+class Unavailable(Exception):
+    """The implementation's package is missing or unusable; the message says what to install."""
+
+
+class Implementation(ABC):
+    """One implementation of custom autograd Functions.
+
+    The abstract methods are the whole obligation; each of the others belongs to a capability and is called only if
+    ``capabilities`` claims it. A capability is claimed when the implementation's documentation does. ``emulated``
+    lists those that the adapter supplies itself.
+    """
+
+    name: str
+    capabilities: frozenset[str]
+    emulated: frozenset[str] = frozenset()
+    dtypes: tuple[str, ...]
+    xp: Any
+    ag: Any
+    # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
+    refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
+
+    @abstractmethod
+    def environment(self) -> Environment:
+        """Version and location of what is installed."""
+
+    @abstractmethod
+    def devices(self) -> tuple[str, ...]:
+        """Devices usable here, the default one first."""
+
+    @abstractmethod
+    def array(self, values: Any, dtype: str, device: str) -> Any:
+        """A new contiguous tensor, outside any graph, from a NumPy array."""
+
+    @abstractmethod
+    def numpy(self, tensor: Any) -> Any:
+        """A NumPy copy: float64 or complex128 for floating dtypes, else the integers or booleans themselves."""
+
+    @abstractmethod
+    def describe(self, tensor: Any) -> Description:
+        """Shape, dtype and device, in the suite's names."""
+
+    @abstractmethod
+    def function(self, cls: Any) -> Callable[..., Any]:
+        """The callable through which users call the custom Function ``cls`` (built by a body over ``xp``, ``ag``)."""
+
+    @abstractmethod
+    def vjp(
+        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
+    ) -> tuple[Tensors, Pullback]:
+        """Run ``f`` on the primals, tracking those that ``track`` says (default: all).
+
+        Returns the outputs and a pullback, ``pullback(cotangents, wrt=None, differentiable=False)``, which may be
+        called several times. It gives one gradient per primal: None for those outside ``wrt`` (default: the tracked
+        ones) and where there is none. A cotangent None means that the output is not used. With ``differentiable``
+        the gradients can be differentiated again, by an enclosing `vjp`.
+        """
+
+    def is_tensor(self, value: Any) -> bool:
+        """Whether a value inside a Function is one of the implementation's tensors."""
+        raise NotImplementedError
+
+    def simulated_devices(self) -> tuple[str, ...]:
+        """Devices that run on this machine without their hardware, for the properties that are about devices."""
+        return ()
+
+    def abstract_devices(self) -> tuple[str, ...]:
+        """Devices whose tensors have shape and dtype but no values."""
+        return ()
+
+    def lacking(self, device: str) -> frozenset[str]:
+        """The claimed capabilities that a device does not have."""
+        return frozenset()
+
+    def start_device(self, device: str) -> None:
+        """Prepare a simulated device; called once, before it is used."""
+
+    def limit_threads(self) -> None:
+        """Compute on one thread, so that parallel workers do not compete for cores."""
+
+    def synchronize(self, device: str) -> None:
+        """Wait until the device has done what was asked of it."""
+
+    # requires_grad
+    def requires_grad(self, tensor: Any) -> bool:
+        raise NotImplementedError
+
+    def node(self, tensor: Any) -> Any:
+        """The graph node that made the tensor, or None."""
+        raise NotImplementedError
+
+    def no_grad(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    # inplace
+    def version(self, tensor: Any) -> int:
+        raise NotImplementedError
+
+    # views
+    def shares_memory(self, a: Any, b: Any) -> bool:
+        raise NotImplementedError
+
+    def fill_(self, tensor: Any, value: float) -> None:
+        """Overwrite in place, as a user would under no_grad."""
+        raise NotImplementedError
+
+    def strides(self, tensor: Any) -> tuple[int, ...]:
+        raise NotImplementedError
+
+    # accumulate
+    def backward(
+        self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool],
+        initial: Sequence[Any] | None = None, differentiable: bool = False,
+    ) -> Tensors:  # fmt: skip
+        """Run ``f`` on leaves whose ``.grad`` holds ``initial``, call backward, and return each leaf's ``.grad``."""
+        raise NotImplementedError
+
+    # jvp
+    def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
+        """Outputs and their tangents; a tangent None means that the primal does not move."""
+        raise NotImplementedError
+
+    # vmap
+    def vmap(self, f: Callable[..., Any], in_axes: Sequence[int | None]) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    # batched_cotangents
+    def batched_vjp(
+        self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool]
+    ) -> Tensors:
+        """Gradients for cotangents that carry one more leading dimension."""
+        raise NotImplementedError
+
+    # compile
+    def compile(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        raise NotImplementedError
+
+    # autocast
+    def autocast(self, device: str, dtype: str) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    # saved_hooks
+    def offload(self) -> AbstractContextManager[Any]:
+        """Within it every saved tensor is packed into another form and unpacked when needed."""
+        raise NotImplementedError
+
+    # checkpoint
+    def checkpoint(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        raise NotImplementedError

@@ -1,0 +1,1 @@
+"""What is right: the documented Functions, their NumPy references, oracles and bounds. Imports no framework."""

@@ -1,0 +1,121 @@
+"""The vocabulary in which a custom Function is declared: arguments, outputs, domain, reference and what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Shape = tuple[int, ...]
+Shapes = tuple[Shape, ...]
+
+REAL = ("float64", "float32", "float16", "bfloat16")
+COMPLEX = ("complex128", "complex64")
+FLOATING = REAL + COMPLEX
+
+Values = Literal["any", "nonzero", "distinct", "positive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Array:
+    """A tensor argument.
+
+    ``dims`` names its dimensions, separated by spaces: ``n`` a named dimension, the same length wherever the name
+    occurs; ``1`` or ``2`` a fixed length; ``h+p-1`` a sum; ``*s`` any shape; ``~s`` any shape that broadcasts with
+    the others of that name.
+
+    ``values`` is the domain: ``any`` finite number, ``nonzero`` (bounded away from 0), ``distinct`` (spaced, no
+    ties), ``positive``. ``smooth`` is the part of the domain where the forward is differentiable, when that is
+    smaller. ``dtype`` fixes the dtype of an argument that does not follow the call's (index tensors); ``make``
+    computes the values of such an argument from ``(rng, shape, earlier arguments by name)``.
+
+    ``optional`` says in which other ways the argument may come: ``none`` (None is passed) and ``omitted``.
+    """
+
+    name: str
+    dims: str
+    values: Values = "any"
+    smooth: Values | None = None
+    dtype: str | None = None
+    make: Callable[[Any, Shape, Mapping[str, Any]], Any] | None = None
+    optional: tuple[Literal["none", "omitted"], ...] = ()
+
+    @property
+    def differentiable(self) -> bool:
+        return self.dtype is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Static:
+    """An argument that is not a tensor; ``choices`` lists its values, simplest first, from the tensors' shapes.
+
+    ``default`` marks an argument that may be omitted and the value it then has.
+    """
+
+    name: str
+    choices: Callable[[Shapes], Sequence[Any]]
+    default: Any = ...
+
+    @property
+    def differentiable(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """An output of the forward."""
+
+    name: str = "output"
+    differentiable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Function:
+    """A custom Function with everything that is known about it.
+
+    ``body(xp, ag)`` builds the class: ``xp`` is an array namespace (see `reference.namespace`), ``ag`` supplies the
+    base class ``Function`` and ``once_differentiable``, as ``torch.autograd.function`` does.
+
+    ``forward(*arguments)`` is the NumPy reference and returns a tuple, one entry per output.
+    ``vjp(cotangents, *arguments)`` is the analytic NumPy VJP; it returns one gradient per argument, None for those
+    that are not differentiable. Non-differentiable outputs have the cotangent None. Complex gradients follow the
+    conjugate Wirtinger convention: a holomorphic f has the VJP ``g * conj(f')``.
+    ``jvp(tangents, *arguments)`` is the analytic NumPy JVP, one tangent per output, where a forward-mode rule exists.
+    ``tangents`` holds one entry per argument, zeros for a tensor that does not move and None for what is no tensor.
+    A tensor that is None or omitted reaches the references as None, an omitted static as its default. All three are
+    plain NumPy without in-place changes, so that they also run on the error-carrying arrays of `reference.rounding`.
+
+    ``double`` is what is claimed of the second derivative: ``supported``, ``once`` (declared once-differentiable).
+    ``surrogate`` means that the VJP is not the derivative of the forward, on purpose. ``inplace`` lists the arguments
+    that the forward modifies and returns. ``needs`` lists the capabilities without which it cannot run at all.
+    ``document`` names the text that prints the Function, ``exercises`` what it exercises that no other does.
+    """
+
+    name: str
+    body: Callable[[Any, Any], Any]
+    arguments: tuple[Array | Static, ...]
+    forward: Callable[..., tuple[Any, ...]]
+    vjp: Callable[..., tuple[Any, ...]]
+    document: str
+    exercises: str
+    outputs: tuple[Output, ...] = (Output(),)
+    jvp: Callable[..., tuple[Any, ...]] | None = None
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = FLOATING
+    devices: tuple[str, ...] | None = None
+    double: Literal["supported", "once"] = "supported"
+    surrogate: bool = False
+    inplace: tuple[int, ...] = ()
+    materialize: bool = True
+    batching: bool = False
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """The tensor arguments, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Array))
+
+    @property
+    def statics(self) -> tuple[Static, ...]:
+        """The other arguments, in order."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Static))

@@ -1,0 +1,399 @@
+"""The finite-difference ladder: a directional derivative that knows how wrong it may be.
+
+One direction, twelve steps, both signs. The odd part of the differences gives the slope, the even part shows a kink,
+and the levels finer than the chosen one show rounding that no model of the function could predict.
+"""
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Arrays = tuple[Array | None, ...]
+Mapping = Callable[[Arrays], Arrays]
+
+NOT_FINITE = "not finite at the point"
+TOO_FEW = "too few finite levels"
+KINK = "kink at the point or within the finest step"
+FINER = "finer steps disagree: a kink within the step, or rounding inside the function"
+LOOSE = "error bound above 1e-7 of the scale"
+
+_EPS = float(np.finfo(np.float64).eps)
+_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
+_STEPS = 4.0 ** -np.arange(12) / 16
+_COLUMNS = 5
+# The three finer levels only witness: where the grain of the outputs shows, two can agree by chance.
+_LEAST = _STEPS[-4]
+_REFUSE = 1e-7
+_SETTLED = 1e-11
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The levels of one stage, and Richardson's tableaus over them as matrices, one for each order and level."""
+
+    levels: Array
+    steps: Array
+    tableaus: Array  # [0] for slopes with errors in step**2, step**4, ...; [1] for half-jumps, in step, step**3, ...
+    finer: Array  # [m, k]: step m over step k where m is the finer one, else 0
+
+
+def _grid(levels: Array) -> _Grid:
+    steps = _STEPS[levels]
+    tableaus = np.full((2, _COLUMNS, steps.size, steps.size), np.nan)
+    tableaus[:, 0] = np.eye(steps.size)
+    for power, table in zip((2, 1), tableaus, strict=True):
+        for order in range(1, _COLUMNS):
+            # Exact where the steps fall evenly; across the gap before the two finest the finer entry just stands.
+            ratio = (steps[order - 1 : -1] / steps[order:]) ** (power + 2 * order - 2) - 1
+            coarse, fine = table[order - 1, order - 1 : -1], table[order - 1, order:]
+            table[order, order:] = fine + (fine - coarse) / ratio[:, None]
+    return _Grid(levels, steps, tableaus, np.tril(steps[:, None] / steps, -1))
+
+
+# Both ends of the ladder: the coarse levels, where smooth functions settle, and the two finest, which would betray
+# a kink or a ripple that lies between. Then all of it.
+_STAGES = _grid(np.array([0, 1, 2, 3, 4, 10, 11])), _grid(np.arange(_STEPS.size))
+
+
+class Verdict(enum.Enum):
+    """What an estimate says about a claimed derivative."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A slope, the largest error it may carry, and why it cannot be trusted (None: it can)."""
+
+    value: float
+    bound: float
+    reason: str | None
+    evaluations: int
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The gradient entry that is most wrong: its place, the output that shows it, and by how much.
+
+    `got` and `expected` are complex for a complex input; `output` is None where the entry moves no output.
+    """
+
+    input: int
+    index: tuple[int, ...]
+    output: int | None
+    output_index: tuple[int, ...] | None
+    got: float | complex
+    expected: float | complex
+    bound: float
+
+
+def inner(a: Arrays, b: Arrays) -> float:
+    """Re sum conj(a) b over the pairs where both are given; ValueError where shapes or lengths differ."""
+    total = 0.0
+    for left, right in zip(a, b, strict=True):
+        if left is not None and right is not None:
+            if np.shape(left) != np.shape(right):
+                raise ValueError(f"inner product of shapes {np.shape(left)} and {np.shape(right)}")
+            total += float(np.vdot(left, right).real)
+    return total
+
+
+def directions(points: Arrays, *, seed: int) -> Arrays:
+    """Scale-free random directions, one for each float or complex point, None for the others.
+
+    Each entry moves by 0.5 to 1.5 times its own magnitude, with a random sign (complex: in each of the two parts, over
+    sqrt 2), so no entry is invisible and a positive point stays positive on the whole ladder. The exceptions:
+    an entry far below the geometric mean of its array moves up to 256 times further, as far as 1/16 of that mean, for
+    otherwise its cotangent would drown; an entry that is 0, or below one ulp of that mean, moves by the mean itself
+    (by 1 in an array of zeros). Results are float64 or complex128.
+    """
+    generator = np.random.default_rng(seed)
+    return tuple(_direction(point, generator) for point in points)
+
+
+def _direction(point: Array | None, generator: np.random.Generator) -> Array | None:
+    if point is None or np.asarray(point).dtype.kind not in "fc":
+        return None
+    size = _scale(np.abs(np.asarray(point)))
+    if np.asarray(point).dtype.kind == "f":
+        return _random(size, generator)
+    return _random(size / math.sqrt(2), generator) + 1j * _random(size / math.sqrt(2), generator)
+
+
+def _scale(magnitude: Array) -> Array:
+    """How far each entry is to move."""
+    size = magnitude.astype(np.float64)
+    seen = size[np.isfinite(size) & (size > 2.0**-1000)]
+    typical = math.exp(float(np.mean(np.log(seen)))) if seen.size else 1.0
+    size = np.where(np.isfinite(size) & (size > _EPS * typical) & (size > 2.0**-1000), size, typical)
+    return np.maximum(size, np.minimum(typical / 16, 256 * size))
+
+
+def _random(size: Array, generator: np.random.Generator) -> Array:
+    moved = size * generator.uniform(0.5, 1.5, size.shape) * generator.choice((-1.0, 1.0), size.shape)
+    # 24 bits leave room for the 26 bits of the finest step: point + step * direction is then exact (but where it
+    # crosses a power of two), so a sum of many entries does not suffer from the rounding of each.
+    mantissa, exponent = np.frexp(moved)
+    return np.asarray(np.ldexp(np.rint(mantissa * 2.0**24), exponent - 24))
+
+
+def judge(claim: float, estimate: Estimate, *, rounding: float = 0.0) -> Verdict:
+    """Compare a claimed derivative with an estimate; `rounding` is what the claim itself may be off by.
+
+    They disagree iff |claim - value| > 10 * bound + rounding. The ten allow for the few samples of the noise that the
+    bound rests on. A claim that is not finite disagrees with any trusted estimate.
+    """
+    if estimate.reason is not None:
+        return Verdict.INCONCLUSIVE
+    if math.isfinite(claim) and abs(claim - estimate.value) <= 10 * estimate.bound + rounding:
+        return Verdict.AGREES
+    return Verdict.DISAGREES
+
+
+def slope(f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> Estimate:
+    """Derivative at t = 0 of Re sum conj(weights) f(points + t direction), with its error bound.
+
+    `f` maps a tuple of arrays to a tuple of arrays, is deterministic, and leaves its arguments alone. Points without a
+    direction and outputs without a weight take no part. It costs 15 evaluations where the function settles at once and
+    25 elsewhere. Leaving out the levels between is safe because a kink nearer than the coarse steps still shows in
+    their even part, and a ripple must vanish at the two finest levels as well, which are always run. A ripple whose
+    slope is below the noise at the steps that resolve it is taken for noise, and so, in one entry, may the grain
+    of a result that cancelled be (seen about once in 60 000 such draws). Levels where f overflows, leaves its
+    domain, or finds a matrix singular are left out; at the point itself an exception of f is passed on. Raises
+    ValueError for outputs that do not fit the weights.
+
+    Central differences extrapolated to step 0: L. F. Richardson, Phil. Trans. R. Soc. A 210 (1911) 307; C. J. F.
+    Ridders, Adv. Eng. Software 4 (1982) 75. Noise: after J. J. More, S. M. Wild, SIAM J. Sci. Comput. 33 (2011) 1292.
+    """
+    if all(u is None or u.size == 0 for u in direction) or all(v is None or v.size == 0 for v in weights):
+        return Estimate(0.0, 0.0, None, 0)
+    samples = np.full((3, _STEPS.size), np.nan)
+    ran = np.zeros(_STEPS.size, dtype=bool)
+    with np.errstate(all="ignore"):
+        line = _Line(f, points, direction, weights)
+        if not math.isfinite(line.size):
+            return Estimate(math.nan, math.inf, NOT_FINITE, 1)
+        for grid in _STAGES:
+            for level in grid.levels[~ran[grid.levels]]:
+                samples[:, level] = line.sample(float(_STEPS[level]))
+            ran[grid.levels] = True
+            estimate, scale = _weigh(grid, samples[:, grid.levels], line)
+            if estimate.reason is None and estimate.bound <= _SETTLED * scale:
+                break
+    return replace(estimate, evaluations=1 + 2 * int(ran.sum()))
+
+
+class _Line:
+    """The function along one line through the points, seen through the weights as a change from the points."""
+
+    def __init__(self, f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> None:
+        self._f, self._points = f, points
+        pairs = enumerate(zip(points, direction, strict=True))
+        self._moves = [(number, x, u) for number, (x, u) in pairs if x is not None and u is not None]
+        outputs = self.outputs(0.0)
+        self._parts = []
+        for number, (v, out) in enumerate(zip(weights, outputs, strict=True)):
+            if v is not None:
+                start = np.array(out)  # A copy: f may hand out the same buffer every time.
+                if start.shape != v.shape:
+                    raise ValueError(f"output {number} has shape {start.shape}, its weight {v.shape}")
+                self._parts.append((number, v.ravel(), np.abs(v).ravel(), start.ravel()))
+        self.size = sum(float(np.dot(magnitude, np.abs(start))) for _, _, magnitude, start in self._parts)
+        self.unit = sum(float(magnitude.sum()) for _, _, magnitude, _ in self._parts)
+        self.entries = sum(v.size for _, v, _, _ in self._parts)
+
+    def outputs(self, t: float) -> Arrays:
+        """All outputs at t."""
+        moved = list(self._points)
+        for number, x, u in self._moves:
+            moved[number] = np.asarray(x + t * u)
+        return self._f(tuple(moved))
+
+    def _change(self, t: float) -> tuple[float, float]:
+        """Weighted sum of the change from the points to t, and the same sum of absolute terms."""
+        try:
+            outputs = self.outputs(t)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            return math.nan, math.nan
+        change = spread = 0.0
+        for number, v, magnitude, start in self._parts:
+            # Subtracted before summing, the sum rounds at the size of the differences, not of the outputs.
+            difference = np.ravel(np.asarray(outputs[number])) - start
+            change += float(np.vdot(v, difference).real)
+            spread += float(np.dot(magnitude, np.abs(difference)))
+        return change, spread
+
+    def sample(self, step: float) -> tuple[float, float, float]:
+        """Odd part and even part of the change at +-step, and the larger sum of absolute terms."""
+        (forth, spread), (back, other) = self._change(step), self._change(-step)
+        return (forth - back) / 2, (forth + back) / 2, max(spread, other)
+
+
+def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
+    """The estimate with the least error bound in the two tableaus, and the scale it is measured by."""
+    steps, spread = grid.steps, samples[2]
+    if not spread.any():
+        # No difference at any level says nothing about the size of terms that may have cancelled: one ulp of 1, or
+        # of the outputs where they are larger, is assumed.
+        scale = max(line.size, line.unit)
+        return Estimate(0.0, _EPS * scale / float(steps[0]), None, 0), scale
+    # The computed function is the exact one within an ulp of its outputs (at the point and at the step) and within an
+    # ulp of its inputs, which the finest secant turns into a change of the outputs.
+    noise = _EPS * (line.size + spread + spread[-1] / steps[-1]) + _SUBNORMAL * (line.unit + line.entries)
+    # Nothing moves, though coarser steps do: the change may hide below a grain no finer than what those show.
+    noise = np.where(spread == 0, np.nanmax(spread, initial=0.0), noise)
+    # Row 0: slopes. Row 1: one-sided slopes less the central one, even / step, which tend to half the slope's jump.
+    values, jumps = tables = _extrapolate(grid.tableaus, samples[:2] / steps)
+    floors = _extrapolate(np.abs(grid.tableaus), np.array([noise, 2 * noise]) / steps)
+    # Finer levels may differ by noise alone, which grows as the step shrinks: what they differ by, seen from the
+    # coarser step, is the noise that the model above missed. Extrapolating jumps triples noise, hence the 3.
+    wanted = np.array([values, np.zeros_like(jumps)])
+    residual = _residual(tables, wanted, grid.finer)
+    measured = np.maximum(residual[0], residual[1] / 3)
+    bounds = np.maximum(np.maximum(_neighbours(tables), floors).max(axis=0), 3 * measured)
+    bounds[np.isnan(bounds) | (steps < _LEAST)] = np.inf
+    order, level = np.unravel_index(int(np.argmin(bounds)), bounds.shape)
+    value, bound = float(values[order, level]), float(bounds[order, level])
+    if not math.isfinite(bound):
+        return Estimate(math.nan, math.inf, TOO_FEW, 0), math.nan
+    scale = max(line.size, float(spread[level] / steps[level]))
+    reason = None
+    if min(abs(jumps[order, level]), 2 * abs(jumps[order, level + 1])) > bound:
+        reason = KINK
+    elif _settles_elsewhere(values[order, level + 1 :] - value, np.maximum(bound, 2 * floors[0, order, level + 1 :])):
+        reason = FINER
+    elif bound > _REFUSE * scale:
+        reason = FINER if 3 * measured[order, level] >= bound else LOOSE
+    elif np.any((bounds <= _REFUSE * scale) & (np.abs(values - value) > bounds + bound)):
+        # Two trustworthy entries whose intervals do not meet: the grain of the outputs may align at some steps.
+        reason = FINER
+    return Estimate(value, bound, reason, 0), scale
+
+
+def _settles_elsewhere(distance: Array, noise: Array) -> bool:
+    """Whether two neighbours among the finer levels agree on another slope: noise would not, a ripple does."""
+    coarse, fine = distance[:-1], distance[1:]
+    return bool(np.any((np.abs(fine) > noise[1:]) & (np.abs(fine - coarse) < np.abs(fine) / 8)))
+
+
+def _extrapolate(tableaus: Array, values: Array) -> Array:
+    """Entries of the two tableaus for values at each level; NaN where one of the levels has none."""
+    missing = ~np.isfinite(values)
+    table = np.asarray(tableaus @ np.where(missing, 0.0, values)[:, None, :, None])[..., 0]
+    if missing.any():
+        table[((tableaus != 0) & missing[:, None, None, :]).any(axis=-1)] = np.nan
+    return table
+
+
+def _neighbours(tables: Array) -> Array:
+    """Largest difference of each entry from the next lower order and from the next finer level."""
+    distance = np.full(tables.shape, np.nan)
+    distance[:, 1:] = np.abs(tables[:, 1:] - tables[:, :-1])
+    finer = np.abs(tables[:, 1:, 1:] - tables[:, 1:, :-1])
+    distance[:, 1:, :-1] = np.maximum(distance[:, 1:, :-1], finer)
+    return distance
+
+
+def _residual(tables: Array, wanted: Array, finer: Array) -> Array:
+    """Largest difference of all finer levels from `wanted`, in each entry, as noise at its own step."""
+    differences = np.abs(tables[..., :, None] - wanted[..., None, :])
+    # Not finer * differences throughout: 0 * nan would let a level outside the domain spoil the finer ones.
+    return np.asarray(np.where(finer > 0, finer * differences, 0.0).max(axis=-2))
+
+
+def diagnose(
+    f: Mapping, points: Arrays, gradients: Arrays, weights: Arrays, *, vjp: Mapping | None = None
+) -> Culprit | None:
+    """Find the worst entry of `gradients`, the VJP of `f` at `points` with the cotangents `weights`.
+
+    Bisects the inputs in at most 50 (log2(n) + 3) evaluations, following the half that disagrees most. None where no
+    block down to a single entry disagrees. With `vjp` (cotangents to gradients) the outputs are bisected as well;
+    without it the output named is the one that the entry moves most.
+    """
+    direction = directions(points, seed=0)
+    entry = _bisect(direction, lambda u: _suspicion(inner(gradients, u), slope(f, points, u, weights)))
+    if entry is None:
+        return None
+    number, index = _place(direction, entry)
+    move = _block(direction, entry, entry + 1)
+    if vjp is None:
+        shown = _most_moved(f, points, move, weights)
+    else:
+        shown = _bisect(weights, lambda v: _suspicion(inner(vjp(v), move), slope(f, points, move, v)))
+    output, output_index = (None, None) if shown is None else _place(weights, shown)
+    gradient = gradients[number]
+    got = 0.0 if gradient is None else np.asarray(gradient)[index].item()
+    expected, bound = _entry(f, points, move, weights, number)
+    return Culprit(number, index, output, output_index, got, expected, bound)
+
+
+def _suspicion(claim: float, estimate: Estimate) -> tuple[int, float]:
+    """Orders blocks: those that disagree first, then those that cannot be told, each by how much."""
+    rank = {Verdict.AGREES: 0, Verdict.INCONCLUSIVE: 1, Verdict.DISAGREES: 2}[judge(claim, estimate)]
+    distance = abs(claim - estimate.value)
+    return rank, distance if math.isfinite(distance) else math.inf
+
+
+def _bisect(arrays: Arrays, suspect: Callable[[Arrays], tuple[int, float]]) -> int | None:
+    """Position, counted through all arrays, of a single entry that disagrees."""
+    start, stop = 0, sum(a.size for a in arrays if a is not None)
+    worst = suspect(arrays) if stop else (0, 0.0)
+    while stop - start > 1 and worst[0] > 0:
+        middle = (start + stop) // 2
+        low, high = suspect(_block(arrays, start, middle)), suspect(_block(arrays, middle, stop))
+        worst = max(low, high)
+        start, stop = (start, middle) if low >= high else (middle, stop)
+    return start if worst[0] == 2 else None
+
+
+def _block(arrays: Arrays, start: int, stop: int) -> Arrays:
+    """The arrays with zeros outside the positions from start to stop, counted through all of them."""
+    blocks: list[Array | None] = []
+    for array in arrays:
+        if array is None:
+            blocks.append(None)
+        else:
+            position = np.arange(array.size).reshape(array.shape)
+            blocks.append(np.where((position >= start) & (position < stop), array, 0))
+            start, stop = start - array.size, stop - array.size
+    return tuple(blocks)
+
+
+def _place(arrays: Arrays, position: int) -> tuple[int, tuple[int, ...]]:
+    """Number of the array and multi-index of a position counted through all arrays."""
+    for number, array in enumerate(arrays):
+        if array is not None:
+            if position < array.size:
+                return number, tuple(int(i) for i in np.unravel_index(position, array.shape))
+            position -= array.size
+    raise IndexError("position beyond the last array")
+
+
+def _most_moved(f: Mapping, points: Arrays, move: Arrays, weights: Arrays) -> int | None:
+    """Position of the output entry that changes most along a direction."""
+    with np.errstate(all="ignore"):
+        line = _Line(f, points, move, weights)
+        forth, back = ([np.array(out) for out in line.outputs(t)] for t in (2.0**-10, -(2.0**-10)))
+        changes = [v * (a - b) for v, a, b in zip(weights, forth, back, strict=True) if v is not None]
+    change = np.nan_to_num(np.concatenate([np.abs(one).ravel() for one in changes]))
+    return int(np.argmax(change)) if change.any() else None
+
+
+def _entry(f: Mapping, points: Arrays, move: Arrays, weights: Arrays, number: int) -> tuple[float | complex, float]:
+    """The cotangent of the one entry that `move` moves, by its own slopes, and its error bound."""
+    whole = np.asarray(move[number])
+    size, complexes = float(np.abs(whole).max()), whole.dtype.kind == "c"
+    slopes = []
+    for phase in (1.0, 1j) if complexes else (1.0,):
+        single = np.where(whole == 0, 0.0, size * phase)
+        slopes.append(slope(f, points, (*move[:number], single, *move[number + 1 :]), weights))
+    bound = math.hypot(*(part.bound for part in slopes)) / size
+    return (complex(*(part.value for part in slopes)) if complexes else slopes[0].value) / size, bound

@@ -1,0 +1,326 @@
+"""Arrays that carry a bound on the rounding error a low-precision computation may have made (running error analysis).
+
+The references are plain NumPy. Run on `Tracked` arrays instead of ndarrays they give, beside the float64 value, the
+first-order bound of what the same formula may be off by when every operation is rounded to the dtype under test:
+each operation adds unit roundoff times its result, and passes on its operands' errors times its partial derivatives.
+Sums and matrix products are bounded for any order of summation. (N. Higham, Accuracy and Stability of Numerical
+Algorithms, 2nd ed., sections 3.1 and 3.3.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+# Different formulas for the same function (fused multiply-add, another tanh) differ by a small factor from the bound of
+# the formula that the reference uses, and the reference makes rounding errors of its own.
+SAFETY = 4.0
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Unit roundoff, smallest positive subnormal, smallest normal and largest number of a dtype."""
+
+    unit: float
+    subnormal: float
+    normal: float
+    largest: float
+
+
+def _of(info: Any) -> Precision:
+    return Precision(float(info.eps) / 2, float(info.smallest_subnormal), float(info.tiny), float(info.max))
+
+
+_DOUBLE, _SINGLE, _HALF = (_of(np.finfo(kind)) for kind in (np.float64, np.float32, np.float16))
+PRECISION = {
+    "float64": _DOUBLE,
+    "complex128": _DOUBLE,
+    "float32": _SINGLE,
+    "complex64": _SINGLE,
+    "float16": _HALF,
+    "bfloat16": Precision(2.0**-8, 2.0**-133, 2.0**-126, 3.3895313892515355e38),
+}
+
+
+def round_to(values: Any, dtype: str) -> Any:
+    """Values rounded to ``dtype`` and held in float64 or complex128, integers and booleans as they are."""
+    array = np.asarray(values)
+    if dtype in ("float64", "complex128") or dtype not in PRECISION:
+        return array.astype(dtype)
+    with np.errstate(over="ignore"):
+        if dtype == "bfloat16":
+            bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
+            rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
+            return np.where(np.isfinite(array), rounded, array).astype(np.float64)
+        return array.astype(dtype).astype(np.complex128 if dtype == "complex64" else np.float64)
+
+
+class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
+    """A float64 or complex128 array with an elementwise bound on the absolute error of its low-precision twin."""
+
+    __slots__ = ("error", "precision", "value")
+
+    def __init__(self, value: Any, error: Any, precision: Precision) -> None:
+        self.value = np.asarray(value)
+        self.error = np.asarray(error, dtype=np.float64)
+        self.precision = precision
+
+    @classmethod
+    def exact(cls, value: Any, dtype: str) -> Tracked:
+        """An input that the low-precision computation starts from, without error."""
+        value = np.asarray(value)
+        return cls(value, np.zeros(value.shape), PRECISION[dtype])
+
+    def __repr__(self) -> str:
+        return f"Tracked({self.value!r} ± {self.error!r})"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def size(self) -> int:
+        return self.value.size
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.value.dtype
+
+    @property
+    def T(self) -> Tracked:  # noqa: N802 - NumPy's name
+        return self._moved(lambda part: part.T)
+
+    @property
+    def mT(self) -> Tracked:  # noqa: N802 - NumPy's name
+        return self._moved(lambda part: np.swapaxes(part, -1, -2))
+
+    @property
+    def real(self) -> Tracked:
+        return Tracked(self.value.real, self.error, self.precision)
+
+    @property
+    def imag(self) -> Tracked:
+        return Tracked(self.value.imag, self.error, self.precision)
+
+    def conj(self) -> Tracked:
+        return Tracked(self.value.conj(), self.error, self.precision)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Tracked:
+        return _sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tracked:
+        return _mean(self, axis=axis, keepdims=keepdims)
+
+    def reshape(self, *shape: Any) -> Tracked:
+        return self._moved(lambda part: part.reshape(*shape))
+
+    def transpose(self, *axes: Any) -> Tracked:
+        return self._moved(lambda part: part.transpose(*axes))
+
+    def copy(self) -> Tracked:
+        return self._moved(np.copy)
+
+    def __getitem__(self, index: Any) -> Tracked:
+        return self._moved(lambda part: part[index])
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def _moved(self, move: Callable[[Any], Any]) -> Tracked:
+        return Tracked(move(self.value), move(self.error), self.precision)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "reduce" and ufunc is np.add:
+            return _sum(*inputs, axis=kwargs.get("axis", 0), keepdims=kwargs.get("keepdims", False))
+        if method != "__call__" or kwargs:
+            return NotImplemented
+        values = [part.value if isinstance(part, Tracked) else part for part in inputs]
+        if ufunc in _DECISIONS:
+            return ufunc(*values)
+        if ufunc not in _RULES:
+            return NotImplemented
+        errors = [part.error if isinstance(part, Tracked) else 0.0 for part in inputs]
+        with np.errstate(all="ignore"):
+            value = ufunc(*values)
+            error = _RULES[ufunc](value, values, errors, self.precision.unit)
+        return _checked(value, error, self.precision)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _FUNCTIONS:
+            return _FUNCTIONS[func](*args, **kwargs)
+        if func in _STRUCTURAL:
+            return _structural(func, args, kwargs)
+        if func in _DECISIONS:
+            return func(*(part.value if isinstance(part, Tracked) else part for part in args), **kwargs)
+        return NotImplemented
+
+
+def _checked(value: Any, error: Any, precision: Precision) -> Tracked:
+    """Add what underflow may lose, and give up where an intermediate result may overflow."""
+    with np.errstate(all="ignore"):
+        error = error + np.where(np.abs(value) < precision.normal, precision.subnormal, 0.0) * (error > 0)
+        lost = ~(np.abs(value) + SAFETY * error <= precision.largest)
+    return Tracked(value, np.where(lost, np.inf, error), precision)
+
+
+def _absolute(values: list[Any]) -> list[Any]:
+    return [np.abs(part) for part in values]
+
+
+def _add(value: Any, _: Any, errors: Any, unit: float) -> Any:
+    return errors[0] + errors[1] + unit * np.abs(value)
+
+
+def _multiply(value: Any, values: Any, errors: Any, unit: float) -> Any:
+    a, b = _absolute(values)
+    # A complex product rounds its parts separately, each against the terms that may cancel.
+    own = 3 * unit * a * b if np.iscomplexobj(value) else unit * np.abs(value)
+    return a * errors[1] + b * errors[0] + own
+
+
+def _divide(value: Any, values: Any, errors: Any, unit: float) -> Any:
+    a, b = _absolute(values)
+    own = (8 if np.iscomplexobj(value) else 1) * unit * np.abs(value)
+    return errors[0] / b + a * errors[1] / (b * b) + own
+
+
+def _matmul(_: Any, values: Any, errors: Any, unit: float) -> Any:
+    a, b = _absolute(values)
+    terms = a.shape[-1] + (3 if any(map(np.iscomplexobj, values)) else 1)
+    left = np.broadcast_to(errors[0], a.shape)
+    right = np.broadcast_to(errors[1], b.shape)
+    return a @ right + left @ b + terms * unit * (a @ b)
+
+
+def _unary(derivative: Callable[[Any, Any], Any], ulps: float) -> Callable[..., Any]:
+    """Rule of an elementwise function that a library computes to within ``ulps`` units in the last place."""
+
+    def rule(value: Any, values: Any, errors: Any, unit: float) -> Any:
+        return np.abs(derivative(values[0], value)) * errors[0] + 2 * ulps * unit * np.abs(value)
+
+    return rule
+
+
+def _power(value: Any, values: Any, errors: Any, unit: float) -> Any:
+    base, exponent = values
+    return np.abs(exponent * base ** (exponent - 1)) * errors[0] + 4 * abs(exponent) * unit * np.abs(value)
+
+
+def _passed(_: Any, __: Any, errors: Any, ___: float) -> Any:
+    return errors[0]
+
+
+def _larger(_: Any, __: Any, errors: Any, ___: float) -> Any:
+    return np.maximum(errors[0], errors[1])
+
+
+_RULES: dict[Any, Callable[..., Any]] = {
+    np.add: _add,
+    np.subtract: _add,
+    np.multiply: _multiply,
+    np.true_divide: _divide,
+    np.matmul: _matmul,
+    np.power: _power,
+    np.square: _unary(lambda x, _: 2 * x, 2),
+    np.sqrt: _unary(lambda _, y: 0.5 / y, 1),
+    np.exp: _unary(lambda _, y: y, 2),
+    np.log: _unary(lambda x, _: 1 / x, 2),
+    np.sin: _unary(lambda x, _: np.cos(x), 2),
+    np.cos: _unary(lambda x, _: np.sin(x), 2),
+    np.sinh: _unary(lambda x, _: np.cosh(x), 2),
+    np.cosh: _unary(lambda x, _: np.sinh(x), 2),
+    np.tanh: _unary(lambda _, y: 1 - y * y, 2),
+    np.expm1: _unary(lambda x, _: np.exp(x), 2),
+    np.negative: _passed,
+    np.positive: _passed,
+    np.conjugate: _passed,
+    np.absolute: _unary(lambda x, _: np.ones_like(x), 2),
+    np.maximum: _larger,
+    np.minimum: _larger,
+}
+
+# What is decided by a comparison is decided on the reference's values: keep inputs off the boundary.
+_DECISIONS = {
+    np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.sign, np.isfinite, np.isnan,
+    np.argsort, np.argmax, np.argmin, np.zeros_like, np.ones_like, np.shape, np.ndim, np.size, np.iscomplexobj,
+}  # fmt: skip
+
+_STRUCTURAL = {
+    np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.concatenate, np.stack, np.broadcast_to, np.take,
+    np.take_along_axis, np.expand_dims, np.squeeze, np.flip, np.pad, np.repeat, np.roll, np.copy, np.diagonal,
+    np.lib.stride_tricks.sliding_window_view, np.matrix_transpose, np.permute_dims, np.sort, np.tril, np.triu,
+}  # fmt: skip
+
+
+def _part(argument: Any, name: str) -> Any:
+    if isinstance(argument, Tracked):
+        return getattr(argument, name)
+    if isinstance(argument, (list, tuple)) and any(isinstance(item, Tracked) for item in argument):
+        return [_error_of(item) if name == "error" else _part(item, name) for item in argument]
+    return argument
+
+
+def _error_of(item: Any) -> Any:
+    return item.error if isinstance(item, Tracked) else np.zeros(np.shape(item))
+
+
+def _precision(*arguments: Any) -> Precision:
+    for argument in arguments:
+        found = argument if isinstance(argument, (list, tuple)) else (argument,)
+        for item in found:
+            if isinstance(item, Tracked):
+                return item.precision
+    raise TypeError("no Tracked array among the arguments")
+
+
+def _structural(func: Any, args: Any, kwargs: Any) -> Tracked:
+    if func is np.sort:
+        order = np.argsort(args[0].value, kind="stable", **kwargs)
+        return _structural(np.take_along_axis, (args[0], order), {"axis": kwargs.get("axis", -1)})
+    value = func(*(_part(argument, "value") for argument in args), **kwargs)
+    error = func(*(_part(argument, "error") for argument in args), **kwargs)
+    return Tracked(value, error, _precision(*args))
+
+
+def _sum(array: Any, axis: Any = None, keepdims: bool = False) -> Tracked:
+    value = np.sum(array.value, axis=axis, keepdims=keepdims)
+    terms = array.value.size // max(value.size, 1)
+    total = np.sum(np.abs(array.value), axis=axis, keepdims=keepdims)
+    error = np.sum(array.error, axis=axis, keepdims=keepdims) + max(terms - 1, 0) * array.precision.unit * total
+    return _checked(value, error, array.precision)
+
+
+def _mean(array: Any, axis: Any = None, keepdims: bool = False) -> Tracked:
+    total = _sum(array, axis=axis, keepdims=keepdims)
+    result: Tracked = total / float(max(array.value.size // max(total.size, 1), 1))
+    return result
+
+
+def _where(condition: Any, yes: Any, no: Any) -> Tracked:
+    condition = condition.value if isinstance(condition, Tracked) else condition
+    value = np.where(condition, _part(yes, "value"), _part(no, "value"))
+    error = np.where(condition, _error_of(yes), _error_of(no))
+    return Tracked(value, error, _precision(yes, no))
+
+
+def _max(array: Any, axis: Any = None, keepdims: bool = False) -> Tracked:
+    value = np.max(array.value, axis=axis, keepdims=keepdims)
+    return Tracked(value, np.max(array.error, axis=axis, keepdims=keepdims), array.precision)
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    np.sum: _sum,
+    np.mean: _mean,
+    np.where: _where,
+    np.max: _max,
+    np.amax: _max,
+    np.real: lambda array: array.real,
+    np.imag: lambda array: array.imag,
+}

@@ -1,0 +1,1 @@
+"""What is generated: shapes, dtypes, masks, layouts, values, cotangents, whole calls."""

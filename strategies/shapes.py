@@ -1,0 +1,128 @@
+"""Shapes tied by named dimensions, enumerated once per Function and ordered from simple to large."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+
+from hypothesis import strategies as st
+
+from autograd_conformance.reference.definitions import Function, Shape, Shapes
+
+SIDES = (1, 2, 3, 0, 4, 17)
+MAX_RANK = 5
+MAX_ELEMENTS = 512
+
+# Sizes just past a vector width and a block, and ranks at which implementations change their code path.
+_LARGE: tuple[Shape, ...] = ((17,), (33,), (65,), (257,), (4, 33), (17, 17), (2, 3, 17))
+_SMALL: dict[int, tuple[int, ...]] = {0: (), 1: (1, 2, 3, 5), 2: (1, 2, 3), 3: (1, 2, 3), 4: (1, 2), 5: (1, 2)}
+_EMPTY: tuple[Shape, ...] = (
+    (0,), (0, 3), (2, 0), (0, 0), (2, 0, 3), (3, 1, 0), (0, 2, 1, 2), (1, 2, 3, 0), (2, 1, 0, 1, 2)
+)  # fmt: skip
+_BROADCAST: tuple[Shape, ...] = (
+    (), (1,), (2,), (3,), (2, 3), (3, 2), (1, 3), (0,), (0, 3), (2, 0), (2, 3, 2), (2, 1, 3, 2), (17,), (4, 33)
+)  # fmt: skip
+
+
+def _simplicity(shapes: Shapes) -> tuple[bool, int, int, Shapes]:
+    """Sort key: non-empty before empty, then few elements, few dimensions."""
+    return any(0 in shape for shape in shapes), sum(map(math.prod, shapes)), sum(map(len, shapes)), shapes
+
+
+@lru_cache
+def any_shapes(min_rank: int = 0, max_rank: int = MAX_RANK) -> tuple[Shape, ...]:
+    """Shapes of every rank in the range: unit, empty, small and a few large ones."""
+    small = (shape for rank in range(min_rank, max_rank + 1) for shape in itertools.product(_SMALL[rank], repeat=rank))
+    other = (shape for shape in (*_EMPTY, *_LARGE) if min_rank <= len(shape) <= max_rank)
+    return tuple(sorted({*small, *other}, key=lambda shape: _simplicity((shape,))))
+
+
+@lru_cache
+def broadcastable_pairs(count: int = 2) -> tuple[Shapes, ...]:
+    """Tuples of shapes that broadcast together: equal, with unit sides, with leading sides missing."""
+    pairs = {
+        shapes
+        for result in _BROADCAST
+        for shapes in itertools.product(tuple(_reductions(result)), repeat=count)
+        if _joined(shapes) == result
+    }
+    return tuple(sorted(pairs, key=_simplicity))
+
+
+def _reductions(shape: Shape) -> Iterator[Shape]:
+    """The shape itself, with each subset of its sides set to one, and with leading sides dropped."""
+    for keep in itertools.product((True, False), repeat=len(shape)):
+        reduced = tuple(side if kept else 1 for side, kept in zip(shape, keep, strict=True))
+        for start in range(len(shape) + 1):
+            yield reduced[start:]
+
+
+def _joined(shapes: Shapes) -> Shape | None:
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    sides = [{side for side in column if side != 1} for column in zip(*padded, strict=True)]
+    if any(len(side) > 1 for side in sides):
+        return None
+    return tuple(side.pop() if side else 1 for side in sides)
+
+
+def _named(dims: str) -> Iterable[str]:
+    return (name for token in dims.split() for name in re.findall(r"[a-z_]+", token) if token[0] not in "*~")
+
+
+def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
+    """The shape that a dims text stands for under an assignment of its names."""
+    shape: list[int] = []
+    for token in dims.split():
+        value = sizes.get(token)
+        if isinstance(value, tuple):
+            shape.extend(value)
+        else:
+            terms = re.findall(r"([+-]?)\s*([a-z_]+|\d+)", token)
+            shape.append(sum((-1 if sign == "-" else 1) * _term(name, sizes) for sign, name in terms))
+    return tuple(shape)
+
+
+def _term(name: str, sizes: Mapping[str, int | Shape]) -> int:
+    value = sizes[name] if name in sizes else int(name)
+    assert isinstance(value, int)
+    return value
+
+
+@lru_cache
+def shape_tuples(function: Function) -> tuple[Shapes, ...]:
+    """Every assignment of shapes to the tensor arguments that the Function's domain admits, simplest first."""
+    dims = [argument.dims for argument in function.arrays]
+    broadcast = [text for text in dims if text.startswith("~")]
+    if broadcast:
+        return broadcastable_pairs(len(broadcast))
+    names = dict.fromkeys(name for text in dims for name in _named(text))
+    free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
+    axes: list[Iterable[int | Shape]] = [function.sizes.get(name, SIDES) for name in names]
+    axes += [any_shapes(*function.sizes.get(token, (0, MAX_RANK))) for token in free]
+    assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
+    found = {tuple(_resolve(text, sizes) for text in dims) for sizes in assignments}
+    admitted = (shapes for shapes in found if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
+    return tuple(sorted(admitted, key=_simplicity))
+
+
+def shapes(function: Function, *, among: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Shapes]:
+    """Shapes for the tensor arguments of a Function, tied as its domain says.
+
+    ``among`` restricts them. Shrinks towards few elements, few dimensions and no empty side.
+    """
+    return st.sampled_from(shape_tuples(function) if among is None else among)
+
+
+def degenerate(shapes: Shapes) -> bool:
+    """Whether some tensor has no elements or no dimensions."""
+    return () in shapes or any(0 in shape for shape in shapes)
+
+
+def twins(function: Function, shapes: Shapes) -> tuple[tuple[int, int], ...]:
+    """Pairs of differentiable tensor arguments (by position among the tensors) that have the same shape."""
+    found = [n for n, argument in enumerate(function.arrays) if n < len(shapes) and argument.differentiable]
+    return tuple((a, b) for a, b in itertools.combinations(found, 2) if shapes[a] == shapes[b])
