@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,6 +52,26 @@ class Environment:
     location: str
 
 
+@dataclass(frozen=True)
+class ScriptText:
+    """Python text in the implementation's own words, from which `harness.script` puts together a script.
+
+    ``names`` are the expressions for the names of ``xp`` that the framework spells otherwise, ``name`` the pattern of
+    the others; ``ag`` and ``tensor`` are expressions; ``devices`` are the lines that start a device. ``tools`` are
+    functions that the ``demonstrations`` use: one a property, by its id or its id and a test's variant
+    (``VJP-PURE/leaves``), and under the empty id the plain call, against the reference.
+    """
+
+    imports: str
+    devices: Mapping[str, str]
+    names: Mapping[str, str]
+    name: str
+    ag: str
+    tensor: str
+    tools: str
+    demonstrations: Mapping[str, str]
+
+
 class Unavailable(Exception):
     """The implementation's package is missing or unusable; the message says what to install."""
 
@@ -70,6 +90,8 @@ class Implementation(ABC):
     dtypes: tuple[str, ...]
     xp: Any
     ag: Any
+    # With what a failure is shown without this suite; None if that cannot be done.
+    script: ScriptText | None = None
     # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
 

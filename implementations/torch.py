@@ -16,6 +16,7 @@ from torch.autograd import function as ag
 
 from autograd_conformance.implementations import protocol
 from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
+from autograd_conformance.implementations.torch_script import SCRIPT
 
 
 def array_namespace() -> ModuleType:
@@ -71,6 +72,7 @@ class TorchImplementation(protocol.Implementation):
     )  # fmt: skip
     xp = array_namespace()
     ag = ag
+    script = SCRIPT
 
     def environment(self) -> Environment:
         return Environment(torch.__version__, str(torch.__file__))

@@ -1,0 +1,1 @@
+"""How the suite is run: pytest plugin, outcomes, reports, command line."""

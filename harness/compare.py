@@ -1,0 +1,57 @@
+"""Comparison of arrays with a reference and its error bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.reference.rounding import SAFETY, Tracked
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The element furthest outside its bound, or closest to it."""
+
+    index: tuple[int, ...]
+    got: Any
+    expected: Any
+    bound: float
+    ratio: float
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio <= 1
+
+
+def difference(got: Any, expected: Tracked, *, slack: float = SAFETY) -> Difference | None:
+    """The worst element of ``got`` against ``expected``; None for empty arrays. The shapes must agree.
+
+    The bound of an element is ``slack`` times its tracked error. An element whose reference computation may overflow
+    in the dtype under test has an infinite bound and admits anything.
+    """
+    if got.size == 0:
+        return None
+    value, bound = expected.value, slack * expected.error
+    with np.errstate(all="ignore"):
+        distance = np.abs(got - value)
+        agree = (got == value) | (np.isnan(got) & np.isnan(value)) | np.isinf(bound) | np.isnan(bound)
+        ratio = np.where(agree | (distance <= bound), 0.0, np.inf)
+        measured = np.isfinite(distance) & (bound > 0) & ~agree
+        ratio = np.where(measured, distance / np.where(bound > 0, bound, 1), ratio)
+    index = np.unravel_index(int(np.argmax(ratio)), ratio.shape)
+    place = tuple(int(i) for i in index)
+    return Difference(place, got[index], value[index], float(bound[index]), float(ratio[index]))
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Whether two arrays are equal bit for bit, but for the payload of NaNs."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    if a.size == 0:
+        return True
+    equal = (a == b) & (np.signbit(a.real) == np.signbit(b.real)) if a.dtype.kind in "fc" else a == b
+    if a.dtype.kind == "c":
+        equal &= np.signbit(a.imag) == np.signbit(b.imag)
+    return bool(np.all(equal | ((a != a) & (b != b))))

@@ -1,0 +1,94 @@
+"""What can come of a test id, and what a failure has to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+OUTCOMES = {
+    "pass": "held in every example",
+    "fail": "an example breaks it",
+    "error": "crashed, hung or raised something unexpected",
+    "known": "a listed deviation that still fails",
+    "fixed": "a listed deviation that passes",
+    "emulated": "held, with help from the adapter",
+    "unsupported": "the implementation does not claim the capability",
+    "vacuous": "ran without ever exercising what it checks",
+    "skip": "not run here, with a reason",
+}
+
+# Outcomes with which a run falls short.
+SHORTFALLS = frozenset(("fail", "error", "fixed", "vacuous"))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The smallest example found that breaks a property, in words and numbers."""
+
+    what: str
+    got: str
+    expected: str
+    call: str
+    bound: str = ""
+    chosen: str = ""
+    hint: str = ""
+    component: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {key: value for key, value in asdict(self).items() if value not in ("", {})}
+
+
+class Broken(AssertionError):
+    """A property does not hold; ``finding`` says for what call, what came and what should have come."""
+
+    def __init__(self, property_id: str, sentence: str, where: str, finding: Finding) -> None:
+        self.finding = finding
+        lines = [
+            f"{property_id}: {sentence}",
+            f"  {where}: {finding.what} is {finding.got}, but should be {finding.expected}",
+            f"  bound: {finding.bound}" if finding.bound else "",
+            f"  with: {finding.chosen}" if finding.chosen else "",
+            f"  hint: {finding.hint}" if finding.hint else "",
+            f"  call: {finding.call}",
+        ]
+        super().__init__("\n".join(line for line in lines if line))
+
+
+class UsageProblem(Exception):
+    """A wrong option or environment; the message says what is wrong and what is valid."""
+
+
+class Vacuous(AssertionError):
+    """A test id ran its examples without exercising what it checks."""
+
+
+def _ignore(_: str) -> None:
+    pass
+
+
+@dataclass
+class Record:
+    """What happened while the examples of one test id ran; ``note`` is told of each call before it runs."""
+
+    examples: int = 0
+    checks: int = 0
+    inconclusive: int = 0
+    refused: int = 0
+    worst: float = 0.0
+    call: str = ""
+    note: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
+
+    def begin(self, call: str) -> None:
+        """Count an example."""
+        self.examples += 1
+        self.call = call
+        self.note(call)
+
+    def verify_exercised(self) -> None:
+        """Raise Vacuous unless something was checked, and mostly conclusively."""
+        if self.checks == 0 or 2 * self.inconclusive > self.checks + self.inconclusive:
+            raise Vacuous(
+                f"{self.examples} examples made {self.checks} checks, {self.inconclusive} of them inconclusive: "
+                "nothing is known about this property here"
+            )

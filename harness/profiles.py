@@ -1,0 +1,82 @@
+"""Profiles: how many examples a run tries, and whether it is the same every time."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.internal.conjecture import providers
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A way to run the suite.
+
+    ``examples`` is the number of examples of a property of ordinary cost; ``derandomized`` profiles run the same
+    examples on every machine, the others a new set every time, which ``--seed`` repeats. ``thorough`` profiles also
+    run the checks that cost seconds each.
+    """
+
+    name: str
+    examples: int
+    derandomized: bool
+    thorough: bool
+    about: str
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile("quick", 5, False, False, "a few random examples each, for the inner loop"),
+        Profile("gate", 25, True, True, "the same examples on every machine, for a regression gate"),
+        Profile("nightly", 300, False, True, "many random examples; prints its seed"),
+        Profile("replay", 100, True, True, "only the counterexamples of an earlier report, see --replay"),
+    )
+}
+
+
+def described() -> str:
+    """The profiles, for a help text."""
+    return "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
+
+
+def load(profile: Profile) -> None:
+    """Make the profile Hypothesis' default. Call before test modules are imported."""
+    settings.register_profile(
+        "autograd-conformance",
+        settings.get_profile("default"),
+        max_examples=profile.examples,
+        deadline=None,
+        database=None,
+        derandomize=False,  # seeds come from `seed_test`
+        print_blob=False,
+        report_multiple_bugs=False,
+        phases=(Phase.explicit, Phase.generate, Phase.shrink),
+        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors),
+        verbosity=Verbosity.quiet,
+    )
+    settings.load_profile("autograd-conformance")
+    _forget_local_constants()
+
+
+def _forget_local_constants() -> None:
+    # Hypothesis mixes numbers found in local source files into its draws, so that a checkout and an installed wheel
+    # would try different examples.
+    if hasattr(providers, "_get_local_constants"):
+        nothing: Any = providers.Constants()  # type: ignore[attr-defined]
+        providers._get_local_constants = lambda: nothing
+
+
+def choose_seed(profile: Profile, given: int | None) -> int:
+    """The seed of a run: the one given, else 0 for derandomized profiles and a random one for the others."""
+    if given is not None:
+        return given
+    return 0 if profile.derandomized else secrets.randbelow(2**32)
+
+
+def seed_test(test: Any, test_id: str, run_seed: int) -> None:
+    """Tie the examples of a test to its id and the run's seed alone, whatever worker runs it and in which order."""
+    seed(crc32(f"{test_id}:{run_seed}".encode()))(test)

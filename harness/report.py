@@ -1,0 +1,242 @@
+"""The report: one NDJSON line for the run, one for every test id, one for the end. See report.schema.json."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis.errors import Unsatisfiable
+
+from autograd_conformance.harness.blackbox import MACHINERY, LastWords
+from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous
+from autograd_conformance.harness.script import script_for
+
+if TYPE_CHECKING:
+    from autograd_conformance.harness.selection import Selection
+    from autograd_conformance.harness.subject import Subject
+
+SCHEMA = 1
+DEFAULT_PATH = "autograd-conformance.ndjson"
+
+# Lines of a traceback that a result keeps.
+_LINES = 16
+
+Line = dict[str, Any]
+
+
+def result_id(subject: Subject) -> str:
+    """The stable key of a test id: property, Function and device, whatever the implementation."""
+    variant = f"/{subject.variant}" if subject.variant else ""
+    return f"{subject.property_id}{variant}[{subject.function.name}-{subject.device}]"
+
+
+def result_key(subject: Subject) -> Line:
+    """What every result line starts with."""
+    key = {"kind": "result", "id": result_id(subject), "property": subject.property_id}
+    if subject.variant:
+        key["variant"] = subject.variant
+    return {**key, "function": subject.function.name, "device": subject.device}
+
+
+def result_line(subject: Subject, error: BaseException | None, needs: frozenset[str] = frozenset()) -> Line:
+    """The line of a test id that ended with that exception; ``needs`` lists the capabilities that it used."""
+    line = {**result_key(subject), **_outcome(subject, error, needs), **_figures(subject)}
+    if line["outcome"] in SHORTFALLS and line.get("failure", {}).get("call"):
+        script, problem = script_for(subject.implementation, subject.function, _test(line), line["failure"])
+        line["failure"].update({"script": script} if script else {"no_script": problem})
+    return line
+
+
+def died_line(last: LastWords, selection: Selection) -> Line:
+    """The line of a test id whose process hung or died."""
+    failure: Line = {"type": last.kind, "message": last.cause, "traceback": last.frames[:_LINES]}
+    if last.call:
+        failure["call"] = last.call
+        function = next(f for f in selection.functions if f.name == last.key["function"])
+        script, problem = script_for(selection.implementation, function, _test(last.key), failure)
+        failure.update({"script": script} if script else {"no_script": problem})
+    nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
+    return {**last.key, "outcome": "error", "failure": failure, **nothing}
+
+
+def _test(line: Line) -> str:
+    return f"{line['property']}/{line['variant']}" if "variant" in line else str(line["property"])
+
+
+def _figures(subject: Subject) -> Line:
+    record = subject.record
+    return {
+        "examples": record.examples,
+        "checks": record.checks,
+        "inconclusive": record.inconclusive,
+        "refused": record.refused,
+        "worst": float(f"{record.worst:.3g}"),
+        "seconds": round(subject.cpu_seconds, 3),
+    }
+
+
+def _outcome(subject: Subject, error: BaseException | None, needs: frozenset[str]) -> Line:
+    if error is None:
+        helped = sorted((needs | subject.function.needs) & subject.implementation.emulated)
+        if helped:
+            return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
+        return {"outcome": "pass"}
+    if isinstance(error, pytest.skip.Exception):
+        kind, _, reason = str(error.msg).partition(": ")
+        if kind not in OUTCOMES:
+            kind, reason = "skip", str(error.msg)
+        return {"outcome": kind, "reason": reason}
+    if isinstance(error, Vacuous | Unsatisfiable):
+        return {"outcome": "vacuous", "reason": str(error)}
+    leaves = list(_leaves(error))
+    broken = [leaf for leaf in leaves if isinstance(leaf, Broken)]
+    if broken and len(broken) == len(leaves):
+        flaky = {"flaky": True} if broken[0] is not error else {}
+        return {"outcome": "fail", "failure": {**_json(broken[0].finding.as_json()), **flaky}}
+    failure = {"type": type(error).__name__, "message": str(error), "traceback": _last_lines(error)}
+    if subject.record.call:
+        failure["call"] = subject.record.call
+    return {"outcome": "error", "failure": failure}
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions in a group: Hypothesis groups them when a failure does not repeat itself."""
+    inner = getattr(error, "exceptions", None)
+    if inner is None:
+        yield error
+    for each in inner or ():
+        yield from _leaves(each)
+
+
+def _last_lines(error: BaseException) -> list[str]:
+    """The end of the traceback, without the frames of this suite's machinery."""
+    frames = traceback.extract_tb(error.__traceback__)
+    telling = [frame for frame in frames if not any(part in frame.filename for part in MACHINERY)]
+    text = "".join(traceback.StackSummary.from_list(telling).format())
+    return [line for line in text.splitlines() if line.strip("^~ ")][-_LINES:]
+
+
+def _json(value: Any) -> Any:
+    """The value with what JSON cannot say (infinity, NaN, NumPy's scalars) put in its terms."""
+    if isinstance(value, Mapping):
+        return {str(key): _json(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(each) for each in value]
+    if isinstance(value, str | bool | int | None):
+        return value
+    return float(value) if math.isfinite(value) else None
+
+
+def header(selection: Selection, expected: int | None) -> Line:
+    """The first line: what is run, on what."""
+    found = selection.implementation.environment()
+    return {
+        "kind": "header",
+        "schema": SCHEMA,
+        "suite": {"name": "autograd-conformance", "version": version_of("autograd-conformance")},
+        "implementation": {
+            "name": selection.implementation.name,
+            "version": found.version,
+            "location": found.location,
+        },
+        "devices": list(selection.all_devices),
+        "profile": selection.profile.name,
+        "examples": selection.profile.examples,
+        "seed": selection.seed,
+        "functions": [function.name for function in selection.functions],
+        "properties": list(selection.properties),
+        "dtype": selection.dtype,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: version_of(name) for name in ("hypothesis", "numpy", "pytest")},
+        "started": now(),
+        "expected": expected,
+    }
+
+
+def footer(counts: Counter[str], examples: int, seconds: float) -> Line:
+    """The last line of a report of which nothing is missing."""
+    verdict = "falls short" if SHORTFALLS & counts.keys() else "holds"
+    return {
+        "kind": "footer",
+        "counts": {name: counts[name] for name in OUTCOMES if counts[name]},
+        "verdict": verdict,
+        "examples": examples,
+        "seconds": round(seconds, 1),
+        "finished": now(),
+    }
+
+
+def version_of(package: str) -> str:
+    """The installed version, ``unknown`` for a checkout that is not installed."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return "unknown"
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+class ReportFile:
+    """A report being written: every line is on disk before the next test ends."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._file = path.open("w", encoding="utf-8")
+        except OSError as problem:
+            reason = problem.strerror or problem
+            raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose with --report FILE") from None
+
+    def write(self, line: Line) -> None:
+        """Append a line and hand it to the operating system."""
+        self._file.write(json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; what was written stays."""
+        self._file.close()
+
+
+def check_path(path: Path) -> None:
+    """Raise UsageProblem for a path to which no report can be written, without touching what is there."""
+    target = path if path.exists() else path.parent
+    if not target.exists():
+        reason = f"there is no folder {target}"
+    elif path.is_dir():
+        reason = "it is a folder"
+    elif not os.access(target, os.W_OK):
+        reason = "permission denied"
+    else:
+        return
+    raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose a file with --report FILE")
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a report, complete or not. Raises UsageProblem for anything else."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not text"
+        raise UsageProblem(f"the report {path} cannot be read: {reason}") from None
+    try:
+        # A process that is killed may leave half a line at the end.
+        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    except ValueError:
+        raise UsageProblem(f"{path} is not a report: it has a line that is not JSON") from None
+    if not lines or not all(isinstance(line, dict) for line in lines) or lines[0].get("kind") != "header":
+        raise UsageProblem(f"{path} is not a report: it does not start with a header line")
+    return lines

@@ -1,0 +1,203 @@
+"""Longer computations around one call, each with what the reference says should come of it."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+import weakref
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.example import Example
+from autograd_conformance.reference.functions.elementwise import SQUARE
+from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.strategies.compositions import After, Before, Tools
+
+Gradients = tuple[Any, ...]
+Expected = tuple[Tracked | None, ...]
+
+
+def _outputs(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _differentiable(example: Example) -> list[int]:
+    return [n for n, output in enumerate(example.function.outputs) if output.differentiable]
+
+
+def subsets(example: Example) -> tuple[tuple[bool, ...], ...]:
+    """Every subset of the tensors that require grad, the full one first."""
+    ways = [(True, False) if tracked else (False,) for tracked in example.track]
+    return tuple(itertools.product(*ways))
+
+
+def summed(example: Example) -> tuple[Gradients, Expected]:
+    """Gradients of the sum of each differentiable output: the engine makes the cotangent, and expands it."""
+    implementation, kept = example.implementation, _differentiable(example)
+
+    def f(*primals: Any) -> tuple[Any, ...]:
+        outputs = _outputs(example.f(*primals))
+        return tuple(implementation.xp.sum(outputs[n]) for n in kept)
+
+    outputs, pullback = implementation.vjp(f, example.primals, track=example.track)
+    ones = [example.tensor(np.ones(()), implementation.describe(y).dtype) for y in outputs]
+    return pullback(ones), example.expected_gradients(example.constant_cotangents(1.0))
+
+
+def severed(example: Example) -> Gradients:
+    """Gradients when every output goes into a Function whose backward returns None."""
+    implementation, kept = example.implementation, _differentiable(example)
+    cut = implementation.function(_severing(implementation.xp, implementation.ag))
+
+    def f(*primals: Any) -> tuple[Any, ...]:
+        outputs = _outputs(example.f(*primals))
+        return tuple(cut(outputs[n]) for n in kept)
+
+    outputs, pullback = implementation.vjp(f, example.primals, track=example.track)
+    described = map(implementation.describe, outputs)
+    return pullback([example.tensor(np.ones(d.shape), d.dtype) for d in described])
+
+
+def _severing(xp: Any, ag: Any) -> Any:
+    class Severed(ag.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(_ctx: Any, x: Any) -> Any:
+            return xp.copy(x)
+
+        @staticmethod
+        def backward(_ctx: Any, _cotangent: Any) -> None:
+            return None
+
+    return Severed
+
+
+def sharing(example: Example, first: int, second: int, relation: Before) -> tuple[Gradients, Expected]:
+    """Gradients when one tensor, or something computed from it that equals it, is given for two arguments.
+
+    The first gets the sum; the tensor made for the second is not used.
+    """
+    implementation = example.implementation
+    example.give(second, example.values[example.slots[first]])
+    expected = list(example.expected_gradients())
+    a, b = expected[first], expected[second]
+    expected[first], expected[second] = None if a is None or b is None else a + b, None
+
+    def f(*primals: Any) -> Any:
+        shared = list(primals)
+        shared[second] = relation.apply(implementation.xp, shared[first])
+        return example.f(*shared)
+
+    _, pullback = implementation.vjp(f, example.primals, track=example.track)
+    return pullback(example.cotangents), tuple(expected)
+
+
+def composed(example: Example, before: Before, after: Sequence[After]) -> tuple[Gradients, Expected]:
+    """Gradients through built-in operations on every input and output, against the chain rule."""
+    implementation, kept = example.implementation, _differentiable(example)
+    xp, ag = implementation.xp, implementation.ag
+    tools = Tools(xp, implementation.function(SQUARE.body(xp, ag)))
+
+    def f(*primals: Any) -> tuple[Any, ...]:
+        given = [before.apply(xp, x) if t else x for x, t in zip(primals, example.track, strict=True)]
+        outputs = [_outputs(example.f(*given))[n] for n in kept]
+        for operation in after:
+            outputs = [operation.apply(tools, y) for y in outputs]
+        return tuple(outputs)
+
+    stages: list[list[Any]] = [[example.expected_outputs[n] for n in kept]]
+    for operation in after:
+        stages.append([operation.forward(y) for y in stages[-1]])
+    outputs, pullback = implementation.vjp(f, example.primals, track=example.track)
+    ends = [np.ones(y.shape, y.dtype) for y in stages[-1]]
+    got = pullback([example.tensor(g, implementation.describe(y).dtype) for g, y in zip(ends, outputs, strict=True)])
+    cotangents: list[Any] = [Tracked.exact(g, example.call.dtype) for g in ends]
+    for operation, values in zip(reversed(after), reversed(stages[:-1]), strict=True):
+        cotangents = [operation.pull(y, g) for y, g in zip(values, cotangents, strict=True)]
+    placed = dict(zip(kept, cotangents, strict=True))
+    return got, example.expected_gradients([placed.get(n) for n in range(len(example.function.outputs))])
+
+
+def side_by_side(examples: Sequence[Example]) -> list[Gradients]:
+    """Gradients of several calls that are part of one graph, through one backward pass."""
+    implementation = examples[0].implementation
+    ends = list(itertools.accumulate(len(example.primals) for example in examples))
+    starts = [0, *ends[:-1]]
+
+    def f(*primals: Any) -> tuple[Any, ...]:
+        parts = [primals[start:end] for start, end in zip(starts, ends, strict=True)]
+        return tuple(y for example, part in zip(examples, parts, strict=True) for y in _outputs(example.f(*part)))
+
+    primals = [x for example in examples for x in example.primals]
+    track = [tracked for example in examples for tracked in example.track]
+    _, pullback = implementation.vjp(f, primals, track=track)
+    gradients = pullback([g for example in examples for g in example.cotangents])
+    return [gradients[start:end] for start, end in zip(starts, ends, strict=True)]
+
+
+def accumulated(example: Example, held: Sequence[bool]) -> tuple[Gradients, Expected]:
+    """What leaves hold after backward(), when some held a gradient before."""
+    implementation, call = example.implementation, example.call
+    _, gradients = example.run()
+    values = [None if g is None else np.full(g.shape, 1.5) for g in gradients]
+    initial = [v if h else None for v, h in zip(values, held, strict=True)]
+    given = [None if v is None else example.tensor(v, call.dtype) for v in initial]
+    got = implementation.backward(example.f, example.primals, example.cotangents, track=example.track, initial=given)
+    expected = []
+    for gradient, before in zip(gradients, initial, strict=True):
+        exact = None if gradient is None else Tracked.exact(implementation.numpy(gradient), call.dtype)
+        expected.append(exact if exact is None or before is None else exact + before)
+    return got, tuple(expected)
+
+
+def shared_by_leaves(example: Example) -> list[str]:
+    """What shares memory with the gradient that backward() left in a leaf."""
+    implementation, track = example.implementation, example.track
+    found = implementation.backward(example.f, example.primals, example.cotangents, track=track)
+    pairs = itertools.combinations([(n, g) for n, g in zip(example.names, found, strict=True) if g is not None], 2)
+    shared = [f"{a} and the {b}" for (a, x), (b, y) in pairs if implementation.shares_memory(x, y)]
+    return shared + example.sharing_memory(found, example.primals)
+
+
+def concurrently(examples: Sequence[Example]) -> list[Gradients]:
+    """The gradients of several calls that run at the same time, each on a thread of its own."""
+    barrier = threading.Barrier(len(examples))
+
+    def one(example: Example) -> Gradients:
+        barrier.wait()
+        return example.run()[1]
+
+    with ThreadPoolExecutor(len(examples)) as pool:
+        return list(pool.map(one, examples))
+
+
+def left_behind(example: Example) -> list[str]:
+    """What of a call is still alive after its backward, once the caller has dropped everything."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        references = _watched(example)
+        return [name for name, reference in references.items() if reference() is not None]
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _watched(example: Example) -> dict[str, weakref.ref[Any]]:
+    references: dict[str, weakref.ref[Any]] = {}
+
+    def watch(names: Sequence[str], tensors: Sequence[Any]) -> None:
+        pairs = zip(names, tensors, strict=True)
+        references.update((name, weakref.ref(tensor)) for name, tensor in pairs if tensor is not None)
+
+    def f(*primals: Any) -> Any:
+        watch(example.input_names, primals)
+        return example.f(*primals)
+
+    outputs, pullback = example.implementation.vjp(f, example.fresh_primals(), track=example.track)
+    watch(example.output_names, outputs)
+    watch(example.names, pullback(example.placed(example.cotangent_values)))
+    return references

@@ -1,0 +1,163 @@
+"""What a run checks, worked out from its options; every mistake in them is one sentence with the valid choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import report
+from autograd_conformance.harness.marks import Claim
+from autograd_conformance.harness.outcomes import Record, UsageProblem
+from autograd_conformance.harness.profiles import PROFILES, Profile, choose_seed
+from autograd_conformance.harness.subject import Subject
+from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
+from autograd_conformance.reference.definitions import FLOATING, Function
+from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import Call, parse
+
+Calls = dict[str, tuple[Call, ...]]
+
+
+def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
+    if given not in valid:
+        raise UsageProblem(f"unknown {kind} {given!r}; choose from: {', '.join(valid)}")
+    return given
+
+
+def _matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = ()) -> tuple[str, ...]:
+    """The valid names that a comma-separated list of names and globs picks; hidden ones only by their exact name."""
+    if patterns is None:
+        return tuple(valid)
+    chosen: dict[str, None] = {}
+    for pattern in filter(None, map(str.strip, patterns.split(","))):
+        found = [name for name in valid if fnmatchcase(name, pattern)] + [name for name in hidden if name == pattern]
+        if not found:
+            raise UsageProblem(f"no {kind} matches {pattern!r}; choose from: {', '.join(valid)}")
+        chosen.update(dict.fromkeys(found))
+    if not chosen:
+        raise UsageProblem(f"no {kind} is named in {patterns!r}; choose from: {', '.join(valid)}")
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The implementation, Functions, properties, devices and examples of a run.
+
+    ``calls`` are the counterexamples to run again instead of drawing calls, by result id; None where none are.
+    """
+
+    implementation: Implementation
+    functions: tuple[Function, ...]
+    properties: tuple[str, ...]
+    profile: Profile
+    seed: int
+    device: str | None = None
+    dtype: str | None = None
+    calls: Calls | None = field(default=None, repr=False)
+
+    @classmethod
+    def from_options(cls, options: Any, *, worker_seed: int | None = None) -> Selection:
+        """The selection that parsed options describe. Raises UsageProblem."""
+        name = _one_of("implementation", options.implementation, implementations.ADAPTERS)
+        profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
+        functions = _matching("Function", options.functions, FUNCTIONS, EXHIBITS)
+        properties = _matching("property", options.properties, PROPERTIES)
+        if options.dtype is not None:
+            _one_of("dtype", options.dtype, FLOATING)
+        calls = _counterexamples(profile, options)
+        try:
+            implementation = implementations.load(name)
+        except Unavailable as problem:
+            raise UsageProblem(str(problem)) from problem
+        known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
+        seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
+        found = cls(implementation, known, properties, profile, seed, options.device, options.dtype, calls)
+        if options.device is not None:
+            _one_of(f"device of {name} on this machine", options.device, found._every_device())
+        return found
+
+    @property
+    def all_devices(self) -> tuple[str, ...]:
+        """The devices of the run."""
+        return self._every_device() if self.device is None else (self.device,)
+
+    def _every_device(self) -> tuple[str, ...]:
+        i = self.implementation
+        return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
+
+    def wants(self, claim: Claim) -> bool:
+        """Whether the run includes the test that makes this claim."""
+        return claim.property_id in self.properties and (self.profile.thorough or not claim.slow)
+
+    def subjects(self, claim: Claim) -> list[Subject]:
+        """The subjects of the test that makes this claim."""
+        if not self.wants(claim):
+            return []
+        functions = filter(claim.where, self.functions)
+        found = [self._subject(claim, function, d) for function in functions for d in self._devices(claim, function)]
+        return [subject for subject in found if self.calls is None or subject.replayed]
+
+    def _devices(self, claim: Claim, function: Function) -> tuple[str, ...]:
+        """The devices on which a test runs a Function: those of the run that the Function supports."""
+        i = self.implementation
+        found = i.devices()
+        if claim.abstract:
+            found = i.abstract_devices()
+        elif claim.simulated:
+            found = (*found[1:], *i.simulated_devices())
+        elif self.device in i.simulated_devices():
+            found = (*found, *i.simulated_devices())
+        supported = (d for d in found if function.devices is None or d in function.devices)
+        return tuple(d for d in supported if self.device in (None, d))
+
+    def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
+        subject = Subject(
+            self.implementation, function, device, claim.property_id, dtype=self.dtype, variant=claim.variant,
+            allowed=claim.dtypes, record=Record(),
+        )  # fmt: skip
+        subject.replayed = (self.calls or {}).get(report.result_id(subject), ())
+        return subject
+
+    def reason_against(self, claim: Claim, subject: Subject) -> str | None:
+        """Why a test cannot run, if it cannot."""
+        needs, i = claim.needs | subject.function.needs, self.implementation
+        absent = {"": needs - i.capabilities, f" on {subject.device}": needs & i.lacking(subject.device)}
+        for where, missing in absent.items():
+            if missing:
+                claims = ", ".join(f"{name} ({CAPABILITIES[name]})" for name in sorted(missing))
+                return f"unsupported: {i.name} does not claim {claims}{where}"
+        if not subject.dtypes:
+            return f"skip: {subject.function.name} has none of the dtypes of this test and run"
+        return None
+
+
+def _counterexamples(profile: Profile, options: Any) -> Calls | None:
+    """The calls of the failures in the report that the profile replay is given."""
+    if profile.name != "replay":
+        if options.replay is not None:
+            raise UsageProblem(f"--replay {options.replay} needs --profile replay")
+        return None
+    path = Path(options.replay or report.DEFAULT_PATH)
+    if options.report is not None and Path(options.report).resolve() == path.resolve():
+        raise UsageProblem(f"--report {options.report} would overwrite the report that is replayed")
+    calls: Calls = {}
+    for line in report.read(path):
+        text = line.get("failure", {}).get("call")
+        if text is not None:
+            calls[line["id"]] = (_parsed(text, path),)
+    return calls
+
+
+def _parsed(text: str, path: Path) -> Call:
+    try:
+        call = parse(text)
+    except ValueError as problem:
+        raise UsageProblem(f"{path} holds a call that cannot be read: {problem}") from None
+    if call.function not in FUNCTIONS and call.function not in EXHIBITS:
+        raise UsageProblem(f"{path} holds a call of {call.function}, which is no Function of this suite")
+    return call

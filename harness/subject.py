@@ -1,0 +1,288 @@
+"""The subject of a test: one Function on one implementation and device, with the verbs that tests are written in."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.compare import difference, same_bits
+from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.outcomes import Broken, Finding, Record
+from autograd_conformance.harness.transforms import SecondOrder
+from autograd_conformance.implementations.protocol import Description, Implementation
+from autograd_conformance.reference.definitions import FLOATING, Function
+from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
+from autograd_conformance.strategies.calls import Call, calls
+
+
+@dataclass
+class Subject:
+    """A Function under test."""
+
+    implementation: Implementation
+    function: Function
+    device: str
+    property_id: str = "VJP-REF"
+    dtype: str | None = None
+    variant: str = ""
+    allowed: tuple[str, ...] = FLOATING
+    record: Record = field(default_factory=Record)
+    replayed: tuple[Call, ...] = ()
+    cpu_seconds: float = 0.0
+    current: Call | None = None
+    choices: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.implementation.name}-{self.function.name}-{self.device}"
+
+    # What is drawn.
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of the run that the test, the Function and the implementation all have."""
+        common = set(self.allowed) & set(self.implementation.dtypes)
+        return tuple(d for d in self.function.dtypes if d in common and self.dtype in (None, d))
+
+    def calls(self, **restrictions: Any) -> st.SearchStrategy[Call]:
+        """Calls within the Function's domain, on the subject's device; see `strategies.calls.calls`."""
+        if self.replayed:
+            return st.sampled_from(self.replayed)
+        return calls(self.function, dtypes=self.dtypes, device=self.device, **restrictions)
+
+    def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
+        """Draw what a test varies beside the call; a failure names it."""
+        options = strategy if isinstance(strategy, st.SearchStrategy) else st.sampled_from(strategy)
+        self.choices[label] = data.draw(options, label=label)
+        return self.choices[label]
+
+    def example(self, call: Call) -> Example:
+        """The call made concrete on the implementation, and counted."""
+        self.record.begin(repr(call))
+        self.current = call
+        return Example(self, call)
+
+    @cached_property
+    def cls(self) -> Any:
+        """The custom Function as the implementation's own class."""
+        return self.function.body(self.implementation.xp, self.implementation.ag)
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The ways to ask the implementation for gradients."""
+        return ("grad", "backward") if "accumulate" in self.implementation.capabilities else ("grad",)
+
+    @contextmanager
+    def blaming_the_function(self) -> Iterator[None]:
+        """Report an exception that comes out of the implementation, on a call within the domain, as a failure."""
+        self.choices = {}
+        try:
+            yield
+        except Broken:
+            raise
+        except Exception as raised:
+            if self.current is None or not _passes_through(raised, type(self.implementation)):
+                raise
+            got = f"an exception, {type(raised).__name__}: {raised}"
+            self.fail(self.current, "what came of the call", got=got, expected="a result", cause=raised)
+
+    # What may be refused.
+
+    def refusal(self, action: Callable[[], Any]) -> Exception | None:
+        """The exception by which the implementation refuses an action, None if it does not."""
+        try:
+            action()
+        except self.implementation.refusals as refused:
+            self.record.refused += 1
+            return refused
+        return None
+
+    def unless_refused(self, action: Callable[[], Any], *, otherwise: Any) -> Any:
+        """The action's result, or ``otherwise`` if the implementation refuses it loudly."""
+        found = []
+        return otherwise if self.refusal(lambda: found.append(action())) else found[0]
+
+    # What is asserted.
+
+    def fail(
+        self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
+    ) -> NoReturn:
+        """Report that the property under test is broken."""
+        sentence = PROPERTIES[self.property_id].sentence if self.property_id in PROPERTIES else ""
+        version = self.implementation.environment().version
+        where = f"{self.function.name} on {self.implementation.name} {version}, {self.device}"
+        chosen = ", ".join(f"{label}: {value}" for label, value in self.choices.items())
+        finding = Finding(what, str(got), str(expected), repr(call), chosen=chosen, **details)
+        raise Broken(self.property_id, sentence, where, finding) from cause
+
+    def assert_that(
+        self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, hint: str = ""
+    ) -> None:
+        """Equivalent to ``assert holds``, phrased as what came and what should have come."""
+        __tracebackhide__ = True
+        self.record.checks += 1
+        if not holds:
+            self.fail(call, what, got=got, expected=expected, hint=hint)
+
+    def assert_equal(self, call: Call, what: str, *, got: Any, expected: Any, hint: str = "") -> None:
+        """Equivalent to ``assert got == expected``."""
+        __tracebackhide__ = True
+        self.assert_that(got == expected, call, what, got=got, expected=expected, hint=hint)
+
+    def assert_close(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None],
+        slack: float = SAFETY, hint: str = "",
+    ) -> None:  # fmt: skip
+        """Each tensor of ``got`` equals the reference within its bound, and is None exactly where that is."""
+        __tracebackhide__ = True
+        for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
+            self.record.checks += 1
+            if mine is None or theirs is None:
+                if mine is not theirs:
+                    self.fail(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
+                continue
+            array = self._array(mine)
+            if array.shape != theirs.shape:
+                self.fail(call, f"shape of {what}", got=array.shape, expected=theirs.shape, hint=hint)
+            worst = difference(array, theirs, slack=slack)
+            if worst is None:
+                continue
+            self.record.worst = max(self.record.worst, min(worst.ratio, 1e300))
+            if not worst.holds:
+                self.fail(
+                    call, f"{what} at {worst.index}", got=worst.got, expected=worst.expected,
+                    bound=f"{worst.bound:.3g} (off by {abs(worst.got - worst.expected):.3g})", hint=hint,
+                    component={"what": what, "number": number, "index": list(worst.index), "bound": worst.bound},
+                )  # fmt: skip
+
+    def assert_slope(
+        self, call: Call, what: str, *, got: Sequence[Any], along: Sequence[Any], ladder: Estimate, hint: str = "",
+        culprit: Callable[[tuple[Any, ...]], str] = lambda _: "",
+    ) -> None:  # fmt: skip
+        """The gradients' inner product with a direction is the slope that the finite-difference ladder measured.
+
+        ``culprit`` finds the component that is wrong, given the gradients in NumPy.
+        """
+        __tracebackhide__ = True
+        self.record.checks += 1
+        gradients = tuple(None if g is None else self._array(g) for g in got)
+        claim = inner(gradients, tuple(along))
+        verdict = judge(claim, ladder, rounding=_rounding(gradients, along))
+        self.record.inconclusive += verdict is Verdict.INCONCLUSIVE
+        if verdict is Verdict.DISAGREES:
+            off = f"{10 * ladder.bound:.3g} (off by {abs(claim - ladder.value):.3g})"
+            found = "; ".join(filter(None, (hint, culprit(gradients))))
+            self.fail(call, what, got=claim, expected=ladder.value, bound=off, hint=found)
+
+    def assert_second_order(self, call: Call, second: SecondOrder) -> None:
+        """The second derivative is right; failing that, it says in which way it is wrong.
+
+        Finite differences judge its value in double precision; in lower precision it must be there.
+        """
+        __tracebackhide__ = True
+        what = f"second derivative ({second.title})"
+        if second.refusal is not None:
+            self.fail(call, what, got=f"refused: {second.refusal}", expected=second.estimate.value)
+        if second.detached and abs(second.estimate.value) > 10 * second.estimate.bound:
+            self.record.checks += 1
+            expected = f"{second.estimate.value} along the drawn direction"
+            self.fail(call, what, got="silently detached", expected=expected, hint=_SECOND_ORDER)
+        if call.dtype not in _DOUBLE:
+            self.record.checks += 1
+            return
+        self.assert_slope(
+            call, what, got=second.gradients, along=second.direction, ladder=second.estimate, hint=_SECOND_ORDER,
+            culprit=second.culprit,
+        )  # fmt: skip
+
+    def assert_described(self, example: Example, outputs: Sequence[Any], gradients: Sequence[Any]) -> None:
+        """Outputs and gradients have the reference's shapes and dtypes, on the call's device."""
+        __tracebackhide__ = True
+        describe, call = self.implementation.describe, example.call
+        got = [describe(y) for y in outputs]
+        what = "shape, dtype and device of the outputs"
+        self.assert_equal(call, what, got=got, expected=example.output_descriptions)
+        pairs = zip(call.tensors, example.track, strict=True)
+        expected = [Description(t.shape, t.dtype, call.device) if tracked else None for t, tracked in pairs]
+        got = [None if g is None else describe(g) for g in gradients]
+        self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected)
+
+    def assert_zero(self, call: Call, whats: Sequence[str], *, got: Sequence[Any], hint: str = "") -> None:
+        """Each tensor is zero everywhere, and never NaN; None counts as zero."""
+        __tracebackhide__ = True
+        for what, tensor in zip(whats, got, strict=True):
+            self.record.checks += 1
+            array = np.zeros(()) if tensor is None else self.implementation.numpy(tensor)
+            if not np.all(array == 0):
+                self.fail(call, what, got=_brief(array), expected="zero everywhere", hint=hint)
+
+    def assert_finite(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None], given: bool
+    ) -> None:
+        """Each element is finite where the reference is and its computation cannot overflow, ``given`` that so is the
+        forward."""
+        __tracebackhide__ = True
+        for what, mine, theirs in zip(whats, got, expected, strict=True):
+            if not given or mine is None or theirs is None:
+                continue
+            self.record.checks += 1
+            array = self.implementation.numpy(mine)
+            wrong = np.isfinite(theirs.value) & np.isfinite(theirs.error) & ~np.isfinite(array)
+            if np.any(wrong):
+                index = tuple(int(i) for i in np.argwhere(wrong)[0])
+                self.fail(call, f"{what} at {index}", got=array[index], expected=theirs.value[index])
+
+    def assert_same(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Any], hint: str = ""
+    ) -> None:
+        """Each tensor of ``got`` equals its counterpart bit for bit; None equals only None."""
+        __tracebackhide__ = True
+        for what, mine, theirs in zip(whats, got, expected, strict=True):
+            self.record.checks += 1
+            if mine is None or theirs is None:
+                if mine is not theirs:
+                    self.fail(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
+                continue
+            a, b = self._array(mine), self._array(theirs)
+            if not same_bits(a, b):
+                self.fail(call, what, got=_brief(a), expected=f"{_brief(b)}, bit for bit", hint=hint)
+
+    def _array(self, value: Any) -> Any:
+        if isinstance(value, Tracked):
+            return value.value
+        return value if isinstance(value, np.ndarray) else self.implementation.numpy(value)
+
+
+_DOUBLE = ("float64", "complex128")
+_SECOND_ORDER = (
+    "an intermediate was saved, or computed outside the graph: save inputs or outputs instead, return the "
+    "intermediate as an output, or declare the Function once-differentiable"
+)
+
+
+def _passes_through(raised: BaseException, implementation: type) -> bool:
+    """Whether an exception came up through the adapter, and so out of the implementation or the Function."""
+    adapter = sys.modules[implementation.__module__].__file__
+    return any(frame.filename == adapter for frame in traceback.extract_tb(raised.__traceback__))
+
+
+def _rounding(gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+    """What summing the inner product of double-precision gradients and a direction may be off by."""
+    pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
+    terms = sum(float(np.sum(np.abs(g) * np.abs(u))) for g, u in pairs)
+    return SAFETY * PRECISION["float64"].unit * terms * (1 + sum(g.size for g, _ in pairs))
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tracked):
+        value = value.value
+    return "None" if value is None else np.array2string(np.asarray(value), threshold=8, separator=", ")

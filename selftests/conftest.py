@@ -1,0 +1,159 @@
+"""The command as its users meet it, and a small suite of tests that go wrong in every way."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run of the command left: exit status, output, and its report."""
+
+    status: int
+    out: str
+    err: str
+    path: Path
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.path.read_text().splitlines()]
+
+    @property
+    def header(self) -> dict[str, Any]:
+        return self.lines[0]
+
+    @property
+    def results(self) -> dict[str, dict[str, Any]]:
+        return {line["id"]: line for line in self.lines if line["kind"] == "result"}
+
+    @property
+    def footer(self) -> dict[str, Any] | None:
+        last = self.lines[-1]
+        return last if last["kind"] == "footer" else None
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        return {id: line["outcome"] for id, line in self.results.items()}
+
+
+@pytest.fixture(scope="session")
+def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """Runs ``autograd-conformance run`` with these words, in a folder of its own."""
+
+    def run(*words: str, folder: Path | None = None) -> Run:
+        where = folder or tmp_path_factory.mktemp("run")
+        done = subprocess.run(
+            [COMMAND, "run", *words], cwd=where, capture_output=True, text=True, timeout=120, check=False
+        )
+        return Run(done.returncode, done.stdout, done.stderr, where / "autograd-conformance.ndjson")
+
+    return run
+
+
+SUITE = """
+import ctypes
+import os
+import time
+
+from autograd_conformance.harness.marks import holds
+
+
+def reference(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+    return example
+
+
+@holds("VJP-REF")
+def test_right(subject, data):
+    reference(subject, data)
+
+
+@holds("VJP-FD")
+def test_wrong(subject, data):
+    example = reference(subject, data)
+    size = example.call.tensors[0].shape
+    subject.assert_that(len(size) < 2, example.call, "rank", got=len(size), expected="less", hint="it is planted")
+
+
+@holds("VJP-LINEAR")
+def test_raising(subject, data):
+    reference(subject, data)
+    raise KeyError("planted")
+
+
+@holds("VJP-UNUSED")
+def test_vacuous(subject, data):
+    pass
+
+
+@holds("VJP-MASK", needs="compile")
+def test_unsupported(subject, data):
+    reference(subject, data)
+
+
+@holds("VJP-SUBSET", where=lambda f: f.name == "Exp")
+def test_hanging(subject, data):
+    reference(subject, data)
+    while True:
+        pass
+
+
+@holds("VJP-FIT", where=lambda f: f.name == "Exp")
+def test_hanging_natively(subject, data):
+    reference(subject, data)
+    ctypes.PyDLL(None).pause()  # holds the interpreter
+
+
+@holds("VJP-PURE", where=lambda f: f.name == "Exp")
+def test_leaving(subject, data):
+    reference(subject, data)
+    os._exit(0)
+
+
+@holds("VJP-REPEAT", where=lambda f: f.name == "Exp")
+def test_crashing(subject, data):
+    reference(subject, data)
+    ctypes.string_at(0)
+
+
+calls = []
+
+
+@holds("VJP-CHAIN", where=lambda f: f.name == "Exp")
+def test_flaky(subject, data):
+    example = reference(subject, data)
+    calls.append(1)
+    subject.assert_that(len(calls) % 3 > 0, example.call, "luck", got="bad", expected="good")
+
+
+@holds("VJP-NONE", where=lambda f: f.name == "Exp")
+def test_slow(subject, data):
+    reference(subject, data)
+    time.sleep(0.06)
+"""
+
+
+@pytest.fixture(scope="session")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tests that hold, fail, raise, hang, crash, and check nothing."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_planted.py").write_text(SUITE)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def eventful(command: Callable[..., Run], suite: Path) -> Run:
+    """A run of all of that suite, on workers."""
+    words: Sequence[str] = ("--suite", str(suite), "--functions", "Exp,Square", "--time-limit", "3", "-n", "2")
+    return command("model", *words)

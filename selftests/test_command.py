@@ -1,0 +1,218 @@
+"""The command line: what it refuses, what it lists, what it repeats."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import cli, matrix
+from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.reference.properties import PROPERTIES
+
+BAD = [
+    (("run", "torhc"), ("torhc", "model", "torch")),
+    (("run", "model", "--functions", "Foo"), ("Foo", "Exp", "Sort")),
+    (("run", "model", "--functions", ","), ("Function", "Exp")),
+    (("run", "model", "--properties", "VJP"), ("'VJP'", "VJP-REF")),
+    (("run", "model", "--profile", "fast"), ("fast", "quick, gate, nightly, replay")),
+    (("run", "model", "--dtype", "int8"), ("int8", "float64, float32")),
+    (("run", "model", "--device", "cuda"), ("cuda", "choose from: cpu")),
+    (("run", "model", "--seed", "x"), ("--seed", "'x'")),
+    (("run", "model", "--seed", "-1"), ("--seed", "-1")),
+    (("run", "model", "-n", "many"), ("-n", "'many'")),
+    (("run", "model", "-n", "-2"), ("-n", "-2")),
+    (("run", "model", "--time-limit", "0"), ("--time-limit", "0")),
+    (("run", "model", "--suite", "nowhere"), ("nowhere", "functions")),
+    (("run", "model", "--replay", "old.ndjson"), ("--profile replay",)),
+    (("run", "model", "--profile", "replay"), ("autograd-conformance.ndjson", "No such file")),
+    (("run", "model", "--profile", "replay", "--replay", "a", "--report", "a"), ("overwrite",)),
+    (("run", "model", "--report", "nowhere/r.ndjson"), ("no folder nowhere", "--report")),
+    (("run", "model", "--report", "."), ("it is a folder", "--report")),
+    (("run", "model", "--bogus"), ("--bogus",)),
+    (("frobnicate",), ("frobnicate", "run, list")),
+    (("list", "things"), ("things", "functions, properties, implementations")),
+]
+
+
+@pytest.fixture
+def said(monkeypatch, tmp_path):
+    """Exit status, stdout and stderr of the command, started in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    # A mistake must be noticed before anything runs.
+    monkeypatch.setattr(cli.pytest, "main", lambda _: pytest.fail("tests were started"))
+
+    def call(*words):
+        done = CliRunner().invoke(cli.main, words)
+        return done.exit_code, done.stdout, done.stderr
+
+    return call
+
+
+@pytest.mark.parametrize(("words", "parts"), BAD, ids=lambda value: " ".join(value) if isinstance(value, tuple) else "")
+def test_a_mistake_is_one_sentence_with_what_is_valid(said, words, parts):
+    status, out, err = said(*words)
+    assert (status, out) == (2, "")
+    message = err.splitlines()[-1]
+    assert message.startswith("Error: ")
+    assert all(part in message for part in parts)
+
+
+def test_a_missing_framework_says_what_to_install(said, monkeypatch):
+    def missing(_):
+        raise Unavailable("torch cannot be imported; install it with: pip install torch==2.13.0")
+
+    monkeypatch.setattr(implementations, "load", missing)
+    status, _, err = said("run")
+    assert status == 2
+    assert "pip install torch==2.13.0" in err
+    assert "not installed: " in said("list", "implementations")[1]
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(said, tmp_path):
+    old = tmp_path / "autograd-conformance.ndjson"
+    old.write_text("old")
+    assert said("run", "model", "--suite", "nowhere")[0] == 2
+    assert old.read_text() == "old"
+
+
+def test_lists(said):
+    functions = said("list", "functions")[1]
+    assert [line.split()[0] for line in functions.splitlines()[2:]] == list(FUNCTIONS)
+    properties = said("list", "properties")[1]
+    assert all(f"{p.id} " in properties and p.sentence in properties for p in PROPERTIES.values())
+    assert [line.split()[0] for line in said("list", "implementations")[1].splitlines()[2:]] == ["model", "torch"]
+
+
+def test_version_and_help(said):
+    assert said("--version")[0] == 0
+    status, out, _ = said("run", "--help")
+    assert status == 0
+    assert "quick|gate|nightly|replay" in out
+
+
+def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
+    given = []
+    monkeypatch.setattr(cli.pytest, "main", lambda words: given.extend(words) or 0)
+    monkeypatch.setattr(cli, "Selection", SimpleNamespace(from_options=lambda _: SimpleNamespace(calls=None)))
+    for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
+        given.clear()
+        assert said(*words)[0] == 0
+        assert given[given.index("-k") + 1] == "x"
+        assert "--implementation=torch" in given
+
+
+SMALL = ("model", "--functions", "Exp,LinearFunction", "--properties", "FWD-VALUE,VJP-REF", "--profile", "quick")
+
+
+def figures(run):
+    names = ("outcome", "examples", "checks", "worst")
+    return {id: tuple(line[name] for name in names) for id, line in run.results.items()}
+
+
+def test_the_number_of_workers_changes_nothing(command):
+    alone, two = (command(*SMALL, "--seed", "7", "-n", n) for n in ("0", "2"))
+    assert alone.status == two.status == 0
+    assert figures(alone) == figures(two)
+    assert "4 of 4 hold" in alone.out
+
+
+def test_a_random_profile_says_how_to_repeat_it(command):
+    first = command(*SMALL, "-n", "0")
+    seed = str(first.header["seed"])
+    assert f"(repeat with --seed {seed})" in first.out
+    assert figures(command(*SMALL, "-n", "0", "--seed", seed)) == figures(first)
+
+
+def test_nothing_to_check(command):
+    empty = command("model", "--functions", "Exp", "--properties", "VJP-MASK", "-n", "0")
+    assert empty.status == 2
+    assert "nothing was checked" in empty.out
+
+
+def test_a_suite_that_cannot_be_imported(command, tmp_path):
+    (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")
+    for workers in ("0", "1"):
+        broken = command("model", "--suite", str(tmp_path), "-n", workers)
+        assert broken.status == 2
+        assert "nothing_of_that_name" in broken.out
+
+
+def test_one_id_cannot_have_two_tests(command, suite, tmp_path):
+    source = (suite / "test_planted.py").read_text()
+    (tmp_path / "test_a.py").write_text(source)
+    (tmp_path / "test_b.py").write_text(source)
+    twice = command("model", "--suite", str(tmp_path), "--functions", "Square", "-n", "0")
+    assert twice.status == 2
+    assert "VJP-REF[Square-cpu]" in twice.out + twice.err
+    assert "variant" in twice.out + twice.err
+
+
+def test_replay_runs_the_failures_and_nothing_else(command, suite):
+    first = command("model", "--suite", str(suite), "--functions", "Square", "-n", "0")
+    folder = first.path.parent
+    before = first.path.read_text()
+    again = command("model", "--suite", str(suite), "--profile", "replay", "-n", "0", "--report", "new", folder=folder)
+    lines = [json.loads(line) for line in (folder / "new").read_text().splitlines()]
+    replayed = {line["id"]: line for line in lines if line["kind"] == "result"}
+    assert again.status == 1
+    assert set(replayed) == {"VJP-FD[Square-cpu]", "VJP-LINEAR[Square-cpu]"}
+    for id, line in replayed.items():
+        assert line["failure"]["call"] == first.results[id]["failure"]["call"]
+    assert first.path.read_text() == before
+
+
+def test_replay_of_a_report_without_failures(command):
+    held = command(*SMALL, "-n", "0")
+    again = command("model", "--profile", "replay", "-n", "0", folder=held.path.parent)
+    assert again.status == 0
+    assert "nothing to replay" in again.out
+
+
+def test_the_users_own_pytest_configuration_takes_no_part(command, tmp_path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    (tmp_path / "conftest.py").write_text("raise SystemExit\n")
+    assert command(*SMALL, "-n", "0", folder=tmp_path).status == 0
+
+
+def lines_of(functions, outcome="pass"):
+    return [{"property": "VJP-REF", "function": f, "device": "cpu", "outcome": outcome} for f in functions]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("count", [1, 19, 36, 150])
+def test_the_matrix_fits_the_terminal(width, count):
+    functions = [f"Function{n}" for n in range(count)]
+    (found,) = matrix.matrices(lines_of(functions), list(PROPERTIES), functions)
+    lines = matrix.text(found, width)
+    assert max(map(len, [*lines, *matrix.columns(found, width)])) <= width
+    assert sum(line.count(".") for line in lines) == count
+    names = " ".join(matrix.columns(found, width)).split()
+    assert all(function in names for function in functions)
+
+
+def test_a_cell_shows_the_worst_of_several_results():
+    lines = lines_of(["Exp"]) + lines_of(["Exp"], "fail") + lines_of(["Exp"])
+    (found,) = matrix.matrices(lines, list(PROPERTIES), ["Exp"])
+    assert found.row("VJP-REF") == ["F"]
+    assert "| VJP-REF" in matrix.markdown(found)
+    assert "F fail" in matrix.legend([found])
+
+
+def test_a_column_is_under_its_number():
+    functions = [f"F{n}" for n in range(36)]
+    lines = lines_of(functions[:30]) + lines_of(functions[30:31], "fail") + lines_of(functions[31:])
+    (found,) = matrix.matrices(lines, ["VJP-REF"], functions)
+    tens, ones, row, _ = matrix.text(found, 80)
+    place = row.rindex("F")
+    assert tens[place] + ones[place] == "31"
+
+
+def test_the_package_is_where_the_suites_are():
+    assert (cli.PACKAGE / "suites" / "functions").is_dir()
+    assert Path(cli.__file__).parent.parent == cli.PACKAGE

@@ -1,0 +1,85 @@
+"""Every exhibit is caught by each of the properties that it names, and the right version of it is not."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import pytest
+from hypothesis import settings
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.implementations.torch import TorchImplementation
+from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
+from autograd_conformance.reference.functions.exhibit import Exhibit
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.planted import checks
+from autograd_conformance.strategies.calls import parse
+
+pytestmark = pytest.mark.skipif(
+    settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"
+)
+
+TORCH = TorchImplementation()
+PACKAGE = "autograd_conformance.reference.functions"
+
+# What a message names that is about no single argument or output.
+SUMMARIES = (
+    "what came of the call", "second derivative", "slope of the drawn direction", "which tensors get a gradient",
+    "gradient as backward returned it", "<cotangent, JVP(tangent)>", "dirty inputs",
+)  # fmt: skip
+CLAIMED = [pytest.param(e, p, id=f"{name}-{p}") for name, e in EXHIBITS.items() for p in e.caught_by]
+
+
+def raised_by_any(function, property_id, run=checks.raised_by):
+    """What the tests of a property raise on a Function, None if all of them pass."""
+    found = [
+        run(property_id, claim.variant, function, TORCH)
+        for claim, _ in checks.tests_of(property_id, function, TORCH, "cpu")
+    ]
+    assert found, f"no test of {property_id} applies to {function.name}"
+    return next((raised for raised in found if raised is not None), None)
+
+
+@pytest.mark.parametrize(("exhibit", "property_id"), CLAIMED)
+def test_the_exhibit_is_caught(exhibit, property_id):
+    raised = raised_by_any(exhibit.function, property_id, checks.caught)
+    assert isinstance(raised, Broken), f"not caught: {exhibit.fault}; raised: {raised!r}"
+    message = str(raised)
+    assert message.startswith(f"{property_id}: ")
+    assert f"{exhibit.function.name} on torch" in message
+    assert parse(raised.finding.call).function == exhibit.function.name
+    named = [f"({part.name})" for part in (*exhibit.function.arguments, *exhibit.function.outputs)]
+    assert any(words in raised.finding.what for words in (*named, *SUMMARIES)), message
+
+
+# What an exhibit varies is the documented Function of the same arguments and document, where there is one.
+VARIED = {
+    name: next((f for f in FUNCTIONS.values() if f.forward is e.function.forward), None) for name, e in EXHIBITS.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("documented", "property_id"),
+    [
+        pytest.param(VARIED[name], p, id=f"{VARIED[name].name}-{p}-{name}")
+        for name, e in EXHIBITS.items()
+        if VARIED[name]
+        for p in e.caught_by
+        if any(claim.property_id == p and claim.where(VARIED[name]) for claim, _ in checks.tests())
+    ],
+)
+def test_the_documented_function_passes(documented, property_id):
+    assert raised_by_any(documented, property_id) is None
+
+
+def test_exhibits_name_known_properties():
+    assert all(set(e.caught_by) <= set(PROPERTIES) and e.caught_by and e.fault for e in EXHIBITS.values())
+
+
+def test_no_exhibit_hides_another():
+    modules = [import_module(f"{PACKAGE}.{name}") for name in ("exhibits_formulas", "exhibits_indexing")]
+    names = [e.function.name for m in modules for e in vars(m).values() if isinstance(e, Exhibit)]
+    assert sorted(names) == sorted(EXHIBITS)

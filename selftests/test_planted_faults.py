@@ -1,0 +1,97 @@
+"""Every property and every assertion catches the faults planted for it, and accepts their correct twins."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import settings
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.harness.subject import Subject
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.planted import PLANTED, checks
+from autograd_conformance.selftests.planted.definitions import Planted
+from autograd_conformance.strategies.calls import parse
+
+# With fewer examples than the gate's nothing is claimed.
+pytestmark = pytest.mark.skipif(
+    settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"
+)
+
+# The verbs that can fail.
+VERBS = {
+    name
+    for kind in (Subject, Record)
+    for name in vars(kind)
+    if name.startswith(("assert_", "verify_")) or name in ("fail", "blaming_the_function")
+}
+
+
+@cache
+def started(planted: Planted) -> None:
+    """Start the device on which a fault is planted, once."""
+    planted.implementation.start_device(planted.device)
+
+
+@cache
+def outcome(planted: Planted) -> BaseException | None:
+    """What the property's check raises on the fault."""
+    started(planted)
+    return checks.caught(planted.property_id, planted.variant, planted.function, planted.implementation, planted.device)
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_the_fault_is_caught(planted):
+    raised = outcome(planted)
+    assert isinstance(raised, planted.raises), f"not caught: {planted.fault}; raised: {raised!r}"
+    missing = [words for words in planted.says if words not in str(raised)]
+    assert not missing, f"{missing} not in: {raised}"
+
+
+@pytest.mark.parametrize("planted", [p for p in PLANTED if p.raises is Broken], ids=str)
+def test_the_message_names_a_call_that_can_be_read_back(planted):
+    raised = outcome(planted)
+    assert str(raised).startswith(f"{planted.property_id}: {PROPERTIES[planted.property_id].sentence}")
+    (line,) = [line for line in str(raised).splitlines() if line.startswith("  call: ")]
+    call = parse(line.removeprefix("  call: "))
+    assert call.function == planted.function.name
+    assert repr(call) == raised.finding.call
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=str)
+def test_the_twin_is_accepted(planted):
+    started(planted)
+    raised = checks.raised_by(
+        planted.property_id, planted.variant, planted.twin, planted.twin_implementation, planted.device
+    )
+    assert raised is None, f"{planted.twin.name} is right, but: {raised}"
+
+
+def test_names_are_unique():
+    names = [str(planted) for planted in PLANTED]
+    assert len(names) == len(set(names))
+
+
+def test_every_property_has_a_planted_fault():
+    assert {planted.property_id for planted in PLANTED} == set(PROPERTIES)
+
+
+def test_every_variant_has_a_planted_fault():
+    variants = {(claim.property_id, claim.variant) for claim, _ in checks.tests()}
+    assert {(planted.property_id, planted.variant) for planted in PLANTED} == variants
+
+
+def test_every_verb_has_a_fault_that_it_catches():
+    caught = set().union(*(checks.frames_of(outcome(planted)) for planted in PLANTED))
+    assert caught >= VERBS
+
+
+def test_a_refusal_is_accepted_where_a_wrong_number_is_not():
+    (silent,) = [p for p in PLANTED if str(p) == "VJP-INPLACE-SAFE-InputOnCtx"]
+    assert isinstance(outcome(silent), Broken)
+    subject = checks.checked(silent.property_id, silent.variant, silent.twin, silent.twin_implementation)
+    assert subject.record.refused > 0

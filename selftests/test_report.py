@@ -1,0 +1,143 @@
+"""What a run leaves on disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+from autograd_conformance.harness import cli, report
+from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
+from autograd_conformance.selftests.conftest import COMMAND
+
+SCHEMA = json.loads((cli.PACKAGE / "harness" / "report.schema.json").read_text())
+LINES = jsonschema.Draft202012Validator(SCHEMA)
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    assert SCHEMA["$defs"]["outcome"]["enum"] == list(OUTCOMES)
+    assert SCHEMA["$defs"]["header"]["properties"]["schema"] == {"const": report.SCHEMA}
+
+
+def test_every_line_fits_the_schema(eventful):
+    for line in eventful.lines:
+        LINES.validate(line)
+
+
+@pytest.mark.parametrize("change", [{"outcome": "great"}, {"extra": 1}, {"failure": {"what": "x"}}, {"id": "Exp"}])
+def test_the_schema_is_strict(eventful, change):
+    line = next(line for line in eventful.lines if line.get("outcome") == "pass")
+    assert not LINES.is_valid({**line, **change})
+
+
+def test_header_results_footer(eventful):
+    kinds = [line["kind"] for line in eventful.lines]
+    assert kinds == ["header", *["result"] * (len(kinds) - 2), "footer"]
+    assert eventful.header["expected"] == len(eventful.results) == len(kinds) - 2
+    assert eventful.header["functions"] == ["Exp", "Square"]
+    assert sum(eventful.footer["counts"].values()) == len(eventful.results)
+    assert eventful.footer["verdict"] == "falls short"
+    assert eventful.status == 1
+
+
+def test_outcomes(eventful):
+    alone = {
+        "VJP-SUBSET": "error", "VJP-FIT": "error", "VJP-PURE": "error", "VJP-REPEAT": "error", "VJP-CHAIN": "fail",
+        "VJP-NONE": "pass",
+    }  # fmt: skip
+    both = {
+        "VJP-REF": "pass", "VJP-FD": "fail", "VJP-LINEAR": "error", "VJP-UNUSED": "vacuous", "VJP-MASK": "unsupported",
+    }  # fmt: skip
+    expected = {f"{id}[Exp-cpu]": outcome for id, outcome in (alone | both).items()}
+    expected |= {f"{id}[Square-cpu]": outcome for id, outcome in both.items()}
+    assert eventful.outcomes == expected
+
+
+@pytest.mark.parametrize(
+    ("property_id", "kind", "message"),
+    [
+        ("VJP-SUBSET", "Hang", "time limit of 0:00:03"),
+        ("VJP-FIT", "Hang", "time limit of 0:00:03"),
+        ("VJP-PURE", "Death", "without a word"),
+        ("VJP-REPEAT", "Death", "Segmentation fault"),
+        ("VJP-LINEAR", "KeyError", "planted"),
+    ],
+)
+def test_an_error_says_what_happened_and_in_which_call(eventful, property_id, kind, message):
+    failure = eventful.results[f"{property_id}[Exp-cpu]"]["failure"]
+    assert failure["type"] == kind
+    assert message in failure["message"]
+    assert failure["call"].startswith("Call('Exp'")
+    if kind != "Death" or "Segmentation" in message:
+        assert any("test_planted.py" in line for line in failure["traceback"])
+
+
+def test_a_failure_is_the_smallest_found(eventful):
+    failure = eventful.results["VJP-FD[Exp-cpu]"]["failure"]
+    assert failure["call"] == "Call('Exp', args=(Tensor((1, 1), requires_grad=True),), cotangents=(Cotangent(),))"
+    assert (failure["got"], failure["expected"], failure["hint"]) == ("2", "less", "it is planted")
+    assert "flaky" not in failure
+
+
+def test_a_failure_that_does_not_repeat_is_said_to_be_flaky(eventful):
+    assert eventful.results["VJP-CHAIN[Exp-cpu]"]["failure"]["flaky"] is True
+
+
+def test_the_terminal_says_it_all(eventful):
+    out = eventful.out
+    assert out.index("what does not") < out.index("what holds") < out.index("verdict")
+    assert "hint: it is planted" in out
+    assert "again: autograd-conformance run model" in out
+    held = eventful.footer["counts"]["pass"]
+    assert f": {held} of {len(eventful.results) - 2} hold" in out.splitlines()[-3]
+    assert "report: autograd-conformance.ndjson" in out
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_an_interrupted_run_leaves_a_readable_report_without_a_footer(tmp_path, suite, workers):
+    path = tmp_path / "report.ndjson"
+    words = ["--suite", str(suite), "--functions", "Exp", "--properties", "VJP-REF,VJP-NONE", "-n", workers]
+    running = subprocess.Popen(
+        [COMMAND, "run", "model", *words, "--report", str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not (path.exists() and '"result"' in path.read_text()):
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    out = running.communicate(timeout=60)[0]
+    assert running.returncode == 2, out
+    kinds = {line["kind"] for line in report.read(path)}
+    assert kinds == {"header", "result"}
+    assert "the run did not finish" in out
+    assert "without a footer" in out
+
+
+def test_a_run_in_which_every_id_is_not_reached_has_no_footer(command, suite):
+    stopped = command("model", "--suite", str(suite), "--functions", "Square", "-n", "0", "--", "-x")
+    assert stopped.footer is None
+    assert stopped.status == 1
+
+
+def test_reading_a_report_that_breaks_off(tmp_path, eventful):
+    whole = eventful.path.read_text()
+    broken = tmp_path / "broken.ndjson"
+    broken.write_text(whole[:-20])
+    assert report.read(broken) == eventful.lines[:-1]
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n", "[]\n", '{"kind": "result"}\n'])
+def test_reading_what_is_no_report(tmp_path, text):
+    path = tmp_path / "other.ndjson"
+    path.write_text(text)
+    with pytest.raises(UsageProblem, match=re.escape(str(path))):
+        report.read(path)

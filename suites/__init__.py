@@ -1,0 +1,1 @@
+"""What is checked: tests, nothing else."""

@@ -1,0 +1,22 @@
+"""Custom Functions under batching transforms."""
+
+from autograd_conformance.harness import transforms
+from autograd_conformance.harness.marks import holds
+
+
+@holds("BATCH-VMAP", where=lambda f: f.batching, needs="vmap", examples=0.8)
+def test_batch_vmap(subject, data):
+    example = subject.example(data.draw(subject.calls(layouts=False, unused=False), label="call"))
+    axes = subject.draw(data, transforms.batch_axes(example), "batched axis of each tensor")
+    batch = transforms.Batch(example, axes)
+    outputs, gradients = batch.run()
+    subject.assert_close(example.call, example.output_names, got=outputs, expected=batch.expected_outputs)
+    subject.assert_close(example.call, example.names, got=gradients, expected=batch.expected_gradients)
+
+
+@holds("BATCH-VMAP", where=lambda f: not f.inplace, needs="batched_cotangents", examples=0.5, variant="cotangents")
+def test_batch_cotangents(subject, data):
+    example = subject.example(data.draw(subject.calls(layouts=False, unused=False, full=True), label="call"))
+    got, expected = transforms.batched_cotangents(example, subject.draw(data, (2, 1, 3), "batch size"))
+    gradients = subject.unless_refused(got, otherwise=expected)
+    subject.assert_close(example.call, example.names, got=gradients, expected=expected)

@@ -1,0 +1,34 @@
+"""Derivatives of the derivative."""
+
+from autograd_conformance.harness import transforms
+from autograd_conformance.harness.marks import holds
+
+DOUBLE = ("float64", "complex128")
+
+
+@holds(
+    "DBL-CORRECT",
+    where=lambda f: f.double == "supported" and not f.surrogate,
+    needs="double_backward",
+)
+def test_dbl_correct(subject, data):
+    calls = subject.calls(smooth=True, specials=False, cotangent_layouts=False)
+    example = subject.example(data.draw(calls, label="call"))
+    loss = subject.draw(data, transforms.LOSSES, "loss")
+    engine = subject.draw(data, subject.engines, "through")
+    second = transforms.second_order(example, loss, engine)
+    subject.assert_second_order(example.call, second)
+
+
+@holds(
+    "DBL-ONCE",
+    where=lambda f: f.double == "once",
+    dtypes=DOUBLE,
+    needs="double_backward once_differentiable accumulate",
+)
+def test_dbl_once(subject, data):
+    calls = subject.calls(smooth=True, layouts=False, full=True, cotangent_layouts=False)
+    example = subject.example(data.draw(calls, label="call"))
+    second = transforms.second_order(example, "cotangents", "backward")
+    what = "the second derivative"
+    subject.assert_that(second.refusal is not None, example.call, what, got="a result", expected="refused loudly")

@@ -1,0 +1,62 @@
+"""What passes between the engine and a custom Function: needs_input_grad, None, arity, non-differentiable outputs."""
+
+from autograd_conformance.harness.marks import holds
+from autograd_conformance.implementations.protocol import Description
+
+
+@holds("VJP-NEEDS", examples=0.6, needs="needs_input_grad")
+def test_vjp_needs(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    f, seen = example.observed()
+    _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
+    pullback(example.cotangents)
+    for where, needs in (("forward", seen.needs_in_forward), ("backward", seen.needs_in_backward)):
+        what = f"ctx.needs_input_grad in {where}"
+        expected = example.expected_needs(len(needs))
+        subject.assert_equal(example.call, what, got=needs, expected=expected)
+        kinds = {type(needs).__name__, *(type(need).__name__ for need in needs)}
+        subject.assert_equal(example.call, f"types of {what}", got=kinds, expected={"tuple", "bool"})
+
+
+@holds("VJP-NONE", examples=0.8)
+def test_vjp_none(subject, data):
+    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    f, seen = example.observed()
+    _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
+    received = [g is not None for g in pullback(example.cotangents)]
+    expected = list(example.track)
+    subject.assert_equal(example.call, "which tensors get a gradient", got=received, expected=expected)
+    returned = [seen.gradient_of(n) is not None for n in example.undifferentiable]
+    what = "which non-tensor and non-differentiable arguments backward returned a gradient for"
+    subject.assert_equal(example.call, what, got=returned, expected=[False] * len(returned))
+
+
+@holds("VJP-NONDIFF", where=lambda f: not all(o.differentiable for o in f.outputs), needs="nondifferentiable")
+def test_vjp_nondiff(subject, data):
+    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    f, seen = example.observed()
+    outputs, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
+    pullback(example.cotangents)
+    marked = [n for n, output in enumerate(subject.function.outputs) if not output.differentiable]
+    flags = [subject.implementation.requires_grad(outputs[n]) for n in marked]
+    what = "requires_grad of the non-differentiable outputs"
+    subject.assert_equal(example.call, what, got=flags, expected=[False] * len(marked))
+    names = [f"cotangent of {example.output_names[n]}, as backward received it" for n in marked]
+    subject.assert_zero(example.call, names, got=[seen.cotangents[n] for n in marked])
+    absent = [seen.cotangents[n] is None for n in marked]
+    expected = [not subject.function.materialize] * len(marked)
+    subject.assert_equal(example.call, "whether that cotangent is None", got=absent, expected=expected)
+
+
+@holds("VJP-FIT", examples=0.8)
+def test_vjp_fit(subject, data):
+    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    f, seen = example.observed()
+    _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
+    pullback(example.cotangents)
+    for slot, tensor, tracked in zip(example.slots, example.call.tensors, example.track, strict=True):
+        raw = seen.gradient_of(slot) if tracked else None
+        what = f"argument {slot}'s gradient as backward returned it"
+        fitting = Description(tensor.shape, tensor.dtype, example.call.device)
+        got = fitting if raw is None else subject.implementation.describe(raw)
+        subject.assert_equal(example.call, what, got=got, expected=fitting)

@@ -1,0 +1,55 @@
+"""What the backward of a custom Function may change, share and remember."""
+
+from autograd_conformance.harness import scenarios
+from autograd_conformance.harness.marks import holds
+
+
+@holds("VJP-PURE", examples=0.8, needs="views inplace requires_grad")
+def test_vjp_pure(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    kept = (*example.primals, *outputs, *example.cotangents)
+    names = (*example.input_names, *example.output_names, *(f"cotangent of {n}" for n in example.output_names))
+    before = dict(zip(names, map(example.state, kept), strict=True))
+    gradients = pullback(example.cotangents)
+    after = dict(zip(names, map(example.state, kept), strict=True))
+    changed = [name for name in names if before[name] != after[name]]
+    subject.assert_equal(example.call, "what backward changed", got=changed, expected=[])
+    shared = example.sharing_memory(gradients, (*example.primals, *outputs))
+    subject.assert_equal(example.call, "what shares memory with a gradient", got=shared, expected=[])
+
+
+@holds("VJP-PURE", examples=0.5, needs="views accumulate", variant="leaves")
+def test_vjp_pure_leaves(subject, data):
+    example = subject.example(data.draw(subject.calls(full=True), label="call"))
+    shared = scenarios.shared_by_leaves(example)
+    subject.assert_equal(example.call, "what shares memory with a leaf's .grad", got=shared, expected=[])
+
+
+@holds("VJP-REPEAT", examples=0.8)
+def test_vjp_repeat(subject, data):
+    call = data.draw(subject.calls(), label="call")
+    example = subject.example(call)
+    outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    first = pullback(example.cotangents)
+    again = pullback(example.cotangents)
+    subject.assert_same(call, example.names, got=again, expected=first, hint="a second backward of the same call")
+    repeated = subject.example(call).run()
+    subject.assert_same(call, example.names, got=repeated[1], expected=first, hint="an identical second call")
+    subject.example(data.draw(subject.calls(), label="call in between")).run()
+    later = subject.example(call).run()
+    subject.assert_same(call, example.output_names, got=later[0], expected=outputs, hint="after another call")
+    subject.assert_same(call, example.names, got=later[1], expected=first, hint="after another call")
+
+
+@holds("VJP-INPLACE-SAFE", where=lambda f: not f.inplace, needs="saved_check views")
+def test_vjp_inplace_safe(subject, data):
+    example = subject.example(data.draw(subject.calls(layouts=False, unused=False), label="call"))
+    expected = example.expected_gradients()
+    outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    candidates = dict(zip((*example.input_names, *example.output_names), (*example.primals, *outputs), strict=True))
+    name = subject.draw(data, example.floating(candidates), "changed in place before backward")
+    subject.implementation.fill_(candidates[name], 7)
+    gradients = subject.unless_refused(lambda: pullback(example.cotangents), otherwise=expected)
+    hint = "no error was raised: save tensors with save_for_backward, which checks their versions"
+    subject.assert_close(example.call, example.names, got=gradients, expected=expected, hint=hint)

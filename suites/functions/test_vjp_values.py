@@ -1,0 +1,139 @@
+"""The numbers that the backward of a custom Function gives, against the reference."""
+
+from functools import partial
+
+from hypothesis import strategies as st
+
+from autograd_conformance.harness import scenarios, transforms
+from autograd_conformance.harness.marks import holds
+from autograd_conformance.reference import ladder
+from autograd_conformance.reference.rounding import SAFETY
+from autograd_conformance.strategies.compositions import AFTER, BEFORE, SAME
+from autograd_conformance.strategies.shapes import shape_tuples, twins
+
+DOUBLE = ("float64", "complex128")
+
+
+@holds("VJP-REF", examples=1.5)
+def test_vjp_ref(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    _, gradients = example.run()
+    subject.assert_close(example.call, example.names, got=gradients, expected=example.expected_gradients())
+
+
+@holds("VJP-FD", where=lambda f: not f.surrogate, dtypes=DOUBLE, examples=0.6)
+def test_vjp_fd(subject, data):
+    calls = subject.calls(smooth=True, layouts=False, specials=False)
+    example = subject.example(data.draw(calls, label="call"))
+    _, gradients = example.run()
+    points = example.points()
+    direction = ladder.directions(points, seed=example.call.seed)
+    estimate = ladder.slope(example.reference_outputs, points, direction, example.cotangent_values)
+    subject.assert_slope(
+        example.call, "slope of the drawn direction", got=gradients, along=direction, ladder=estimate,
+        culprit=partial(transforms.first_order_culprit, example),
+    )  # fmt: skip
+
+
+@holds("VJP-LINEAR", examples=0.6)
+def test_vjp_linear(subject, data):
+    example = subject.example(data.draw(subject.calls(unused=False, cotangent_layouts=False), label="call"))
+    _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    first, second = example.cotangent_values, example.other_cotangent_values()
+    a, b = (example.pulled(pullback, cotangents) for cotangents in (first, second))
+    both = example.pulled(pullback, example.blended(first, second))
+    expected = [None if g is None else g * 2.0 + h for g, h in zip(a, b, strict=True)]
+    subject.assert_close(example.call, example.names, got=both, expected=expected, slack=2 * SAFETY)
+    zero = pullback(example.placed(example.blended(first, first, weight=-1.0)))
+    subject.assert_zero(example.call, example.names, got=zero, hint="the cotangent is zero everywhere")
+
+
+@holds("VJP-MASK", where=lambda f: sum(a.differentiable for a in f.arrays) > 1, examples=0.8)
+def test_vjp_mask(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    full = [argument.differentiable for argument in example.arguments]
+    _, pullback = subject.implementation.vjp(example.f, example.primals, track=full)
+    expected = example.near(pullback(example.cotangents), example.expected_gradients())
+    _, gradients = example.run()
+    subject.assert_close(example.call, example.names, got=gradients, expected=expected, slack=2 * SAFETY)
+
+
+@holds("VJP-SUBSET", where=lambda f: sum(a.differentiable for a in f.arrays) > 1, examples=0.8)
+def test_vjp_subset(subject, data):
+    example = subject.example(data.draw(subject.calls(full=True), label="call"))
+    wrt = subject.draw(data, scenarios.subsets(example), "gradients asked for")
+    _, some = example.run(wrt=wrt)
+    expected = example.near(example.run()[1], example.expected_gradients())
+    expected = [g if asked else None for g, asked in zip(expected, wrt, strict=True)]
+    subject.assert_close(example.call, example.names, got=some, expected=expected, slack=2 * SAFETY)
+
+
+@holds("VJP-COTANGENT-LAYOUT", needs="views")
+def test_vjp_cotangent_layout(subject, data):
+    example = subject.example(data.draw(subject.calls(layouts=False), label="call"))
+    call, expected = example.call, example.expected_gradients()
+    _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    plain = example.near(pullback(example.placed(example.cotangent_values)), expected)
+    subject.assert_close(call, example.names, got=pullback(example.cotangents), expected=plain, slack=2 * SAFETY)
+    got, expected = scenarios.summed(example)
+    hint = "sum() follows the Function directly, so that its cotangent is expanded (stride 0)"
+    subject.assert_close(call, example.names, got=got, expected=expected, hint=hint)
+
+
+@holds("VJP-UNUSED", examples=0.8)
+def test_vjp_unused(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    zeros = example.placed(example.dense(example.cotangent_values))
+    expected = example.near(pullback(zeros), example.expected_gradients())
+    got = pullback(example.cotangents)
+    subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY)
+    hint = "the next Function's backward returned None, so that no cotangent is defined"
+    subject.assert_zero(example.call, example.names, got=scenarios.severed(example), hint=hint)
+
+
+@holds("VJP-SAME-TENSOR", where=lambda f: any(twins(f, shapes) for shapes in shape_tuples(f)), examples=0.8)
+def test_vjp_same_tensor(subject, data):
+    shapes = tuple(s for s in shape_tuples(subject.function) if twins(subject.function, s))
+    example = subject.example(data.draw(subject.calls(shapes=shapes, full=True, layouts=False), label="call"))
+    pairs = twins(subject.function, tuple(t.shape for t in example.call.tensors))
+    pair = subject.draw(data, pairs, "tensors given the same tensor")
+    relation = subject.draw(data, (SAME, *BEFORE), "how the second comes from the first")
+    got, expected = scenarios.sharing(example, *pair, relation)
+    subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY)
+
+
+@holds("VJP-CHAIN")
+def test_vjp_chain(subject, data):
+    example = subject.example(data.draw(subject.calls(unused=False, cotangent_layouts=False), label="call"))
+    before = subject.draw(data, BEFORE, "before")
+    after = subject.draw(data, st.lists(st.sampled_from(AFTER), min_size=1, max_size=2), "after")
+    got, expected = scenarios.composed(example, before, after)
+    subject.assert_close(example.call, example.names, got=got, expected=expected)
+
+
+@holds("VJP-CHAIN", examples=0.6, variant="instances")
+def test_vjp_chain_instances(subject, data):
+    drawn = subject.draw(data, st.lists(subject.calls(), min_size=2, max_size=3), "calls in one graph")
+    examples = [subject.example(call) for call in drawn]
+    for example, gradients in zip(examples, scenarios.side_by_side(examples), strict=True):
+        subject.assert_close(example.call, example.names, got=gradients, expected=example.expected_gradients())
+
+
+@holds("VJP-ACCUMULATE", examples=0.6, needs="accumulate")
+def test_vjp_accumulate(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    held = subject.draw(data, scenarios.subsets(example), "leaves that hold a gradient before")
+    got, expected = scenarios.accumulated(example, held)
+    names = [name.replace("gradient of", ".grad of") for name in example.names]
+    subject.assert_close(example.call, names, got=got, expected=expected)
+
+
+@holds("VJP-FINITE")
+def test_vjp_finite(subject, data):
+    example = subject.example(data.draw(subject.calls(extremes=True, layouts=False, unused=False), label="call"))
+    outputs, gradients = example.run()
+    within = example.all_finite(outputs)
+    subject.assert_finite(
+        example.call, example.names, got=gradients, expected=example.expected_gradients(), given=within
+    )
