@@ -49,9 +49,9 @@ def same_bits(a: Any, b: Any) -> bool:
     """Whether two arrays are equal bit for bit, but for the payload of NaNs."""
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    if a.size == 0:
-        return True
-    equal = (a == b) & (np.signbit(a.real) == np.signbit(b.real)) if a.dtype.kind in "fc" else a == b
     if a.dtype.kind == "c":
-        equal &= np.signbit(a.imag) == np.signbit(b.imag)
-    return bool(np.all(equal | ((a != a) & (b != b))))
+        return same_bits(a.real, b.real) and same_bits(a.imag, b.imag)
+    equal = a == b
+    if a.dtype.kind == "f":
+        equal = (equal & (np.signbit(a) == np.signbit(b))) | (np.isnan(a) & np.isnan(b))
+    return bool(np.all(equal))

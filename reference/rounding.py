@@ -52,9 +52,11 @@ def round_to(values: Any, dtype: str) -> Any:
         return array.astype(dtype)
     with np.errstate(over="ignore"):
         if dtype == "bfloat16":
-            bits = array.astype(np.float32).view(np.uint32).astype(np.uint64)
-            rounded = ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).astype(np.uint32).view(np.float32)
-            return np.where(np.isfinite(array), rounded, array).astype(np.float64)
+            # Not by way of float32, which would round twice: 8 significant bits, and no grain below the subnormal.
+            grain = np.maximum(np.frexp(array)[1] - 8, -133)
+            rounded = np.ldexp(np.rint(np.ldexp(array, -grain)), grain)
+            finite = np.where(np.abs(rounded) > PRECISION[dtype].largest, np.copysign(np.inf, array), rounded)
+            return np.where(np.isfinite(array), finite, array).astype(np.float64)
         return array.astype(dtype).astype(np.complex128 if dtype == "complex64" else np.float64)
 
 
@@ -144,12 +146,14 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         values = [part.value if isinstance(part, Tracked) else part for part in inputs]
         if ufunc in _DECISIONS:
             return ufunc(*values)
+        errors = [part.error if isinstance(part, Tracked) else 0.0 for part in inputs]
+        if ufunc is np.matmul:
+            return _matmul(values, errors, self.precision)
         if ufunc not in _RULES:
             return NotImplemented
-        errors = [part.error if isinstance(part, Tracked) else 0.0 for part in inputs]
         with np.errstate(all="ignore"):
             value = ufunc(*values)
-            error = _RULES[ufunc](value, values, errors, self.precision.unit)
+            error = _RULES[ufunc](value, values, errors, self.precision)
         return _checked(value, error, self.precision)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -162,11 +166,17 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         return NotImplemented
 
 
-def _checked(value: Any, error: Any, precision: Precision) -> Tracked:
-    """Add what underflow may lose, and give up where an intermediate result may overflow."""
+def _checked(value: Any, error: Any, precision: Precision, reach: Any = None) -> Tracked:
+    """Add what underflow may lose, and give up where an intermediate result may overflow.
+
+    ``reach`` is how large the intermediate results may become, where that is more than the value.
+    """
     with np.errstate(all="ignore"):
-        error = error + np.where(np.abs(value) < precision.normal, precision.subnormal, 0.0) * (error > 0)
-        lost = ~(np.abs(value) + SAFETY * error <= precision.largest)
+        size = np.abs(value)
+        # A value below the smallest subnormal is rounded even where its own error underflows.
+        rounded = (error > 0) | ((size > 0) & (size < precision.subnormal))
+        error = error + np.where((size < precision.normal) & rounded, precision.subnormal, 0.0)
+        lost = ~((size if reach is None else reach) + SAFETY * error <= precision.largest)
     return Tracked(value, np.where(lost, np.inf, error), precision)
 
 
@@ -174,50 +184,75 @@ def _absolute(values: list[Any]) -> list[Any]:
     return [np.abs(part) for part in values]
 
 
-def _add(value: Any, _: Any, errors: Any, unit: float) -> Any:
-    return errors[0] + errors[1] + unit * np.abs(value)
+def _add(value: Any, _: Any, errors: Any, precision: Precision) -> Any:
+    return errors[0] + errors[1] + precision.unit * np.abs(value)
 
 
-def _multiply(value: Any, values: Any, errors: Any, unit: float) -> Any:
+def _multiply(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     a, b = _absolute(values)
     # A complex product rounds its parts separately, each against the terms that may cancel.
-    own = 3 * unit * a * b if np.iscomplexobj(value) else unit * np.abs(value)
-    return a * errors[1] + b * errors[0] + own
+    own = 3 * precision.unit * a * b if np.iscomplexobj(value) else precision.unit * np.abs(value)
+    # The last term is all there is where both factors are what is left of sums that cancelled.
+    return a * errors[1] + b * errors[0] + errors[0] * errors[1] + own
 
 
-def _divide(value: Any, values: Any, errors: Any, unit: float) -> Any:
+def _divide(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     a, b = _absolute(values)
-    own = (8 if np.iscomplexobj(value) else 1) * unit * np.abs(value)
-    return errors[0] / b + a * errors[1] / (b * b) + own
+    ratio = np.abs(value)
+    own = precision.unit * ratio
+    if np.iscomplexobj(values[1]):
+        # Through the square of the denominator, which may overflow or underflow where the quotient does not.
+        small, large = np.where(a == 0, b, np.minimum(a, b)), np.maximum(a, b)
+        usual = (small * b >= precision.normal) & (large * b <= precision.largest)
+        own = np.where(usual, 8 * own, np.inf)
+    # The denominator at its least; anything may come of one that can vanish.
+    least = b - errors[1]
+    return np.where((least > 0) | (errors[1] == 0), (errors[0] + ratio * errors[1]) / least, np.inf) + own
 
 
-def _matmul(_: Any, values: Any, errors: Any, unit: float) -> Any:
+def _matmul(values: list[Any], errors: list[Any], precision: Precision) -> Tracked:
     a, b = _absolute(values)
-    terms = a.shape[-1] + (3 if any(map(np.iscomplexobj, values)) else 1)
-    left = np.broadcast_to(errors[0], a.shape)
-    right = np.broadcast_to(errors[1], b.shape)
-    return a @ right + left @ b + terms * unit * (a @ b)
+    inner = a.shape[-1]
+    left, right = np.broadcast_to(errors[0], a.shape), np.broadcast_to(errors[1], b.shape)
+    rounded = inner + (3 if any(map(np.iscomplexobj, values)) else 1)
+    with np.errstate(all="ignore"):
+        value, total = values[0] @ values[1], a @ b
+        error = a @ right + left @ b + left @ right + rounded * precision.unit * total
+        # Each of the products may underflow; among larger ones that is less than they are rounded by.
+        error = error + np.where((total > 0) & (total < precision.normal), inner * precision.subnormal, 0.0)
+    return _checked(value, error, precision, reach=total)
 
 
-def _unary(derivative: Callable[[Any, Any], Any], ulps: float) -> Callable[..., Any]:
-    """Rule of an elementwise function that a library computes to within ``ulps`` units in the last place."""
+def _unary(
+    derivative: Callable[[Any, Any], Any], ulps: float, second: Callable[[Any, Any], Any] | None = None
+) -> Callable[..., Any]:
+    """Rule of an elementwise function that a library computes to within ``ulps`` units in the last place.
 
-    def rule(value: Any, values: Any, errors: Any, unit: float) -> Any:
-        return np.abs(derivative(values[0], value)) * errors[0] + 2 * ulps * unit * np.abs(value)
+    ``second`` is its second derivative, needed where the first one may vanish.
+    """
+
+    def rule(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
+        (x,), (error,) = values, errors
+        passed = np.abs(derivative(x, value)) * error
+        if second is not None:
+            passed = passed + np.abs(second(x, value)) * error * error / 2
+        return np.where(error == 0, 0.0, passed) + 2 * ulps * precision.unit * np.abs(value)
 
     return rule
 
 
-def _power(value: Any, values: Any, errors: Any, unit: float) -> Any:
+def _power(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     base, exponent = values
-    return np.abs(exponent * base ** (exponent - 1)) * errors[0] + 4 * abs(exponent) * unit * np.abs(value)
+    passed = np.abs(exponent * base ** (exponent - 1)) * errors[0]
+    moved = np.where(errors[1] == 0, 0.0, np.abs(value * np.log(np.abs(base))) * errors[1])
+    return passed + moved + 4 * np.maximum(np.abs(exponent), 1) * precision.unit * np.abs(value)
 
 
-def _passed(_: Any, __: Any, errors: Any, ___: float) -> Any:
+def _passed(_: Any, __: Any, errors: Any, ___: Precision) -> Any:
     return errors[0]
 
 
-def _larger(_: Any, __: Any, errors: Any, ___: float) -> Any:
+def _larger(_: Any, __: Any, errors: Any, ___: Precision) -> Any:
     return np.maximum(errors[0], errors[1])
 
 
@@ -226,16 +261,15 @@ _RULES: dict[Any, Callable[..., Any]] = {
     np.subtract: _add,
     np.multiply: _multiply,
     np.true_divide: _divide,
-    np.matmul: _matmul,
     np.power: _power,
-    np.square: _unary(lambda x, _: 2 * x, 2),
+    np.square: _unary(lambda x, _: 2 * x, 2, lambda *_: 2.0),
     np.sqrt: _unary(lambda _, y: 0.5 / y, 1),
     np.exp: _unary(lambda _, y: y, 2),
     np.log: _unary(lambda x, _: 1 / x, 2),
-    np.sin: _unary(lambda x, _: np.cos(x), 2),
-    np.cos: _unary(lambda x, _: np.sin(x), 2),
+    np.sin: _unary(lambda x, _: np.cos(x), 2, lambda _, y: y),
+    np.cos: _unary(lambda x, _: np.sin(x), 2, lambda _, y: y),
     np.sinh: _unary(lambda x, _: np.cosh(x), 2),
-    np.cosh: _unary(lambda x, _: np.sinh(x), 2),
+    np.cosh: _unary(lambda x, _: np.sinh(x), 2, lambda _, y: y),
     np.tanh: _unary(lambda _, y: 1 - y * y, 2),
     np.expm1: _unary(lambda x, _: np.exp(x), 2),
     np.negative: _passed,
@@ -294,7 +328,7 @@ def _sum(array: Any, axis: Any = None, keepdims: bool = False) -> Tracked:
     terms = array.value.size // max(value.size, 1)
     total = np.sum(np.abs(array.value), axis=axis, keepdims=keepdims)
     error = np.sum(array.error, axis=axis, keepdims=keepdims) + max(terms - 1, 0) * array.precision.unit * total
-    return _checked(value, error, array.precision)
+    return _checked(value, error, array.precision, reach=total)
 
 
 def _mean(array: Any, axis: Any = None, keepdims: bool = False) -> Tracked:

@@ -95,8 +95,9 @@ def parse(text: str) -> Call:
     """The call that a text stands for. Raises ValueError for anything but a printed call."""
     try:
         call = _evaluate(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, TypeError) as problem:
-        raise ValueError(f"not a printed call: {text!r}: {problem}") from problem
+    except (SyntaxError, TypeError, RecursionError, MemoryError) as problem:
+        # The last two: what the parser makes of deep nesting.
+        raise ValueError(f"not a printed call: {text[:200]!r}: {problem}") from problem
     if not isinstance(call, Call):
         raise ValueError(f"not a printed call: {text!r}")
     return call
@@ -276,7 +277,10 @@ def calls(
         if layouts:
             repeats = expanded and domain != "distinct" and argument.dtype is None
             suitable = _layouts(shape, kind, repeats)
-            layout = _choose(draw, suitable if contiguous or len(suitable) == 1 else suitable[1:])
+            among = suitable if contiguous or len(suitable) == 1 else suitable[1:]
+            # Drawn among all, so that it stays the same layout while the shape shrinks.
+            layout = _choose(draw, _ALL_LAYOUTS)
+            layout = layout if layout in among else among[0]
         if argument.dtype is not None:
             return Tensor(shape, kind, False, layout)
         fill = _choose(draw, values_module.DOMAINS[domain][0])

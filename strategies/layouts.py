@@ -36,6 +36,13 @@ def _channels_last(values: Any) -> Any:
     return np.moveaxis(values, 1, -1)
 
 
+def _minus_imaginary(values: Any) -> Any:
+    # Not -1j * values, which is NaN in the real part where a value is infinite.
+    storage = np.zeros(values.shape, np.complex128)
+    storage.imag = -values
+    return storage
+
+
 def _reversed_axes(rank: int) -> tuple[int, ...]:
     return tuple(range(rank))[::-1]
 
@@ -74,7 +81,7 @@ LAYOUTS = {
         ),
         Layout(
             "channels_last",
-            lambda shape, _: len(shape) > 2 and _several(shape[1:]),
+            lambda shape, _: len(shape) > 2 and shape[1] > 1 and max(shape[2:]) > 1,
             _channels_last,
             lambda xp, b, _: xp.permute_dims(b, (0, b.ndim - 1, *range(1, b.ndim - 1))),
         ),
@@ -87,7 +94,7 @@ LAYOUTS = {
         Layout(
             "negated",
             lambda _, dtype: dtype in ("float64", "float32"),
-            lambda a: -1j * a,
+            _minus_imaginary,
             lambda xp, b, _: xp.imag(xp.conj(b)),
         ),
     )

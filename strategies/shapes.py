@@ -98,6 +98,8 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
     dims = [argument.dims for argument in function.arrays]
     broadcast = [text for text in dims if text.startswith("~")]
     if broadcast:
+        if len(set(dims)) > 1:
+            raise ValueError(f"{function.name}: arguments that broadcast stand alone, under one name: {dims}")
         return broadcastable_pairs(len(broadcast))
     names = dict.fromkeys(name for text in dims for name in _named(text))
     free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
