@@ -14,7 +14,7 @@ from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.definitions import FLOATING, Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
-from autograd_conformance.strategies.layouts import place
+from autograd_conformance.strategies.layouts import place, suitable
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.subject import Subject
@@ -218,10 +218,23 @@ class Example:
         """The gradients that a pullback gives for cotangents in NumPy, with the reference's error bounds."""
         return self.near(pullback(self.placed(cotangents)), self.expected_gradients(cotangents))
 
-    def placed(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        """Cotangents as contiguous tensors."""
+    def placed(self, cotangents: Sequence[Any], layout: str = "contiguous") -> tuple[Any, ...]:
+        """Cotangents as tensors, all in one layout."""
         pairs = zip(cotangents, self.output_dtypes, strict=True)
-        return tuple(None if g is None else self.tensor(g, dtype) for g, dtype in pairs)
+        return tuple(None if g is None else self.tensor(g, dtype, layout) for g, dtype in pairs)
+
+    @property
+    def input_layouts(self) -> tuple[str, ...]:
+        """The layouts in which the inputs can lie without change of value, but for the contiguous one."""
+        found = (name for t in self.call.tensors for name in suitable(t.shape, t.dtype))
+        return tuple(name for name in dict.fromkeys(found) if name not in ("contiguous", "expanded"))
+
+    @property
+    def cotangent_layouts(self) -> tuple[str, ...]:
+        """The layouts in which the cotangents can lie without change of value, but for the contiguous one."""
+        pairs = zip(self.expected_outputs, self.output_dtypes, strict=True)
+        found = (name for y, dtype in pairs for name in suitable(y.shape, dtype))
+        return tuple(name for name in dict.fromkeys(found) if name not in ("contiguous", "expanded"))
 
     def dense(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
         """Cotangents with zeros for the differentiable outputs that are not used."""

@@ -156,7 +156,10 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     decisive = call.when == "call" or call.excinfo is not None
     if subject is not None and claim is not None and decisive:
         error = call.excinfo.value if call.excinfo else None
-        outcome.user_properties.append((RESULT, report.result_line(subject, error, claim.needs)))
+        line = report.result_line(subject, error, claim.needs)
+        outcome.user_properties.append((RESULT, line))
+        if line["outcome"] == "known":
+            outcome.outcome, outcome.wasxfail = "skipped", line["reason"]
         if isinstance(error, Broken | Vacuous):
             outcome.longrepr = str(error)
     return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -33,6 +34,14 @@ def subsets(example: Example) -> tuple[tuple[bool, ...], ...]:
     """Every subset of the tensors that require grad, the full one first."""
     ways = [(True, False) if tracked else (False,) for tracked in example.track]
     return tuple(itertools.product(*ways))
+
+
+def lonely_masks(full: Sequence[bool]) -> list[tuple[bool, ...]]:
+    """The masks in which one tensor alone requires grad, and those in which one alone does not."""
+    which = [n for n, tracked in enumerate(full) if tracked]
+    only = [tuple(n == one for n in range(len(full))) for one in which]
+    without = [tuple(tracked and n != one for n, tracked in enumerate(full)) for one in which]
+    return [mask for mask in (*only, *without) if any(mask)]
 
 
 def summed(example: Example) -> tuple[Gradients, Expected]:
@@ -162,16 +171,25 @@ def shared_by_leaves(example: Example) -> list[str]:
     return shared + example.sharing_memory(found, example.primals)
 
 
-def concurrently(examples: Sequence[Example]) -> list[Gradients]:
-    """The gradients of several calls that run at the same time, each on a thread of its own."""
+def concurrently(examples: Sequence[Example], rounds: int = 4) -> list[list[Gradients]]:
+    """The gradients of several calls that run at the same time, each on a thread of its own and several times."""
     barrier = threading.Barrier(len(examples))
 
-    def one(example: Example) -> Gradients:
+    def one(example: Example) -> list[Gradients]:
         barrier.wait()
-        return example.run()[1]
+        return [example.run()[1] for _ in range(rounds)]
 
-    with ThreadPoolExecutor(len(examples)) as pool:
-        return list(pool.map(one, examples))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_OFTEN)
+    try:
+        with ThreadPoolExecutor(len(examples)) as pool:
+            return list(pool.map(one, examples))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+# Seconds between switches of threads: shorter than a call, so that calls interleave.
+_OFTEN = 1e-6
 
 
 def left_behind(example: Example) -> list[str]:

@@ -124,9 +124,7 @@ class Subject:
         finding = Finding(what, str(got), str(expected), repr(call), chosen=chosen, **details)
         raise Broken(self.property_id, sentence, where, finding) from cause
 
-    def assert_that(
-        self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, hint: str = ""
-    ) -> None:
+    def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, hint: str = "") -> None:
         """Equivalent to ``assert holds``, phrased as what came and what should have come."""
         __tracebackhide__ = True
         self.record.checks += 1
@@ -208,7 +206,7 @@ class Subject:
         """Outputs and gradients have the reference's shapes and dtypes, on the call's device."""
         __tracebackhide__ = True
         describe, call = self.implementation.describe, example.call
-        got = [describe(y) for y in outputs]
+        got: list[Description | None] = [describe(y) for y in outputs]
         what = "shape, dtype and device of the outputs"
         self.assert_equal(call, what, got=got, expected=example.output_descriptions)
         pairs = zip(call.tensors, example.track, strict=True)
@@ -234,9 +232,10 @@ class Subject:
         for what, mine, theirs in zip(whats, got, expected, strict=True):
             if not given or mine is None or theirs is None:
                 continue
-            self.record.checks += 1
             array = self.implementation.numpy(mine)
-            wrong = np.isfinite(theirs.value) & np.isfinite(theirs.error) & ~np.isfinite(array)
+            finite = np.isfinite(theirs.value) & np.isfinite(theirs.error)
+            self.record.checks += bool(np.any(finite))
+            wrong = finite & ~np.isfinite(array)
             if np.any(wrong):
                 index = tuple(int(i) for i in np.argwhere(wrong)[0])
                 self.fail(call, f"{what} at {index}", got=array[index], expected=theirs.value[index])
@@ -271,15 +270,17 @@ _SECOND_ORDER = (
 
 def _passes_through(raised: BaseException, implementation: type) -> bool:
     """Whether an exception came up through the adapter, and so out of the implementation or the Function."""
-    adapter = sys.modules[implementation.__module__].__file__
-    return any(frame.filename == adapter for frame in traceback.extract_tb(raised.__traceback__))
+    # An adapter may refine another one.
+    modules = {sys.modules[kind.__module__] for kind in implementation.__mro__ if issubclass(kind, Implementation)}
+    files = {module.__file__ for module in modules} - {sys.modules[Implementation.__module__].__file__}
+    return any(frame.filename in files for frame in traceback.extract_tb(raised.__traceback__))
 
 
 def _rounding(gradients: Sequence[Any], direction: Sequence[Any]) -> float:
     """What summing the inner product of double-precision gradients and a direction may be off by."""
     pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
     terms = sum(float(np.sum(np.abs(g) * np.abs(u))) for g, u in pairs)
-    return SAFETY * PRECISION["float64"].unit * terms * (1 + sum(g.size for g, _ in pairs))
+    return float(SAFETY * PRECISION["float64"].unit * terms * (1 + sum(g.size for g, _ in pairs)))
 
 
 def _brief(value: Any) -> str:

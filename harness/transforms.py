@@ -184,7 +184,7 @@ class Batch:
         return tuple(np.stack(each) for each in zip(*(m.expected_outputs for m in self.members), strict=True))
 
     @property
-    def expected_gradients(self) -> Expected:
+    def expected_gradients(self) -> tuple[Any, ...]:
         each = zip(*(member.expected_gradients() for member in self.members), strict=True)
         return tuple(
             None if g[0] is None else sum(g[1:], g[0]) if axis is None else np.stack(g, axis=axis)
@@ -208,7 +208,7 @@ def batch_axes(example: Example) -> tuple[tuple[int | None, ...], ...]:
     return tuple(dict.fromkeys([*ways(False), *ways(True)]))
 
 
-def batched_cotangents(example: Example, size: int) -> tuple[Callable[[], Gradients], Expected]:
+def batched_cotangents(example: Example, size: int) -> tuple[Callable[[], Gradients], tuple[Any, ...]]:
     """Gradients for several cotangents at once (not run yet), and the reference's for each, stacked."""
     seeds = [replace(example.call, seed=example.call.seed + 3 * number) for number in range(size)]
     shapes = [y.shape for y in example.expected_outputs]

@@ -72,6 +72,18 @@ class ScriptText:
     demonstrations: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Deviation:
+    """A property that an implementation is known not to keep for a Function: why, where it is documented, and the
+    versions on which it was seen."""
+
+    property_id: str
+    function: str
+    reason: str
+    link: str
+    versions: str
+
+
 class Unavailable(Exception):
     """The implementation's package is missing or unusable; the message says what to install."""
 
@@ -87,6 +99,7 @@ class Implementation(ABC):
     name: str
     capabilities: frozenset[str]
     emulated: frozenset[str] = frozenset()
+    deviations: tuple[Deviation, ...] = ()
     dtypes: tuple[str, ...]
     xp: Any
     ag: Any
@@ -143,7 +156,7 @@ class Implementation(ABC):
         """Devices whose tensors have shape and dtype but no values."""
         return ()
 
-    def lacking(self, device: str) -> frozenset[str]:
+    def lacking(self, device: str) -> frozenset[str]:  # noqa: ARG002 - for adapters that have several devices
         """The claimed capabilities that a device does not have."""
         return frozenset()
 

@@ -16,6 +16,7 @@ from torch.autograd import function as ag
 
 from autograd_conformance.implementations import protocol
 from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
+from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.implementations.torch_script import SCRIPT
 
 
@@ -66,6 +67,7 @@ class TorchImplementation(protocol.Implementation):
 
     name = "torch"
     capabilities = frozenset(protocol.CAPABILITIES)
+    deviations = DEVIATIONS
     dtypes = (
         "float64", "float32", "float16", "bfloat16", "complex128", "complex64",
         "int64", "int32", "int16", "int8", "uint8", "bool",

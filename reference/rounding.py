@@ -140,7 +140,7 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "reduce" and ufunc is np.add:
-            return _sum(*inputs, axis=kwargs.get("axis", 0), keepdims=kwargs.get("keepdims", False))
+            return _sum(inputs[0], axis=kwargs.get("axis", 0), keepdims=kwargs.get("keepdims", False))
         if method != "__call__" or kwargs:
             return NotImplemented
         values = [part.value if isinstance(part, Tracked) else part for part in inputs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +15,7 @@ from autograd_conformance.reference.definitions import Array, Function, Shape, S
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
-from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.shapes import shape_tuples, strata
 
 
 class _Printable:
@@ -163,8 +163,8 @@ def _pick(options: tuple[Any, ...]) -> st.SearchStrategy[Any]:
 
 @lru_cache
 def _extremes(dtype: str) -> st.SearchStrategy[Any]:
-    values = tuple(value(PRECISION[dtype]) for value in values_module.EXTREMES.values())
-    return st.lists(st.tuples(st.integers(0, 63), st.sampled_from(values)), max_size=2)
+    values = tuple(extreme(PRECISION[dtype]) for extreme in values_module.EXTREMES.values())
+    return st.lists(st.tuples(st.integers(0, 63), st.sampled_from(values)), min_size=1, max_size=2)
 
 
 def _choose(draw: Callable[..., Any], options: tuple[Any, ...]) -> Any:
@@ -176,6 +176,7 @@ _SEEDS = st.integers(0, 2**16 - 1)
 _SPECIALS = st.lists(
     st.tuples(st.integers(0, 63), st.sampled_from(tuple(values_module.SPECIALS.values()))), min_size=1, max_size=2
 )
+_COMMON = st.sampled_from(("", "", "", "dense", "dense", "zeros"))
 _SOMETIMES = st.sampled_from((False, False, False, True))
 
 
@@ -184,6 +185,40 @@ def masks(count: int, *, some: bool) -> tuple[tuple[bool, ...], ...]:
     """Every subset of ``count`` tensors, the full one first; with ``some`` without the empty one."""
     subsets = [tuple(bool(number >> bit & 1) for bit in range(count)) for number in range(2**count)]
     return tuple(sorted((s for s in subsets if any(s) or not some), key=lambda s: -sum(s)))
+
+
+def recast(call: Call, dtype: str) -> Call:
+    """The call with its floating tensors in another dtype."""
+    args = tuple(replace(a, dtype=dtype) if isinstance(a, Tensor) and a.dtype in _FLOATING else a for a in call.args)
+    return replace(call, args=args)
+
+
+def masked(call: Call, mask: Sequence[bool]) -> Call:
+    """The call with other tensors requiring grad, one entry of the mask for each."""
+    flags = iter(mask)
+    args = tuple(replace(a, requires_grad=next(flags)) if isinstance(a, Tensor) else a for a in call.args)
+    return replace(call, args=args)
+
+
+def with_cotangents(call: Call, layout: str) -> Call:
+    """The call with all its cotangents in that layout."""
+    return replace(call, cotangents=tuple(c and replace(c, layout=layout) for c in call.cotangents))
+
+
+def varied(call: Call, function: Function) -> Call:
+    """A call with the same shapes and arguments, and other values."""
+    args = tuple(
+        _refilled(argument, given) if isinstance(given, Tensor) else given
+        for argument, given in zip(function.arguments, call.args, strict=False)
+    )
+    return replace(call, args=args, seed=call.seed + 7)
+
+
+def _refilled(argument: Any, tensor: Tensor) -> Tensor:
+    fills = values_module.DOMAINS[argument.values][0]
+    return (
+        tensor if argument.dtype is not None else replace(tensor, fill=fills[fills.index(tensor.fill) - 1], specials=())
+    )
 
 
 def _static_value(draw: Callable[..., Any], argument: Any, shapes: Shapes) -> Any:
@@ -249,12 +284,14 @@ def calls(
 
     @st.composite
     def one(draw: st.DrawFn) -> Call:
-        drawn_shapes = _choose(draw, among)
+        drawn_shapes = _choose(draw, _choose(draw, strata(among)))
         dtype = _choose(draw, kinds)
         form = _choose(draw, forms)
         mask = iter(_choose(draw, subsets[form]))
         sides = iter(drawn_shapes)
         args: list[Any] = []
+        # Where all tensors are alike, what is computed from several of them meets kinks, or fills its mantissa.
+        common = draw(_COMMON)
         for argument, way in zip(function.arguments, form, strict=True):
             if way == "omitted":
                 break
@@ -265,12 +302,12 @@ def calls(
             if way == "none":
                 args.append(None)
             else:
-                args.append(_tensor(draw, argument, shape, dtype, argument.differentiable and next(mask)))
+                args.append(_tensor(draw, argument, shape, dtype, argument.differentiable and next(mask), common))
         consumers = iter(_choose(draw, used))
         cotangents = tuple(_cotangent(draw) if d and next(consumers) else None for d in differentiable)
         return Call(function.name, tuple(args), cotangents, device, draw(_SEEDS), smooth)
 
-    def _tensor(draw: st.DrawFn, argument: Array, shape: Shape, dtype: str, tracked: bool) -> Tensor:
+    def _tensor(draw: st.DrawFn, argument: Array, shape: Shape, dtype: str, tracked: bool, common: str) -> Tensor:
         domain = _domain(argument, smooth)
         kind = argument.dtype or dtype
         layout = "contiguous"
@@ -283,8 +320,9 @@ def calls(
             layout = layout if layout in among else among[0]
         if argument.dtype is not None:
             return Tensor(shape, kind, False, layout)
-        fill = _choose(draw, values_module.DOMAINS[domain][0])
-        special = ()
+        fills = values_module.DOMAINS[domain][0]
+        fill = common if common in fills else _choose(draw, fills)
+        special: tuple[tuple[int, float], ...] = ()
         if extremes and values_module.admits_specials(domain):
             special = tuple(draw(_extremes(kind)))
         elif specials and values_module.admits_specials(domain) and draw(_SOMETIMES):
@@ -292,7 +330,7 @@ def calls(
         return Tensor(shape, kind, tracked, layout, fill, special)
 
     def _cotangent(draw: st.DrawFn) -> Cotangent:
-        fill = _choose(draw, ("ones", "ramp", "normal"))
+        fill = _choose(draw, ("ones", "ramp", "normal", "dense"))
         # Which layouts suit is known only with the output's shape; one that does not suit is laid out contiguously.
         return Cotangent(fill, _choose(draw, _ALL_LAYOUTS) if cotangent_layouts else "contiguous")
 

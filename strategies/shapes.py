@@ -111,6 +111,22 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
     return tuple(sorted(admitted, key=_simplicity))
 
 
+@lru_cache
+def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
+    """The shapes in groups that are drawn from alike, the simplest first: by the highest rank, and apart from these
+    those with a long side, those with many elements and the empty ones."""
+    groups: dict[tuple[int, int], list[Shapes]] = {}
+    for found in among:
+        kinds = (
+            max(map(max, filter(None, found)), default=0) > 16,
+            max(map(math.prod, found)) > 256,
+            any(0 in shape for shape in found),
+        )
+        kind = max(n * holds for n, holds in enumerate(kinds, 1))
+        groups.setdefault((kind, 0 if kind else max(map(len, found))), []).append(found)
+    return tuple(tuple(groups[key]) for key in sorted(groups))
+
+
 def shapes(function: Function, *, among: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Shapes]:
     """Shapes for the tensor arguments of a Function, tied as its domain says.
 

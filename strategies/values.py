@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.reference.definitions import Shape, Values
+from autograd_conformance.reference.rounding import Precision
 
 SPECIALS = {"zero": 0.0, "negative zero": -0.0, "one": 1.0, "minus one": -1.0, "eighth": 0.125}
-EXTREMES = {
+EXTREMES: dict[str, Callable[[Precision], float]] = {
     "zero": lambda _: 0.0,
     "negative zero": lambda _: -0.0,
     "tiny": lambda p: p.normal,
@@ -22,7 +23,7 @@ EXTREMES = {
     "huge": lambda p: p.largest / 4,
     "minus huge": lambda p: -p.largest / 4,
     "largest": lambda p: p.largest,
-    "root of largest": lambda p: 2.0 ** math.floor(math.log2(p.largest) / 2),
+    "root of largest": lambda p: 2.0 ** ((math.frexp(p.largest)[1] - 1) // 2),
     "log of largest": lambda p: float(math.floor(math.log(p.largest))),
 }  # fmt: skip
 
@@ -41,12 +42,18 @@ def _spaced(rng: np.random.Generator, size: int) -> Any:
     return (rng.permutation(size) - size // 2) / 4
 
 
+def _dense(rng: np.random.Generator, size: int) -> Any:
+    return np.clip(rng.standard_normal(size), -4, 4)
+
+
 # In the order in which a failing example prefers them.
 FILLS: dict[str, Fill] = {
     "ones": lambda _, size: np.ones(size),
     "ramp": _ramp,
     "shuffled ramp": lambda rng, size: rng.permutation(_ramp(rng, size)),
     "normal": _normal,
+    "zeros": lambda _, size: np.zeros(size),
+    "dense": _dense,
     "increasing": lambda _, size: (np.arange(size) - size // 2) / 4,
     "decreasing": lambda _, size: (size // 2 - np.arange(size)) / 4,
     "spaced": _spaced,
@@ -54,9 +61,12 @@ FILLS: dict[str, Fill] = {
 
 # The fills of each domain, and what brings their values into it.
 DOMAINS: dict[Values, tuple[tuple[str, ...], Callable[[Any], Any]]] = {
-    "any": (("ones", "ramp", "normal", "shuffled ramp"), lambda a: a),
-    "nonzero": (("ones", "ramp", "normal", "shuffled ramp"), lambda a: np.where(a < 0, a - 0.125, a + 0.125)),
-    "positive": (("ones", "ramp", "normal", "shuffled ramp"), lambda a: np.abs(a) + 0.125),
+    "any": (("ones", "ramp", "normal", "zeros", "dense", "shuffled ramp", "dense"), lambda a: a),
+    "nonzero": (
+        ("ones", "ramp", "normal", "dense", "shuffled ramp", "dense"),
+        lambda a: np.where(a < 0, a - 0.125, a + 0.125),
+    ),
+    "positive": (("ones", "ramp", "normal", "dense", "shuffled ramp", "dense"), lambda a: np.abs(a) + 0.125),
     "distinct": (("increasing", "spaced", "decreasing"), lambda a: a),
 }
 
@@ -73,7 +83,7 @@ def fill(name: str, domain: Values, shape: Shape, rng: np.random.Generator, *, c
     real = into_domain(FILLS[name](rng, size))
     if not complex_values:
         return real.reshape(shape)
-    imaginary = np.zeros(size) if name == "ones" else _normal(rng, size)
+    imaginary = np.zeros(size) if name in ("ones", "zeros") else _normal(rng, size)
     return (real + 1j * imaginary).reshape(shape)
 
 

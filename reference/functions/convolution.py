@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.definitions import REAL, Array, Function, Static
+from autograd_conformance.reference.definitions import Array, Function, Static
 from autograd_conformance.reference.functions.indexing import numpy_values
 
 
@@ -183,7 +183,8 @@ FUSED_CONV_BN = Function(
     ),
     # With distinct x, positive weights and this many values a channel cannot be constant in practice.
     sizes={"n": (2, 3), "c": (1, 2), "o": (1, 2, 0), "h": (2, 3), "w": (2, 3), "p": (1, 2), "q": (1, 2)},
-    dtypes=REAL,
+    # In bfloat16 the bound on the backward exceeds its gradients: nothing could be found wrong.
+    dtypes=("float64", "float32", "float16"),
     double="once",
     document="Fusing Convolution and Batch Norm tutorial, FusedConvBN2DFunction",
     exercises="recomputes an intermediate in backward, keeps small tensors on ctx, has a defaulted argument",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.definitions import REAL, Array, Function, Output, Static
+from autograd_conformance.reference.definitions import REAL, Array, Function, Static
 from autograd_conformance.reference.functions.convolution import (
     FUSED_CONV_BN,
     SCIPY_CONV2D,
@@ -291,7 +291,7 @@ def two_matmuls_body(xp: Any, ag: Any) -> Any:
 
 TWO_MATMULS = Exhibit(
     function=Function(
-        name="TwoMatmuls",
+        name="TwoMatmulsCleared",
         body=two_matmuls_body,
         arguments=(
             Array(name="x", dims="n i"),
@@ -384,42 +384,4 @@ BAD_FFT = Exhibit(
     ),
     caught_by=("VJP-REF", "VJP-FD", "DBL-CORRECT"),
     fault="applies the inverse transform in backward, and gives a gradient of another width for an odd one",
-)
-
-
-def zero_gradients_body(xp: Any, ag: Any) -> Any:
-    class ZeroGradients(ag.Function):
-        @staticmethod
-        def forward(x, y):
-            return xp.copy(x), xp.copy(y)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            pass
-
-        @staticmethod
-        def backward(ctx, gx, gy):  # noqa: ARG004
-            return (
-                xp.zeros((3, 4, *gx.shape), dtype=gx.dtype, device=gx.device),
-                xp.zeros(gy.shape, dtype=gy.dtype, device=gy.device),
-            )
-
-    return ZeroGradients
-
-
-ZERO_GRADIENTS = Exhibit(
-    function=Function(
-        name="ZeroGradients",
-        body=zero_gradients_body,
-        arguments=(Array(name="x", dims="*s"), Array(name="y", dims="*t")),
-        outputs=(Output(name="x_copy"), Output(name="y_copy")),
-        forward=lambda x, y: (x.copy(), y.copy()),
-        vjp=lambda cotangents, x, y: (cotangents[0] * 0, cotangents[1] * 0),  # noqa: ARG005
-        sizes={"*s": (0, 2), "*t": (0, 1)},
-        surrogate=True,
-        document="torch.testing._internal.autograd_function_db, ZeroGradientsGenVmap",
-        exercises="gradients that are not derivatives and do not depend on the cotangent",
-    ),
-    caught_by=("VJP-FIT",),
-    fault="returns a gradient with two dimensions too many and leaves it to the engine to sum them away",
 )

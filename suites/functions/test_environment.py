@@ -4,6 +4,8 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness import scenarios, transforms
 from autograd_conformance.harness.marks import holds
+from autograd_conformance.reference.rounding import SAFETY
+from autograd_conformance.strategies.calls import varied
 
 
 @holds("ENV-COMPILE", needs="compile", examples=0.08, slow=True)
@@ -31,8 +33,10 @@ def test_env_saved_hooks(subject, data):
     expected = example.run()[1]
     with subject.implementation.offload():
         _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
-    got = pullback(example.cotangents)
-    subject.assert_same(example.call, example.names, got=got, expected=expected, hint="under saved-tensor hooks")
+    got, expected = pullback(example.cotangents), example.near(expected, example.expected_gradients())
+    # Not bit for bit: an unpacked tensor may lie otherwise than the packed one.
+    hint = "under saved-tensor hooks"
+    subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY, hint=hint)
 
 
 @holds("ENV-SAVED-HOOKS", needs="checkpoint", examples=0.6, variant="checkpoint")
@@ -47,12 +51,15 @@ def test_env_checkpoint(subject, data):
 
 @holds("ENV-THREADS", needs="threads", examples=0.3)
 def test_env_threads(subject, data):
-    drawn = data.draw(st.lists(subject.calls(), min_size=2, max_size=4), label="calls")
+    drawn = data.draw(st.lists(subject.calls(), min_size=1, max_size=3), label="calls")
+    # State that calls share is mistaken for their own where the shapes are the same.
+    drawn = [*drawn, *(varied(call, subject.function) for call in drawn)]
     examples = [subject.example(call) for call in drawn]
     alone = [example.run()[1] for example in examples]
     together = scenarios.concurrently([subject.example(call) for call in drawn])
-    for example, got, expected in zip(examples, together, alone, strict=True):
-        subject.assert_same(example.call, example.names, got=got, expected=expected, hint="several threads at once")
+    for example, rounds, expected in zip(examples, together, alone, strict=True):
+        for got in rounds:
+            subject.assert_same(example.call, example.names, got=got, expected=expected, hint="several threads at once")
 
 
 @holds("ENV-DEVICE", examples=0.5, simulated=True)

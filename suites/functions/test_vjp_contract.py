@@ -2,6 +2,7 @@
 
 from autograd_conformance.harness.marks import holds
 from autograd_conformance.implementations.protocol import Description
+from autograd_conformance.strategies.calls import recast
 
 
 @holds("VJP-NEEDS", examples=0.6, needs="needs_input_grad")
@@ -50,7 +51,12 @@ def test_vjp_nondiff(subject, data):
 
 @holds("VJP-FIT", examples=0.8)
 def test_vjp_fit(subject, data):
-    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    call = data.draw(subject.calls(unused=False), label="call")
+    for dtype in subject.dtypes:
+        _fits(subject, subject.example(recast(call, dtype)))
+
+
+def _fits(subject, example):
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     pullback(example.cotangents)

@@ -2,6 +2,7 @@
 
 from autograd_conformance.harness import scenarios
 from autograd_conformance.harness.marks import holds
+from autograd_conformance.strategies.calls import varied
 
 
 @holds("VJP-PURE", examples=0.8, needs="views inplace requires_grad")
@@ -26,9 +27,27 @@ def test_vjp_pure_leaves(subject, data):
     subject.assert_equal(example.call, "what shares memory with a leaf's .grad", got=shared, expected=[])
 
 
+@holds("VJP-PURE", examples=0.5, needs="views", variant="owned")
+def test_vjp_pure_owned(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    implementation = subject.implementation
+    _, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+    given = pullback(example.placed(example.cotangent_values))
+    kept = [None if g is None else implementation.numpy(g).copy() for g in given]
+    pullback(example.placed(example.other_cotangent_values()))
+    subject.assert_same(example.call, example.names, got=given, expected=kept, hint="a later backward changed these")
+    for gradient in given:
+        if gradient is not None:
+            implementation.fill_(gradient, 7)
+    again = pullback(example.placed(example.cotangent_values))
+    hint = "changing the gradients of an earlier backward changed these: a saved tensor or a kept buffer was given away"
+    subject.assert_same(example.call, example.names, got=again, expected=kept, hint=hint)
+
+
 @holds("VJP-REPEAT", examples=0.8)
 def test_vjp_repeat(subject, data):
-    call = data.draw(subject.calls(), label="call")
+    # Drawn before anything runs: a failure that does not repeat itself must not change what is drawn.
+    call, between = (data.draw(subject.calls(), label=label) for label in ("call", "call in between"))
     example = subject.example(call)
     outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
     first = pullback(example.cotangents)
@@ -36,7 +55,13 @@ def test_vjp_repeat(subject, data):
     subject.assert_same(call, example.names, got=again, expected=first, hint="a second backward of the same call")
     repeated = subject.example(call).run()
     subject.assert_same(call, example.names, got=repeated[1], expected=first, hint="an identical second call")
-    subject.example(data.draw(subject.calls(), label="call in between")).run()
+    subject.example(between).run()
+    other = subject.example(varied(call, subject.function))
+    got = other.run()[1]
+    hint = "a call with other values after one with the same shapes"
+    subject.assert_close(other.call, other.names, got=got, expected=other.expected_gradients(), hint=hint)
+    got = pullback(example.cotangents)
+    subject.assert_same(call, example.names, got=got, expected=first, hint="a second backward after other calls")
     later = subject.example(call).run()
     subject.assert_same(call, example.output_names, got=later[0], expected=outputs, hint="after another call")
     subject.assert_same(call, example.names, got=later[1], expected=first, hint="after another call")

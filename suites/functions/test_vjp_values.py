@@ -8,6 +8,7 @@ from autograd_conformance.harness import scenarios, transforms
 from autograd_conformance.harness.marks import holds
 from autograd_conformance.reference import ladder
 from autograd_conformance.reference.rounding import SAFETY
+from autograd_conformance.strategies.calls import masked, varied, with_cotangents
 from autograd_conformance.strategies.compositions import AFTER, BEFORE, SAME
 from autograd_conformance.strategies.shapes import shape_tuples, twins
 
@@ -53,9 +54,12 @@ def test_vjp_mask(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
     full = [argument.differentiable for argument in example.arguments]
     _, pullback = subject.implementation.vjp(example.f, example.primals, track=full)
-    expected = example.near(pullback(example.cotangents), example.expected_gradients())
-    _, gradients = example.run()
-    subject.assert_close(example.call, example.names, got=gradients, expected=expected, slack=2 * SAFETY)
+    everything = pullback(example.cotangents)
+    for mask in dict.fromkeys([example.track, *scenarios.lonely_masks(full)]):
+        other = subject.example(masked(example.call, mask))
+        expected = other.near(everything, other.expected_gradients())
+        _, gradients = other.run()
+        subject.assert_close(other.call, other.names, got=gradients, expected=expected, slack=2 * SAFETY)
 
 
 @holds("VJP-SUBSET", where=lambda f: sum(a.differentiable for a in f.arrays) > 1, examples=0.8)
@@ -75,6 +79,13 @@ def test_vjp_cotangent_layout(subject, data):
     _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
     plain = example.near(pullback(example.placed(example.cotangent_values)), expected)
     subject.assert_close(call, example.names, got=pullback(example.cotangents), expected=plain, slack=2 * SAFETY)
+    for layout in example.cotangent_layouts:
+        laid = pullback(example.placed(example.cotangent_values, layout))
+        hint = f"the cotangents lie {layout}"
+        subject.assert_close(call, example.names, got=laid, expected=plain, slack=2 * SAFETY, hint=hint)
+    repeated = subject.example(with_cotangents(call, "expanded"))
+    got, expected = repeated.run()[1], repeated.expected_gradients()
+    subject.assert_close(repeated.call, example.names, got=got, expected=expected)
     got, expected = scenarios.summed(example)
     hint = "sum() follows the Function directly, so that its cotangent is expanded (stride 0)"
     subject.assert_close(call, example.names, got=got, expected=expected, hint=hint)
@@ -114,8 +125,8 @@ def test_vjp_chain(subject, data):
 
 @holds("VJP-CHAIN", examples=0.6, variant="instances")
 def test_vjp_chain_instances(subject, data):
-    drawn = subject.draw(data, st.lists(subject.calls(), min_size=2, max_size=3), "calls in one graph")
-    examples = [subject.example(call) for call in drawn]
+    drawn = subject.draw(data, st.lists(subject.calls(), min_size=1, max_size=2), "calls in one graph")
+    examples = [subject.example(call) for call in (*drawn, *(varied(call, subject.function) for call in drawn))]
     for example, gradients in zip(examples, scenarios.side_by_side(examples), strict=True):
         subject.assert_close(example.call, example.names, got=gradients, expected=example.expected_gradients())
 

@@ -1,0 +1,16 @@
+"""What is known not to hold of released PyTorch: run, reported as `known`, and as `fixed` once it holds."""
+
+from __future__ import annotations
+
+from autograd_conformance.implementations.protocol import Deviation
+
+DEVIATIONS = (
+    Deviation(
+        property_id="FWD-GRADFLAG",
+        function="Select",
+        reason="a forward that returns a view of a leaf, called under no_grad, gives an output with requires_grad True "
+        "and no grad_fn; the notes on no-grad mode say that results do not require grad",
+        link="docs/source/notes/autograd.md, No-grad Mode",
+        versions="seen on 2.13.0",
+    ),
+)
