@@ -182,8 +182,15 @@ class Example:
                 continue
             value = self.values[number]
             floating = isinstance(self.call.args[number], Tensor) and argument.differentiable and not exact
-            found.append(Tracked.exact(value, self.precision) if floating else value)
+            found.append(self._start(value) if floating else value)
         return found
+
+    def _start(self, value: Any) -> Tracked:
+        """An input of the reference, off by a rounding if the computation starts in a lower precision."""
+        start = Tracked.exact(value, self.precision)
+        if self.precision != self.call.dtype:
+            start.error = start.precision.unit * np.abs(value)
+        return start
 
     @cached_property
     def expected_outputs(self) -> tuple[Tracked, ...]:

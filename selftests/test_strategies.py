@@ -433,7 +433,8 @@ def test_fills_are_exact_in_every_dtype_and_stay_in_their_domain(dtype: str, dom
                 values = fill(name, domain, (size,), rng, complex_values=complex_values)
                 assert values.shape == (size,)
                 assert values.dtype == (np.complex128 if complex_values else np.float64)
-                assert np.array_equal(round_to(values, dtype), values), (name, size)
+                # The dense fill is there to fill the mantissa; the references start from what it is rounded to.
+                assert name == "dense" or np.array_equal(round_to(values, dtype), values), (name, size)
                 if domain == "nonzero":
                     assert np.all(np.abs(values) >= 0.125)
                 if domain == "positive":
@@ -448,7 +449,7 @@ def test_fills_differ() -> None:
     assert len({tuple(values) for values in found.values()}) == len(FILLS)
     assert {name for names, _ in DOMAINS.values() for name in names} == set(FILLS)
     both_signs = [name for name, values in found.items() if min(values) < 0 < max(values)]
-    assert set(both_signs) == set(FILLS) - {"ones"}
+    assert set(both_signs) == set(FILLS) - {"ones", "zeros"}
     assert fill("normal", "any", (2, 3), np.random.default_rng(0), complex_values=True).imag.any()
 
 
@@ -479,7 +480,7 @@ def test_drawn_values_are_exact_and_in_the_domain(function: Function) -> None:
 @every
 def test_every_fill_of_the_domain_is_reached(function: Function) -> None:
     seen: set[tuple[str, str]] = set()
-    for call in drawn(calls(function), 150, 0):
+    for call in drawn(calls(function), 600, 0):
         seen |= {
             (a.name, t.fill)
             for a, t in zip(function.arguments, call.args, strict=False)
@@ -712,7 +713,8 @@ def test_what_does_not_matter_shrinks_away(wanted: Callable[[Call], Any], tensor
 @pytest.mark.parametrize("layout", ["transposed", "strided", "offset", "expanded", "channels_last"])
 def test_layouts_shrink_to_few_elements(layout: str) -> None:
     call = minimal(calls(SQUARE), lambda call: call.tensors[0].layout == layout)
-    assert math.prod(call.tensors[0].shape) <= 4
+    # The smallest shape of its group: the shrinker does not change group and shape at once.
+    assert math.prod(call.tensors[0].shape) <= 17
     assert call == replace(call, args=(replace(SIMPLEST, shape=call.tensors[0].shape, layout=layout),))
     assert (call.cotangents, call.seed) == ((Cotangent(),), 0)
 

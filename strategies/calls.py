@@ -321,7 +321,9 @@ def calls(
         if argument.dtype is not None:
             return Tensor(shape, kind, False, layout)
         fills = values_module.DOMAINS[domain][0]
-        fill = common if common in fills else _choose(draw, fills)
+        # Drawn in any case: shrinking would otherwise prefer the common fill, which takes fewer choices.
+        drawn = _choose(draw, fills)
+        fill = common if common in fills else drawn
         special: tuple[tuple[int, float], ...] = ()
         if extremes and values_module.admits_specials(domain):
             special = tuple(draw(_extremes(kind)))

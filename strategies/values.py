@@ -1,6 +1,7 @@
 """Values of tensors: a few fills that read well and shrink well, and special values written over them.
 
-Every generated number is a small multiple of a power of two, so that it is exact in every floating dtype.
+But for those of the dense fill, which has full mantissas, every number is a small multiple of a power of two and so
+exact in every floating dtype.
 """
 
 from __future__ import annotations
