@@ -66,7 +66,7 @@ _SENTENCES = {
     "JVP-ADJOINT": "<cotangent, JVP(tangent)> = <VJP(cotangent), tangent>",
     "BATCH-VMAP": "a batched call, and batched cotangents, equal the loop over the batch, or are refused loudly",
     "ENV-COMPILE": "compiled equals eager: outputs, gradients, and which gradients are None",
-    "ENV-AUTOCAST": "under autocast outputs and gradients keep their dtypes and are right for the lower precision",
+    "ENV-AUTOCAST": "under autocast outputs and gradients are right for the lower precision, or refused loudly",
     "ENV-SAVED-HOOKS": "under saved-tensor hooks and under checkpointing gradients are unchanged",
     "ENV-THREADS": "concurrent calls from several threads give each its own right gradients",
     "ENV-DEVICE": "on every other device the Function gives the same results and gradients stay on that device",
