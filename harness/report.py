@@ -52,7 +52,7 @@ def result_key(subject: Subject) -> Line:
 def result_line(subject: Subject, error: BaseException | None, needs: frozenset[str] = frozenset()) -> Line:
     """The line of a test id that ended with that exception; ``needs`` lists the capabilities that it used."""
     line = {**result_key(subject), **_outcome(subject, error, needs), **_figures(subject)}
-    line.update(_as_listed(subject, line["outcome"]))
+    line.update(_as_listed(subject, line))
     if line["outcome"] in SHORTFALLS and line.get("failure", {}).get("call"):
         script, problem = script_for(subject.implementation, subject.function, _test(line), line["failure"])
         line["failure"].update({"script": script} if script else {"no_script": problem})
@@ -75,13 +75,15 @@ def _test(line: Line) -> str:
     return f"{line['property']}/{line['variant']}" if "variant" in line else str(line["property"])
 
 
-def _as_listed(subject: Subject, outcome: str) -> Line:
+def _as_listed(subject: Subject, line: Line) -> Line:
     """The outcome of a listed deviation, with its reason; nothing for what is not listed."""
     key = (subject.property_id, subject.function.name)
     for listed in subject.implementation.deviations:
-        if key == (listed.property_id, listed.function) and outcome in _LISTED:
+        if key != (listed.property_id, listed.function) or line["outcome"] not in _LISTED:
+            continue
+        if line.get("failure", {}).get("what", listed.what) == listed.what:
             reason = f"{listed.reason} ({listed.link}; {listed.versions})"
-            return {"outcome": _LISTED[outcome], "reason": reason}
+            return {"outcome": _LISTED[line["outcome"]], "reason": reason}
     return {}
 
 

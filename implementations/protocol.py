@@ -74,11 +74,12 @@ class ScriptText:
 
 @dataclass(frozen=True)
 class Deviation:
-    """A property that an implementation is known not to keep for a Function: why, where it is documented, and the
-    versions on which it was seen."""
+    """A property that an implementation is known not to keep for a Function: which finding of the test it is, why,
+    where it is documented, and the versions on which it was seen. Any other finding there is a failure."""
 
     property_id: str
     function: str
+    what: str
     reason: str
     link: str
     versions: str

@@ -8,6 +8,7 @@ DEVIATIONS = (
     Deviation(
         property_id="FWD-GRADFLAG",
         function="Select",
+        what="requires_grad without grad mode",
         reason="a forward that returns a view of a leaf, called under no_grad, gives an output with requires_grad True "
         "and no grad_fn; the notes on no-grad mode say that results do not require grad",
         link="docs/source/notes/autograd.md, No-grad Mode",

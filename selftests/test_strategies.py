@@ -713,8 +713,8 @@ def test_what_does_not_matter_shrinks_away(wanted: Callable[[Call], Any], tensor
 @pytest.mark.parametrize("layout", ["transposed", "strided", "offset", "expanded", "channels_last"])
 def test_layouts_shrink_to_few_elements(layout: str) -> None:
     call = minimal(calls(SQUARE), lambda call: call.tensors[0].layout == layout)
-    # The smallest shape of its group: the shrinker does not change group and shape at once.
-    assert math.prod(call.tensors[0].shape) <= 17
+    # For two of them the smallest shape of a group: the shrinker does not change group and shape at once.
+    assert math.prod(call.tensors[0].shape) <= {"expanded": 17, "channels_last": 6}.get(layout, 4)
     assert call == replace(call, args=(replace(SIMPLEST, shape=call.tensors[0].shape, layout=layout),))
     assert (call.cotangents, call.seed) == ((Cotangent(),), 0)
 
