@@ -16,7 +16,7 @@ from typing import Any
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.profiles import PROFILES, load, seed_test
+from autograd_conformance.harness.profiles import PROFILES, load, prepare
 
 load(PROFILES["gate"])  # before the suites are imported: they take their number of examples from it
 
@@ -86,7 +86,7 @@ def measure(test: Any, implementation_name: str) -> tuple[list[float], list[floa
             continue
         # Entered once for every example that Hypothesis runs.
         subject.blaming_the_function = clock.example(subject.blaming_the_function)  # type: ignore[method-assign]
-        seed_test(test, f"{claim.property_id}-{function.name}", 0)
+        prepare(test, f"{claim.property_id}-{function.name}", 0)
         test(subject)
         whole += [1e3 * (b - a) for a, b in zip(clock.began, clock.began[1:], strict=False)]
         own += [1e3 * (b - a) for a, b in zip(clock.owned, clock.owned[1:], strict=False)]

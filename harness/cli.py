@@ -67,7 +67,7 @@ def _cores() -> int:
 @main.command()
 @click.argument("implementation", default="torch")
 @click.option("--functions", metavar="PATTERN", help="Functions to check: names or globs, comma-separated.")
-@click.option("--properties", metavar="PATTERN", help="Properties to check: ids or globs, comma-separated.")
+@click.option("--properties", metavar="PATTERN", help="Properties and clauses to check: ids or globs, comma-separated.")
 @click.option("--suite", metavar="PATH", help="Folder or file of tests to run instead of the whole suite.")
 @click.option("--profile", default="gate", show_default=True, metavar="|".join(PROFILES), help="How thoroughly.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the examples.")

@@ -1,4 +1,4 @@
-"""How a test says which property it checks, and on which Functions and implementations."""
+"""How a test says which property or clause it checks, and on which Functions and implementations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES
+from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.properties import PROPERTIES
 
@@ -33,6 +36,30 @@ class Claim:
     simulated: bool
     abstract: bool
     slow: bool
+
+    @property
+    def id(self) -> str:
+        """What the test stands for."""
+        return self.property_id
+
+
+@dataclass(frozen=True)
+class ClauseClaim:
+    """What a test checks: a clause, given the capabilities it ``needs``, on every device or on accelerators only."""
+
+    clause: Clause
+    needs: frozenset[str]
+    variant: str
+    slow: bool
+    accelerator: bool
+
+    @property
+    def id(self) -> str:
+        """What the test stands for."""
+        return self.clause.id
+
+
+AnyClaim = Claim | ClauseClaim
 
 
 def holds(
@@ -66,7 +93,44 @@ def holds(
             with subject.blaming_the_function():
                 test(subject, data)
 
-        count = max(1, round(examples * settings.default.max_examples))  # type: ignore[union-attr]
-        return pytest.mark.conformance(claim)(settings(max_examples=count)(given(data=st.data())(checked)))
+        return pytest.mark.conformance(claim)(_generated(checked, examples))
 
     return decorate
+
+
+def keeps(
+    clause_id: str,
+    *,
+    needs: str = "",
+    examples: float = 1.0,
+    variant: str = "",
+    slow: bool = False,
+    accelerator: bool = False,
+) -> Callable[[Callable[..., None]], Any]:
+    """Mark a test ``(subject, data)`` as the check of a clause.
+
+    ``needs`` adds capabilities to the clause's own; the other words are those of `holds`. A test of an ``accelerator``
+    is skipped where there is none.
+    """
+    unknown = {clause_id} - CLAUSES.keys() | set(needs.split()) - CAPABILITIES.keys()
+    if unknown:
+        raise ValueError(f"unknown clause or capability: {', '.join(sorted(unknown))}")
+    clause = CLAUSES[clause_id]
+    claim = ClauseClaim(clause, frozenset((*clause.needs.split(), *needs.split())), variant, slow, accelerator)
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @functools.wraps(test)
+        def checked(subject: ClauseSubject, data: Any) -> None:
+            __tracebackhide__ = True
+            with subject.blaming_the_implementation():
+                test(subject, data)
+
+        return pytest.mark.conformance(claim)(_generated(checked, examples))
+
+    return decorate
+
+
+def _generated(test: Callable[..., None], examples: float) -> Any:
+    """The test as Hypothesis runs it: with ``examples`` times the profile's number of examples."""
+    count = max(1, round(examples * settings.default.max_examples))  # type: ignore[union-attr]
+    return settings(max_examples=count)(given(data=st.data())(test))

@@ -49,6 +49,8 @@ def matrices(results: Iterable[Mapping[str, Any]], properties: Sequence[str], fu
     ranks, applied = list(SYMBOLS), set()
     cells: dict[str, dict[tuple[str, str], str]] = {}
     for line in results:
+        if "property" not in line:
+            continue
         place = (line["property"], line["function"])
         applied.add(line["function"])
         on_device = cells.setdefault(line["device"], {})

@@ -50,7 +50,7 @@ class Broken(AssertionError):
             f"  bound: {finding.bound}" if finding.bound else "",
             f"  with: {finding.chosen}" if finding.chosen else "",
             f"  hint: {finding.hint}" if finding.hint else "",
-            f"  call: {finding.call}",
+            f"  call: {finding.call}" if finding.call else "",
         ]
         super().__init__("\n".join(line for line in lines if line))
 

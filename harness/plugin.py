@@ -14,8 +14,10 @@ import pytest
 
 from autograd_conformance.harness import profiles, report
 from autograd_conformance.harness.blackbox import BlackBox
-from autograd_conformance.harness.marks import Claim
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.marks import AnyClaim
 from autograd_conformance.harness.outcomes import Broken, Record, UsageProblem, Vacuous
+from autograd_conformance.harness.report import Examined
 from autograd_conformance.harness.reporter import RESULT, Reporter
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.harness.subject import Subject
@@ -83,7 +85,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("subject", [_parameter(claim, selection, s) for s in selection.subjects(claim)])
 
 
-def _parameter(claim: Claim, selection: Selection, subject: Subject) -> Any:
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the dialects of other implementations: their frameworks need not be installed."""
+    dialect = config.stash[_SELECTION].implementation.dialect
+    return True if collection_path.parent.name == "dialects" and _other(collection_path, dialect) else None
+
+
+def _other(path: Path, dialect: str) -> bool:
+    return path.is_dir() and path.name != dialect
+
+
+def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
     reason = selection.reason_against(claim, subject)
     return pytest.param(subject, id=repr(subject), marks=[pytest.mark.skip(reason=reason)] if reason else [])
 
@@ -96,23 +108,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         subject = _subject(item)
         if subject is None:
             continue
-        other = seen.setdefault(report.result_id(subject), item.nodeid)
+        other = seen.setdefault(subject.key["id"], item.nodeid)
         if other != item.nodeid:
             raise pytest.UsageError(
-                f"{item.nodeid} and {other} are both {report.result_id(subject)}; "
-                "tell them apart with @holds(..., variant=...)"
+                f"{item.nodeid} and {other} are both {subject.key['id']}; tell them apart with @holds(..., variant=...)"
             )
 
 
-def _claim(item: pytest.Item) -> Claim | None:
+def _claim(item: pytest.Item) -> AnyClaim | None:
     mark = item.get_closest_marker("conformance")
     return mark.args[0] if mark else None
 
 
-def _subject(item: pytest.Item) -> Subject | None:
+def _subject(item: pytest.Item) -> Examined | None:
     callspec = getattr(item, "callspec", None)
     subject = callspec.params.get("subject") if callspec else None
-    return subject if isinstance(subject, Subject) else None
+    return subject if isinstance(subject, Subject | ClauseSubject) else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -121,7 +132,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if subject is None:
         return (yield)
     subject.record = Record(note=box.note)
-    box.start(item.nodeid, report.result_key(subject), item.config.option.time_limit)
+    box.start(item.nodeid, subject.key, item.config.option.time_limit)
     try:
         return (yield)
     finally:
@@ -139,7 +150,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if subject is None:
         return (yield)
     selection = item.config.stash[_SELECTION]
-    profiles.seed_test(item.obj, report.result_id(subject), selection.seed)  # type: ignore[attr-defined]
+    profiles.prepare(item.obj, subject.key["id"], selection.seed, shrink=subject.deviation is None)  # type: ignore[attr-defined]
     started = time.process_time()
     try:
         _start(selection.implementation, subject.device)

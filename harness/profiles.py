@@ -51,7 +51,7 @@ def load(profile: Profile) -> None:
         max_examples=profile.examples,
         deadline=None,
         database=None,
-        derandomize=False,  # seeds come from `seed_test`
+        derandomize=False,  # seeds come from `prepare`
         print_blob=False,
         report_multiple_bugs=False,
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
@@ -77,6 +77,12 @@ def choose_seed(profile: Profile, given: int | None) -> int:
     return 0 if profile.derandomized else secrets.randbelow(2**32)
 
 
-def seed_test(test: Any, test_id: str, run_seed: int) -> None:
-    """Tie the examples of a test to its id and the run's seed alone, whatever worker runs it and in which order."""
+def prepare(test: Any, test_id: str, run_seed: int, *, shrink: bool = True) -> None:
+    """Tie the examples of a test to its id and the run's seed alone, whatever worker runs it and in which order.
+
+    What is known to fail is not shrunk.
+    """
     seed(crc32(f"{test_id}:{run_seed}".encode()))(test)
+    mine = test._hypothesis_internal_use_settings
+    phases = (Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else []))
+    test._hypothesis_internal_use_settings = settings(mine, phases=phases)

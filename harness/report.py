@@ -19,12 +19,13 @@ import pytest
 from hypothesis.errors import Unsatisfiable
 
 from autograd_conformance.harness.blackbox import MACHINERY, LastWords
+from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous
 from autograd_conformance.harness.script import script_for
+from autograd_conformance.harness.subject import Subject
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.selection import Selection
-    from autograd_conformance.harness.subject import Subject
 
 SCHEMA = 1
 DEFAULT_PATH = "autograd-conformance.ndjson"
@@ -34,63 +35,57 @@ _LINES = 16
 
 Line = dict[str, Any]
 
-
-def result_id(subject: Subject) -> str:
-    """The stable key of a test id: property, Function and device, whatever the implementation."""
-    variant = f"/{subject.variant}" if subject.variant else ""
-    return f"{subject.property_id}{variant}[{subject.function.name}-{subject.device}]"
+# What a test is about.
+Examined = Subject | ClauseSubject
 
 
-def result_key(subject: Subject) -> Line:
-    """What every result line starts with."""
-    key = {"kind": "result", "id": result_id(subject), "property": subject.property_id}
-    if subject.variant:
-        key["variant"] = subject.variant
-    return {**key, "function": subject.function.name, "device": subject.device}
-
-
-def result_line(subject: Subject, error: BaseException | None, needs: frozenset[str] = frozenset()) -> Line:
+def result_line(subject: Examined, error: BaseException | None, needs: frozenset[str] = frozenset()) -> Line:
     """The line of a test id that ended with that exception; ``needs`` lists the capabilities that it used."""
-    line = {**result_key(subject), **_outcome(subject, error, needs), **_figures(subject)}
+    line = {**subject.key, **_outcome(subject, error, needs), **_figures(subject)}
     line.update(_as_listed(subject, line))
-    if line["outcome"] in SHORTFALLS and line.get("failure", {}).get("call"):
-        script, problem = script_for(subject.implementation, subject.function, _test(line), line["failure"])
-        line["failure"].update({"script": script} if script else {"no_script": problem})
+    if line["outcome"] in SHORTFALLS and "failure" in line:
+        line["failure"].update(subject.script(line["failure"]))
     return line
 
 
 def died_line(last: LastWords, selection: Selection) -> Line:
     """The line of a test id whose process hung or died."""
     failure: Line = {"type": last.kind, "message": last.cause, "traceback": last.frames[:_LINES]}
-    if last.call:
+    if last.call and "function" in last.key:
         failure["call"] = last.call
         function = next(f for f in selection.functions if f.name == last.key["function"])
-        script, problem = script_for(selection.implementation, function, _test(last.key), failure)
+        script, problem = script_for(selection.implementation, function, test_of(last.key), failure)
         failure.update({"script": script} if script else {"no_script": problem})
+    elif last.call:
+        failure["chosen"] = last.call
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     return {**last.key, "outcome": "error", "failure": failure, **nothing}
 
 
-def _test(line: Line) -> str:
-    return f"{line['property']}/{line['variant']}" if "variant" in line else str(line["property"])
+def claim_of(line: Line) -> str:
+    """The property or clause that a result line is about."""
+    return str(line["property"] if "property" in line else line["clause"])
 
 
-def _as_listed(subject: Subject, line: Line) -> Line:
+def test_of(line: Line) -> str:
+    """The property or clause of a result line, with the variant of its test."""
+    return f"{claim_of(line)}/{line['variant']}" if "variant" in line else claim_of(line)
+
+
+def _as_listed(subject: Examined, line: Line) -> Line:
     """The outcome of a listed deviation, with its reason; nothing for what is not listed."""
-    key = (subject.property_id, subject.function.name)
-    for listed in subject.implementation.deviations:
-        if key != (listed.property_id, listed.function) or line["outcome"] not in _LISTED:
-            continue
-        if line.get("failure", {}).get("what", listed.what) == listed.what:
-            reason = f"{listed.reason} ({listed.link}; {listed.versions})"
-            return {"outcome": _LISTED[line["outcome"]], "reason": reason}
-    return {}
+    listed = subject.deviation
+    if listed is None or line["outcome"] not in _LISTED:
+        return {}
+    if line.get("failure", {}).get("what", listed.what) != listed.what:
+        return {}
+    return {"outcome": _LISTED[line["outcome"]], "reason": f"{listed.reason} ({listed.link}; {listed.versions})"}
 
 
 _LISTED = {"fail": "known", "pass": "fixed"}
 
 
-def _figures(subject: Subject) -> Line:
+def _figures(subject: Examined) -> Line:
     record = subject.record
     return {
         "examples": record.examples,
@@ -102,9 +97,9 @@ def _figures(subject: Subject) -> Line:
     }
 
 
-def _outcome(subject: Subject, error: BaseException | None, needs: frozenset[str]) -> Line:
+def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[str]) -> Line:
     if error is None:
-        helped = sorted((needs | subject.function.needs) & subject.implementation.emulated)
+        helped = sorted((needs | subject.needs) & subject.implementation.emulated)
         if helped:
             return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
         return {"outcome": "pass"}
@@ -122,7 +117,7 @@ def _outcome(subject: Subject, error: BaseException | None, needs: frozenset[str
         return {"outcome": "fail", "failure": {**_json(broken[0].finding.as_json()), **flaky}}
     failure = {"type": type(error).__name__, "message": str(error), "traceback": _last_lines(error)}
     if subject.record.call:
-        failure["call"] = subject.record.call
+        failure["call" if isinstance(subject, Subject) else "chosen"] = subject.record.call
     return {"outcome": "error", "failure": failure}
 
 
@@ -172,6 +167,7 @@ def header(selection: Selection, expected: int | None) -> Line:
         "seed": selection.seed,
         "functions": [function.name for function in selection.functions],
         "properties": list(selection.properties),
+        "clauses": list(selection.clauses),
         "dtype": selection.dtype,
         "python": platform.python_version(),
         "platform": platform.platform(),

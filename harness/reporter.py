@@ -182,6 +182,7 @@ class Reporter:
         if self.results:
             terminalreporter.section("what holds")
             tell("\n".join(summary.matrices(self.results, self.selection, width)))
+            tell("\n".join(summary.clauses(self.results, width)))
         # A session of other tests, those of the suite itself, is left alone.
         if self.results or not self.finished:
             terminalreporter.section("verdict")

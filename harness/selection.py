@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,11 +10,13 @@ from typing import Any
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import report
-from autograd_conformance.harness.marks import Claim
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.marks import AnyClaim, Claim, ClauseClaim
 from autograd_conformance.harness.outcomes import Record, UsageProblem
 from autograd_conformance.harness.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -48,12 +50,14 @@ def _matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Ite
 class Selection:
     """The implementation, Functions, properties, devices and examples of a run.
 
-    ``calls`` are the counterexamples to run again instead of drawing calls, by result id; None where none are.
+    ``calls`` are the counterexamples to run again instead of drawing calls, by result id; None where none are. The
+    tests of clauses that failed are run again as they are.
     """
 
     implementation: Implementation
     functions: tuple[Function, ...]
     properties: tuple[str, ...]
+    clauses: tuple[str, ...]
     profile: Profile
     seed: int
     device: str | None = None
@@ -66,7 +70,10 @@ class Selection:
         name = _one_of("implementation", options.implementation, implementations.ADAPTERS)
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
         functions = _matching("Function", options.functions, FUNCTIONS, EXHIBITS)
-        properties = _matching("property", options.properties, PROPERTIES)
+        claims = _matching("property or clause", options.properties, (*PROPERTIES, *CLAUSES))
+        properties = tuple(name for name in claims if name in PROPERTIES)
+        # What is said of one Function is no clause.
+        clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
         calls = _counterexamples(profile, options)
@@ -76,7 +83,7 @@ class Selection:
             raise UsageProblem(str(problem)) from problem
         known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
         seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
-        found = cls(implementation, known, properties, profile, seed, options.device, options.dtype, calls)
+        found = cls(implementation, known, properties, clauses, profile, seed, options.device, options.dtype, calls)
         if options.device is not None:
             _one_of(f"device of {name} on this machine", options.device, found._every_device())
         return found
@@ -90,14 +97,25 @@ class Selection:
         i = self.implementation
         return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
 
-    def wants(self, claim: Claim) -> bool:
+    def wants(self, claim: AnyClaim) -> bool:
         """Whether the run includes the test that makes this claim."""
-        return claim.property_id in self.properties and (self.profile.thorough or not claim.slow)
+        return claim.id in (*self.properties, *self.clauses) and (self.profile.thorough or not claim.slow)
 
-    def subjects(self, claim: Claim) -> list[Subject]:
+    def subjects(self, claim: AnyClaim) -> Sequence[Subject | ClauseSubject]:
         """The subjects of the test that makes this claim."""
         if not self.wants(claim):
             return []
+        return self._of_clause(claim) if isinstance(claim, ClauseClaim) else self._of_property(claim)
+
+    def _of_clause(self, claim: ClauseClaim) -> list[ClauseSubject]:
+        """One subject a device; without an accelerator the tests of accelerators have one that is skipped."""
+        i = self.implementation
+        mine = tuple(d for d in i.devices()[claim.accelerator :] if self.device in (None, d))
+        devices = mine or (i.devices()[:1] if claim.accelerator and self.device is None else ())
+        found = [ClauseSubject(i, claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
+        return [subject for subject in found if self.calls is None or subject.key["id"] in self.calls]
+
+    def _of_property(self, claim: Claim) -> list[Subject]:
         functions = filter(claim.where, self.functions)
         found = [self._subject(claim, function, d) for function in functions for d in self._devices(claim, function)]
         return [subject for subject in found if self.calls is None or subject.replayed]
@@ -120,19 +138,29 @@ class Selection:
             self.implementation, function, device, claim.property_id, dtype=self.dtype, variant=claim.variant,
             allowed=claim.dtypes, record=Record(),
         )  # fmt: skip
-        subject.replayed = (self.calls or {}).get(report.result_id(subject), ())
+        subject.replayed = (self.calls or {}).get(subject.key["id"], ())
         return subject
 
-    def reason_against(self, claim: Claim, subject: Subject) -> str | None:
+    def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> str | None:
         """Why a test cannot run, if it cannot."""
-        needs, i = claim.needs | subject.function.needs, self.implementation
+        needs, i = claim.needs | subject.needs, self.implementation
         absent = {"": needs - i.capabilities, f" on {subject.device}": needs & i.lacking(subject.device)}
         for where, missing in absent.items():
             if missing:
                 claims = ", ".join(f"{name} ({CAPABILITIES[name]})" for name in sorted(missing))
                 return f"unsupported: {i.name} does not claim {claims}{where}"
-        if not subject.dtypes:
+        if isinstance(claim, ClauseClaim):
+            return self._reason_against_clause(claim, subject.device)
+        if isinstance(subject, Subject) and not subject.dtypes:
             return f"skip: {subject.function.name} has none of the dtypes of this test and run"
+        return None
+
+    def _reason_against_clause(self, claim: ClauseClaim, device: str) -> str | None:
+        i, since = self.implementation, claim.clause.since
+        if since and i.predates(since):
+            return f"unsupported: {i.name} {i.environment().version} is older than {since}, which introduced it"
+        if claim.accelerator and device == i.devices()[0]:
+            return "skip: there is no accelerator on this machine"
         return None
 
 
@@ -150,6 +178,8 @@ def _counterexamples(profile: Profile, options: Any) -> Calls | None:
         text = line.get("failure", {}).get("call")
         if text is not None:
             calls[line["id"]] = (_parsed(text, path),)
+        elif "failure" in line and "clause" in line:
+            calls[line["id"]] = ()
     return calls
 
 

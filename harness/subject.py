@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.compare import difference, same_bits
 from autograd_conformance.harness.example import Example
 from autograd_conformance.harness.outcomes import Broken, Finding, Record
+from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.transforms import SecondOrder
-from autograd_conformance.implementations.protocol import Description, Implementation
+from autograd_conformance.implementations.protocol import Description, Deviation, Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
 from autograd_conformance.reference.properties import PROPERTIES
@@ -44,6 +45,36 @@ class Subject:
 
     def __repr__(self) -> str:
         return f"{self.implementation.name}-{self.function.name}-{self.device}"
+
+    @property
+    def claim_id(self) -> str:
+        """The property's id, with the variant of the test."""
+        return f"{self.property_id}/{self.variant}" if self.variant else self.property_id
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """What the test's result line starts with; the id is the same whatever the implementation."""
+        line = {"kind": "result", "id": f"{self.claim_id}[{self.function.name}-{self.device}]"}
+        variant = {"variant": self.variant} if self.variant else {}
+        return {**line, "property": self.property_id, **variant, "function": self.function.name, "device": self.device}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The capabilities that the Function needs."""
+        return self.function.needs
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """What the implementation is listed not to keep here."""
+        here = (self.claim_id, self.function.name)
+        return next((d for d in self.implementation.deviations if (d.id, d.function) == here), None)
+
+    def script(self, failure: dict[str, Any]) -> dict[str, str]:
+        """What a report adds to a failure: a script that shows it without this suite, or why there is none."""
+        if not failure.get("call"):
+            return {}
+        script, problem = script_for(self.implementation, self.function, self.claim_id, failure)
+        return {"script": script} if script else {"no_script": problem}
 
     # What is drawn.
 

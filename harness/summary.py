@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from autograd_conformance.harness import matrix
+from autograd_conformance.harness import clause_table, matrix, report
 from autograd_conformance.harness.blackbox import DEATH, HANG
 from autograd_conformance.harness.outcomes import SHORTFALLS
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
 
 if TYPE_CHECKING:
@@ -37,11 +38,20 @@ def matrices(results: Sequence[Line], selection: Selection, width: int) -> list[
     return [*lines, *matrix.columns(found[0], width), "", *textwrap.wrap(matrix.legend(found), width)] if found else []
 
 
+def clauses(results: Sequence[Line], width: int) -> list[str]:
+    """A sign for each clause, and those that an implementation is listed not to keep with what shows it."""
+    lines = clause_table.overview(results)
+    for name, level, outcome, text in clause_table.rows(results, outcomes=("known",)):
+        lines += ["", f"{name} ({level}), {outcome}: {CLAUSES[name].sentence}"]
+        lines += [f"  {row}" for row in textwrap.wrap(text, width - 2)]
+    return lines
+
+
 def shortfalls(results: Sequence[Line], selection: Selection, suite: str | None = None) -> list[str]:
     """Each shortfall with what broke, the smallest call that shows it, and how to look closer."""
-    order = {property_id: number for number, property_id in enumerate(selection.properties)}
+    order = {claim: number for number, claim in enumerate((*selection.properties, *selection.clauses))}
     found = [line for line in results if line["outcome"] in SHORTFALLS]
-    found.sort(key=lambda line: (order.get(line["property"], 0), line["id"]))
+    found.sort(key=lambda line: (order.get(report.claim_of(line), 0), line["id"]))
     told = [_shortfall(line, selection, suite, number < WITH_SCRIPT) for number, line in enumerate(found[:IN_FULL])]
     lines = [text for one in told for text in one]
     rest = found[IN_FULL:]
@@ -54,9 +64,8 @@ def shortfalls(results: Sequence[Line], selection: Selection, suite: str | None 
 
 def _shortfall(line: Line, selection: Selection, suite: str | None, in_full: bool) -> list[str]:
     failure: Line = line.get("failure", {})
-    sentence = PROPERTIES[line["property"]].sentence if line["property"] in PROPERTIES else ""
     lines = [f"{line['outcome']}: {line['id']}"]
-    lines += [f"  {row}" for row in textwrap.wrap(sentence, 98)]
+    lines += [f"  {row}" for row in textwrap.wrap(_sentence(report.claim_of(line)), 98)]
     if "call" in failure:
         lines.append(f"  call: {failure['call']}")
     if "what" in failure:
@@ -79,13 +88,23 @@ def _shortfall(line: Line, selection: Selection, suite: str | None, in_full: boo
     return [*lines, ""]
 
 
+def _sentence(claim: str) -> str:
+    """What must hold, and of a clause where it says so."""
+    if claim in CLAUSES:
+        clause = CLAUSES[claim]
+        return f"{clause.sentence} ({clause.level}; {clause.document})"
+    return PROPERTIES[claim].sentence if claim in PROPERTIES else ""
+
+
 def command(line: Line, selection: Selection, suite: str | None = None) -> str:
     """The command that runs one test id again, with the same examples."""
     # What ends its process needs one of its own.
     workers = "1" if line.get("failure", {}).get("type") in (HANG, DEATH) else "0"
     words = ["autograd-conformance", "run", selection.implementation.name, "-n", workers]
     words += ["--suite", suite] if suite else []
-    words += ["--properties", line["property"], "--functions", line["function"], "--device", line["device"]]
+    words += ["--properties", report.claim_of(line)]
+    words += ["--functions", line["function"]] if "function" in line else []
+    words += ["--device", line["device"]]
     words += ["--profile", selection.profile.name, "--seed", str(selection.seed)]
     words += ["--dtype", selection.dtype] if selection.dtype else []
     return shlex.join(words)

@@ -74,15 +74,18 @@ class ScriptText:
 
 @dataclass(frozen=True)
 class Deviation:
-    """A property that an implementation is known not to keep for a Function: which finding of the test it is, why,
-    where it is documented, and the versions on which it was seen. Any other finding there is a failure."""
+    """What an implementation is known not to keep: a clause, or a property of a ``function``.
 
-    property_id: str
-    function: str
+    ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); ``what`` is the finding of the test, any other finding
+    there is a failure. ``reason`` and ``link`` say why and where to read about it, ``versions`` where it was seen.
+    """
+
+    id: str
     what: str
     reason: str
     link: str
     versions: str
+    function: str = ""
 
 
 class Unavailable(Exception):
@@ -104,6 +107,8 @@ class Implementation(ABC):
     dtypes: tuple[str, ...]
     xp: Any
     ag: Any
+    # The part of suites/dialects that checks this implementation's own interface; "" if there is none.
+    dialect: str = ""
     # With what a failure is shown without this suite; None if that cannot be done.
     script: ScriptText | None = None
     # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
@@ -144,6 +149,10 @@ class Implementation(ABC):
         ones) and where there is none. A cotangent None means that the output is not used. With ``differentiable``
         the gradients can be differentiated again, by an enclosing `vjp`.
         """
+
+    def predates(self, release: str) -> bool:  # noqa: ARG002 - for implementations of which clauses tell releases
+        """Whether what is installed is older than that release of the implementation."""
+        return False
 
     def is_tensor(self, value: Any) -> bool:
         """Whether a value inside a Function is one of the implementation's tensors."""

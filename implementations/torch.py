@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from packaging.version import Version
 from torch.autograd import function as ag
 
 from autograd_conformance.implementations import protocol
@@ -74,10 +75,14 @@ class TorchImplementation(protocol.Implementation):
     )  # fmt: skip
     xp = array_namespace()
     ag = ag
+    dialect = "torch"
     script = SCRIPT
 
     def environment(self) -> Environment:
         return Environment(torch.__version__, str(torch.__file__))
+
+    def predates(self, release: str) -> bool:
+        return Version(torch.__version__).release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
         accelerators = (("cuda", torch.cuda), ("mps", torch.backends.mps), ("xpu", getattr(torch, "xpu", None)))

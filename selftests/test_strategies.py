@@ -737,7 +737,7 @@ def seeded(test_id: str, run_seed: int, function: Function = LINEAR) -> list[str
     def test(call: Call) -> None:
         found.append(repr(call))
 
-    profiles.seed_test(test, test_id, run_seed)
+    profiles.prepare(test, test_id, run_seed)
     test()
     return found
 
@@ -780,7 +780,7 @@ profiles.load(profiles.PROFILES["gate"])
 def test(call):
     print(call)
 
-profiles.seed_test(test, "VJP-REF[x]", 0)
+profiles.prepare(test, "VJP-REF[x]", 0)
 test()
 """
 

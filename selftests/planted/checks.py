@@ -49,7 +49,7 @@ def check(
 ) -> Subject:
     """Run a test. Raises Broken where the property does not hold, Vacuous where nothing was checked."""
     subject = Subject(implementation, function, device, claim.property_id, variant=claim.variant, allowed=claim.dtypes)
-    profiles.seed_test(test, f"{claim.property_id}:{claim.variant}:{function.name}", seed)
+    profiles.prepare(test, f"{claim.property_id}:{claim.variant}:{function.name}", seed)
     test(subject)
     subject.record.verify_exercised()
     return subject

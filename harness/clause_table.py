@@ -1,0 +1,67 @@
+"""The results by clause: an overview that fits the terminal, and a table of level, outcome and counterexample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from tabulate import tabulate
+
+from autograd_conformance.harness.matrix import SYMBOLS
+from autograd_conformance.reference.clauses import CLAUSES
+
+Line = Mapping[str, Any]
+
+
+def by_clause(results: Iterable[Line]) -> dict[str, list[Line]]:
+    """The result lines of each clause that was checked, in the order of the catalogue."""
+    found: dict[str, list[Line]] = {name: [] for name in CLAUSES}
+    for line in results:
+        if "clause" in line:
+            found[line["clause"]].append(line)
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def worst(lines: Sequence[Line]) -> Line:
+    """The line that decides the outcome of a clause: of several tests or devices the worst."""
+    ranks = list(SYMBOLS)
+    return min(lines, key=lambda line: ranks.index(line["outcome"]))
+
+
+def overview(results: Iterable[Line]) -> list[str]:
+    """One line a group, with a sign for each of its clauses."""
+    deciding = {name: worst(lines) for name, lines in by_clause(results).items()}
+    lines = []
+    for group, names in groupby(deciding, key=lambda name: CLAUSES[name].group):
+        numbers = {int(name.rsplit("-", 1)[1]): SYMBOLS[deciding[name]["outcome"]] for name in names}
+        signs = "".join(numbers.get(n, " ") for n in range(1, max(numbers) + 1))
+        spaced = " ".join(signs[start : start + 5] for start in range(0, len(signs), 5))
+        lines.append(f"{group:8} {spaced}".rstrip())
+    return lines
+
+
+def rows(results: Iterable[Line], *, outcomes: Sequence[str] = tuple(SYMBOLS)) -> list[tuple[str, str, str, str]]:
+    """Clause, level, outcome and smallest counterexample of each clause that has one of these outcomes."""
+    deciding = {name: worst(lines) for name, lines in by_clause(results).items()}
+    return [
+        (name, CLAUSES[name].level, line["outcome"], counterexample(line))
+        for name, line in deciding.items()
+        if line["outcome"] in outcomes
+    ]
+
+
+def counterexample(line: Line) -> str:
+    """What broke a clause, in one line: what was drawn, what came, what should have come."""
+    failure = line.get("failure", {})
+    if "what" not in failure:
+        return str(failure.get("message") or line.get("reason", ""))
+    chosen = f" ({failure['chosen']})" if failure.get("chosen") else ""
+    text = f"{failure['what']}: got {failure['got']}, expected {failure['expected']}{chosen}"
+    return " ".join(text.split())
+
+
+def markdown(results: Iterable[Line]) -> str:
+    """The whole table, as Markdown."""
+    cells = [tuple(cell.replace("|", "\\|") for cell in row) for row in rows(results)]
+    return str(tabulate(cells, ("clause", "level", "outcome", "smallest counterexample"), tablefmt="github"))

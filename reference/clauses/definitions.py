@@ -1,0 +1,58 @@
+"""What a clause is: one sentence of a documented contract, with all that is known about it beside its test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# Short names of the documents that clauses cite, and where each is found below ROOT.
+ROOT = "https://docs.pytorch.org/docs/stable/"
+DOCUMENTS = {
+    "Function": "autograd.html#torch.autograd.Function",
+    "autograd": "autograd.html",
+    "backward": "generated/torch.autograd.backward.html",
+    "grad": "generated/torch.autograd.grad.html",
+    "graph": "autograd.html#autograd-graph",
+    "gradcheck": "generated/torch.autograd.gradcheck.gradcheck.html",
+    "gradcheck mechanics": "notes/gradcheck.html",
+    "forward_ad": "generated/torch.autograd.forward_ad.dual_level.html",
+    "checkpoint": "checkpoint.html",
+    "extending": "notes/extending.html",
+    "extending torch.func": "notes/extending.func.html",
+    "autograd mechanics": "notes/autograd.html",
+    "amp examples": "notes/amp_examples.html",
+    "library": "library.html",
+    "Tensor": "tensors.html",
+    "tutorials": "https://docs.pytorch.org/tutorials/",
+    "compiler": "torch.compiler.html",
+    "source": "https://github.com/pytorch/pytorch",
+}
+
+Level = Literal["documented", "observed"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One sentence of a contract.
+
+    A ``documented`` clause is promised by ``document`` (a name of DOCUMENTS, a colon, and the place in it); an
+    ``observed`` one is what released versions do and implementers or forks have to keep, and there ``document`` says
+    where it can be read. ``needs`` lists capabilities (see `implementations.protocol.CAPABILITIES`), separated by
+    blanks; ``since`` is the first release that has the feature. ``fault`` says in words what is planted to see the
+    clause's test fail. ``untested`` and ``unplanted`` are the reasons why there is no test or no planted fault.
+    """
+
+    id: str
+    level: Level
+    sentence: str
+    document: str
+    needs: str = ""
+    since: str = ""
+    fault: str = ""
+    untested: str = ""
+    unplanted: str = ""
+
+    @property
+    def group(self) -> str:
+        """The clauses that belong together: the id without its number."""
+        return self.id.rsplit("-", 1)[0]

@@ -1,0 +1,282 @@
+"""Clauses on checkpointing, threads, autocast, checkers, compilers, operators, old interfaces and devices."""
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+CLAUSES = (
+    Clause(
+        "CKPT-01",
+        "documented",
+        "Checkpointing, reentrant or not, runs forward a second time in the backward pass and leaves the gradients "
+        "unchanged.",
+        "checkpoint: checkpoint",
+        needs="checkpoint",
+        fault="checkpoint runs its function as it is and recomputes nothing",
+    ),
+    Clause(
+        "CKPT-02",
+        "observed",
+        "Under non-reentrant checkpointing the saved tensors can be read once per backward: reading ctx.saved_tensors "
+        "again raises.",
+        "source: torch/utils/checkpoint.py",
+        needs="checkpoint",
+        fault="a second read of checkpointed tensors gives zeros",
+    ),
+    Clause(
+        "CKPT-03",
+        "documented",
+        "Reentrant checkpointing refuses grad and backward(inputs=...) with an error.",
+        "checkpoint: use_reentrant",
+        needs="checkpoint",
+        fault="grad through reentrant checkpointing gives zeros",
+    ),
+    Clause(
+        "CKPT-04",
+        "documented",
+        "Calling checkpoint without use_reentrant raises.",
+        "checkpoint: use_reentrant",
+        needs="checkpoint",
+        since="2.9",
+        fault="checkpoint takes use_reentrant=False for granted without a word",
+    ),
+    Clause(
+        "THREAD-01",
+        "documented",
+        "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "
+        "threads are all right.",
+        "autograd mechanics: Concurrency on CPU",
+        needs="threads",
+        fault="backward passes run on a thread of their own",
+    ),
+    Clause(
+        "THREAD-02",
+        "documented",
+        "Of threads that run backward on one graph with saved tensors, all but one get the error of a second "
+        "backward, and none with retain_graph.",
+        "autograd mechanics: Graph retaining",
+        needs="threads",
+        fault="backward passes in other threads than the main one retain the graph",
+    ),
+    Clause(
+        "AMP-01",
+        "documented",
+        "custom_fwd without a cast leaves autocast as it is in forward, and custom_bwd runs backward in the state "
+        "that forward had.",
+        "amp examples: Functions with multiple inputs or autocastable ops",
+        needs="autocast",
+        fault="custom_bwd runs backward with autocast off",
+    ),
+    Clause(
+        "AMP-02",
+        "documented",
+        "Without the decorators backward runs with autocast off, so that one which mixes the lower and the full "
+        "precision in a product raises.",
+        "amp examples: Functions with multiple inputs or autocastable ops",
+        needs="autocast",
+        fault="backward runs in forward's autocast state without custom_bwd too",
+    ),
+    Clause(
+        "AMP-03",
+        "documented",
+        "custom_fwd with cast_inputs casts floating tensors and switches autocast off in forward and backward; "
+        "outside autocast it does nothing.",
+        "amp examples: Functions that need a particular dtype",
+        needs="autocast",
+        fault="cast_inputs casts outside autocast too",
+    ),
+    Clause(
+        "AMP-04",
+        "documented",
+        "torch.amp's custom_fwd and custom_bwd can decorate a method bare, without arguments.",
+        "amp examples: Functions with multiple inputs or autocastable ops",
+        needs="autocast",
+        fault="a bare custom_fwd switches autocast off in forward",
+    ),
+    Clause(
+        "CHECK-01",
+        "documented",
+        "gradcheck compares backward with finite differences in double precision: True if they agree, else "
+        "GradcheckError, or False with raise_exception=False.",
+        "gradcheck: gradcheck",
+        fault="gradcheck accepts gradients that are twice too large",
+    ),
+    Clause(
+        "CHECK-02",
+        "documented",
+        "gradcheck raises if no input requires grad or if an input overlaps itself in memory, and warns if inputs are "
+        "in single precision.",
+        "gradcheck: gradcheck",
+        needs="requires_grad",
+        fault="gradcheck makes inputs contiguous instead of refusing those that overlap",
+    ),
+    Clause(
+        "CHECK-03",
+        "documented",
+        "gradcheck catches a backward that ignores its cotangent, varies from run to run, lacks a gradient, or fails "
+        "on undefined cotangents.",
+        "gradcheck: gradcheck",
+        fault="gradcheck sees the first result of backward whenever it runs it again",
+    ),
+    Clause(
+        "CHECK-04",
+        "documented",
+        "A backward that cannot handle unmaterialized cotangents makes gradcheck raise GradcheckError, or return "
+        "False with raise_exception=False.",
+        "gradcheck: check_undefined_grad",
+        needs="materialize",
+        fault="gradcheck does not try undefined cotangents",
+    ),
+    Clause(
+        "CHECK-05",
+        "documented",
+        "With check_grad_dtypes gradcheck fails exactly if backward returns a gradient whose dtype is not its input's.",
+        "gradcheck: check_grad_dtypes",
+        fault="check_grad_dtypes refuses every backward",
+    ),
+    Clause(
+        "CHECK-06",
+        "documented",
+        "gradcheck skips outputs that are not differentiable, and requires a numerical gradient of zero if there are "
+        "no others.",
+        "source: torch/autograd/gradcheck.py",
+        needs="nondifferentiable",
+        fault="gradcheck passes whatever has no differentiable output",
+    ),
+    Clause(
+        "CHECK-07",
+        "documented",
+        "gradgradcheck checks the derivative of the gradients, also in fast mode, batched, with non-contiguous "
+        "cotangents and forward over reverse.",
+        "gradcheck mechanics: Gradgradcheck implementation",
+        needs="double_backward",
+        fault="gradgradcheck only checks the first derivative",
+    ),
+    Clause(
+        "CHECK-08",
+        "documented",
+        "gradcheck alone does not establish second derivatives: a backward that is once-differentiable or saves "
+        "intermediates passes it and fails gradgradcheck.",
+        "tutorials: Double Backward with Custom Functions",
+        needs="double_backward once_differentiable",
+        fault="gradgradcheck passes a backward that saves intermediates",
+    ),
+    Clause(
+        "COMPILE-01",
+        "documented",
+        "A compiler traces a Function, whether its forward is combined or has a setup_context, into one graph and "
+        "uses the Function's own backward.",
+        "compiler: graph break registry",
+        needs="compile",
+        fault="compiled code differentiates forward's operations instead of using backward",
+    ),
+    Clause(
+        "COMPILE-02",
+        "documented",
+        "Attributes of ctx, save_for_backward, mark_dirty and mark_non_differentiable are traced into one graph, with "
+        "the same results as without a compiler.",
+        "compiler: graph break registry, GB0139",
+        needs="compile inplace nondifferentiable",
+        since="2.13",
+        fault="compiled code ignores mark_non_differentiable",
+    ),
+    Clause(
+        "COMPILE-03",
+        "documented",
+        "A compiled call that passes one tensor for two arguments gives the uncompiled gradients; if it cannot be "
+        "traced, demanding a full graph raises.",
+        "compiler: graph break registry, GB6297",
+        needs="compile",
+        fault="compiled code keeps one of the two gradients of a tensor passed twice",
+    ),
+    Clause(
+        "COMPILE-04",
+        "documented",
+        "A compiled Function that defines jvp gives the uncompiled results; if it cannot be traced, demanding a full "
+        "graph raises.",
+        "compiler: graph break registry, GB0144",
+        needs="compile jvp",
+        fault="compiling a Function that defines jvp detaches its outputs",
+    ),
+    Clause(
+        "COMPILE-05",
+        "documented",
+        "A compiled Function that defines vjp for backward gives the uncompiled results; if it cannot be traced, "
+        "demanding a full graph raises.",
+        "compiler: graph break registry, GB0145",
+        needs="compile",
+        fault="compiling a Function that defines vjp differentiates forward's operations",
+    ),
+    Clause(
+        "COMPILE-06",
+        "observed",
+        "A compiled Function with boxed_grads_call gives the uncompiled results; if it cannot be traced, demanding a "
+        "full graph raises.",
+        "source: torch/_dynamo/variables/higher_order_ops.py",
+        needs="compile",
+        since="2.13",
+        fault="compiling a Function with boxed_grads_call detaches its outputs",
+    ),
+    Clause(
+        "COMPILE-07",
+        "documented",
+        "A second derivative through a region compiled ahead of time raises, unless it is right.",
+        "source: torch/_functorch/_aot_autograd/runtime_wrappers.py",
+        needs="compile double_backward",
+        fault="code compiled ahead of time gives zero second derivatives",
+    ),
+    Clause(
+        "COMPILE-08",
+        "observed",
+        "With a backend that runs the traced graph as it is, a compiled Function keeps its second derivative or "
+        "refuses it loudly.",
+        "source: torch/_dynamo/variables/higher_order_ops.py",
+        needs="compile double_backward",
+        fault="the second derivative of compiled code is twice too large",
+    ),
+    Clause(
+        "COMPILE-09",
+        "documented",
+        "make_fx, symbolic_trace and torch.export see the operations of forward and no trace of the Function.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="compile",
+        fault="make_fx takes the outputs of a Function for constants",
+    ),
+    Clause(
+        "COMPILE-10",
+        "observed",
+        "A function traced by torch.jit.trace keeps the custom gradient in the process that traced it.",
+        "source: torch/csrc/autograd/python_function.cpp",
+        fault="a traced function differentiates forward's operations",
+    ),
+    Clause(
+        "LIB-01",
+        "documented",
+        "register_autograd gives an operator a Function's backward and setup_context; the latter gets keyword-only "
+        "arguments as keyword_only_inputs.",
+        "library: torch.library.register_autograd",
+        fault="keyword_only_inputs is always empty",
+    ),
+    Clause(
+        "LIB-02",
+        "documented",
+        "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
+        "formula, and outputs that alias inputs are refused.",
+        "library: torch.library.register_autograd",
+        fault="an operator without a formula gives zero gradients",
+    ),
+    Clause(
+        "LEGACY-01",
+        "documented",
+        "InplaceFunction and NestedIOFunction still exist for old code, and a subclass of InplaceFunction works "
+        "through apply.",
+        "Function: InplaceFunction",
+        fault="a subclass of InplaceFunction gives no gradient",
+    ),
+    Clause(
+        "DEV-01",
+        "documented",
+        "On an accelerator a node's backward runs on the stream and device of its forward, and a CPU scalar gradient "
+        "is moved to its input's device.",
+        "backward: Stream semantics of backward passes",
+        unplanted="needs an accelerator",
+    ),
+)

@@ -1,0 +1,197 @@
+"""Clauses on hooks on nodes, tensors and saved tensors, and on anomaly mode."""
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+CLAUSES = (
+    Clause(
+        "HOOK-01",
+        "documented",
+        "A node's pre-hook gets the tuple of cotangents and may return another one to be used instead, until its "
+        "handle is removed.",
+        "graph: Node.register_prehook",
+        needs="requires_grad",
+        fault="what a pre-hook returns is ignored",
+    ),
+    Clause(
+        "HOOK-02",
+        "documented",
+        "A node's post-hook gets the gradients and the cotangents, and what it returns replaces the gradients unless "
+        "it is None.",
+        "graph: Node.register_hook",
+        needs="requires_grad",
+        fault="what a post-hook returns is ignored",
+    ),
+    Clause(
+        "HOOK-03",
+        "observed",
+        "The gradients that a post-hook gets have one entry per tensor argument of forward and none for other "
+        "arguments.",
+        "source: torch/csrc/autograd/python_function.cpp",
+        needs="requires_grad",
+        fault="post-hooks get an entry for every argument of forward",
+    ),
+    Clause(
+        "HOOK-04",
+        "observed",
+        "A hook that returns another number of values, or values of another dtype or shape, than it was given raises.",
+        "source: torch/csrc/autograd/python_hook.cpp",
+        needs="requires_grad",
+        fault="surplus values that a hook returns are cut off silently",
+    ),
+    Clause(
+        "HOOK-05",
+        "documented",
+        "A tensor's hook runs before the tensor's node and may replace the gradient; registering one on a tensor that "
+        "does not require grad raises.",
+        "Tensor: register_hook",
+        needs="requires_grad",
+        fault="what a tensor's hook returns reaches the node only in the next pass",
+    ),
+    Clause(
+        "HOOK-06",
+        "documented",
+        "The order is: tensor hooks, node pre-hooks, the .grad of tensors that retain it, the node, post-accumulate "
+        "hooks of leaves, node post-hooks.",
+        "autograd mechanics: The order in which the different hooks are fired",
+        needs="requires_grad accumulate",
+        fault="node pre-hooks run after the node",
+    ),
+    Clause(
+        "HOOK-07",
+        "documented",
+        "The .grad of a tensor that retains it is the gradient as the tensor's hooks left it.",
+        "autograd mechanics: The order in which the different hooks are fired",
+        needs="requires_grad accumulate",
+        fault="retain_grad keeps the gradient from before the tensor's hooks",
+    ),
+    Clause(
+        "HOOK-08",
+        "documented",
+        "The hook of a tensor among the inputs of grad fires even if the tensor's node does not run, in which case "
+        "the node's hooks do not fire.",
+        "autograd mechanics: Whether a particular hook will be fired",
+        needs="requires_grad",
+        fault="a tensor's hook fires only if its node runs",
+    ),
+    Clause(
+        "HOOK-09",
+        "documented",
+        "A post-accumulate hook fires after .grad was set, and registering one on a tensor that is not a leaf raises.",
+        "Tensor: register_post_accumulate_grad_hook",
+        needs="requires_grad accumulate",
+        fault="post-accumulate hooks fire before .grad is set",
+    ),
+    Clause(
+        "HOOK-10",
+        "documented",
+        "A hook on several tensors fires once per pass: in mode all after the last needed gradient, with None for the "
+        "others, in mode any at the first.",
+        "graph: register_multi_grad_hook",
+        needs="requires_grad accumulate",
+        fault="a hook in mode any fires at every gradient",
+    ),
+    Clause(
+        "HOOK-11",
+        "documented",
+        "Hooks may be registered on ctx in forward, and a post-hook that is registered while the node's backward runs "
+        "still fires.",
+        "graph: Node.register_hook",
+        needs="requires_grad",
+        since="2.5",
+        fault="a post-hook registered during backward fires from the next pass on only",
+    ),
+    Clause(
+        "PACK-01",
+        "documented",
+        "Saved-tensor hooks apply to save_for_backward: pack runs once per saved tensor and not for None, unpack at "
+        "every access.",
+        "graph: saved_tensors_hooks",
+        needs="saved_hooks",
+        fault="a tensor that is saved twice is packed once",
+    ),
+    Clause(
+        "PACK-02",
+        "documented",
+        "Pack hooks see the live tensor, with its requires_grad and node, and run with grad mode off.",
+        "autograd mechanics: Registering default hooks for saved tensors",
+        needs="saved_hooks requires_grad",
+        fault="pack hooks get a detached tensor",
+    ),
+    Clause(
+        "PACK-03",
+        "documented",
+        "A pack hook may return any object, and the unpacked tensor gets the saved one's place in the graph, so that "
+        "second derivatives stay right.",
+        "autograd mechanics: Hooks for saved tensors",
+        needs="saved_hooks double_backward",
+        fault="unpacked tensors are detached",
+    ),
+    Clause(
+        "PACK-04",
+        "documented",
+        "Of nested saved-tensor hooks only the innermost pair applies; where they are disabled, entering them raises "
+        "the message given.",
+        "graph: disable_saved_tensors_hooks",
+        needs="saved_hooks",
+        fault="nested pack hooks are applied one after the other",
+    ),
+    Clause(
+        "PACK-05",
+        "documented",
+        "A pack hook that changes its tensor in place raises, and so does an unpack hook that returns anything but a "
+        "tensor.",
+        "autograd mechanics: Hooks for saved tensors",
+        needs="saved_hooks inplace",
+        fault="pack hooks get a clone, which they can change without an error",
+    ),
+    Clause(
+        "PACK-06",
+        "documented",
+        "Saved-tensor hooks see neither tensors that are kept as attributes of ctx nor anything of a call that is not "
+        "recorded.",
+        "Function: save_for_backward",
+        needs="saved_hooks",
+        fault="tensors of calls that are not recorded are packed too",
+    ),
+    Clause(
+        "PACK-07",
+        "documented",
+        "Under saved-tensor hooks too, changing a saved tensor in place makes the later access to it raise.",
+        "autograd mechanics: In-place correctness checks",
+        needs="saved_hooks saved_check",
+        fault="under hooks a clone is saved, so that no change is noticed",
+    ),
+    Clause(
+        "PACK-08",
+        "documented",
+        "Under save_on_cpu and allow_mutation_on_saved_tensors the gradients of custom Functions are right.",
+        "graph: save_on_cpu",
+        needs="saved_hooks inplace",
+        fault="save_on_cpu gives saved tensors back in half precision",
+    ),
+    Clause(
+        "PACK-09",
+        "documented",
+        "A node lists its saved tensors as _raw_saved_tensors; register_hooks on one packs at once, and raises the "
+        "second time and after release.",
+        "autograd mechanics: Registering hooks for a saved tensor",
+        needs="saved_hooks",
+        fault="a second pair of hooks on a saved tensor replaces the first",
+    ),
+    Clause(
+        "ANOM-01",
+        "documented",
+        "In anomaly mode an error in backward is shown with forward's traceback, and a NaN gradient raises unless "
+        "check_nan is False.",
+        "autograd: detect_anomaly",
+        fault="anomaly mode lets NaN gradients pass",
+    ),
+    Clause(
+        "ANOM-02",
+        "documented",
+        "In anomaly mode a node's metadata holds the traceback of the call that made it.",
+        "graph: Node.metadata",
+        needs="requires_grad",
+        fault="anomaly mode leaves the metadata empty",
+    ),
+)

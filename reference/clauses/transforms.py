@@ -1,0 +1,309 @@
+"""Clauses on forward mode, function transforms and batching."""
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+CLAUSES = (
+    Clause(
+        "JVP-01",
+        "documented",
+        "Forward mode calls the class's jvp(ctx, *tangents); a call with a tangent on a Function that has none raises "
+        "NotImplementedError.",
+        "Function: jvp",
+        needs="jvp",
+        fault="a Function without jvp silently drops the tangents",
+    ),
+    Clause(
+        "JVP-02",
+        "documented",
+        "jvp gets one argument per argument of forward: None for integer tensors and non-tensors, zeros for floating "
+        "tensors without a tangent.",
+        "Function: jvp",
+        needs="jvp materialize",
+        fault="floating tensors without a tangent give jvp a None",
+    ),
+    Clause(
+        "JVP-03",
+        "documented",
+        "After set_materialize_grads(False) jvp gets None for every argument without a tangent.",
+        "extending: Forward mode AD",
+        needs="jvp materialize",
+        fault="set_materialize_grads(False) has no effect on jvp",
+    ),
+    Clause(
+        "JVP-04",
+        "documented",
+        "jvp runs after forward and before apply returns, with grad mode on and forward mode off, and not at all if "
+        "no argument has a tangent.",
+        "extending: Forward mode AD",
+        needs="jvp requires_grad",
+        fault="jvp also runs when no argument has a tangent",
+    ),
+    Clause(
+        "JVP-05",
+        "documented",
+        "jvp returns exactly one tangent per output: fewer raise, and so do more, even if they are None.",
+        "Function: jvp",
+        needs="jvp",
+        fault="surplus tangents are cut off silently",
+    ),
+    Clause(
+        "JVP-06",
+        "documented",
+        "For an output that is not a tensor or not differentiable jvp returns None; a tensor there raises.",
+        "Function: jvp",
+        needs="jvp nondifferentiable",
+        fault="a tangent for an integer output is ignored",
+    ),
+    Clause(
+        "JVP-07",
+        "documented",
+        "jvp may return None for an output with respect to which it does not differentiate, even if that output is a "
+        "floating tensor not marked otherwise.",
+        "Function: jvp",
+        needs="jvp",
+        fault="a None from jvp gives the output a tangent of ones",
+    ),
+    Clause(
+        "JVP-08",
+        "observed",
+        "A tangent from jvp must have its output's shape; any other shape raises.",
+        "source: torch/csrc/autograd/autograd_meta.cpp",
+        needs="jvp",
+        fault="tangents are broadcast to the shape of their output",
+    ),
+    Clause(
+        "JVP-09",
+        "observed",
+        "A tangent from jvp whose dtype is not its output's is taken as it is: neither refused nor cast.",
+        "source: torch/csrc/autograd/autograd_meta.cpp",
+        needs="jvp",
+        fault="tangents are cast to the dtype of their output",
+    ),
+    Clause(
+        "JVP-10",
+        "documented",
+        "Where forward returns a view of an input, or the input itself, jvp must return a view of its tangent; any "
+        "other tensor raises.",
+        "extending: Forward mode AD",
+        needs="jvp views",
+        fault="a tangent that is a copy is accepted for an output that is a view",
+    ),
+    Clause(
+        "JVP-11",
+        "documented",
+        "Where forward changes an input in place, jvp must change its tangent in place and return it; any other "
+        "tensor raises.",
+        "extending: Forward mode AD",
+        needs="jvp inplace",
+        fault="a new tangent is accepted for an input that was changed in place",
+    ),
+    Clause(
+        "JVP-12",
+        "documented",
+        "What save_for_forward keeps, which may be tensors and None only, is ctx.saved_tensors in jvp, and is "
+        "released when the call is over.",
+        "Function: save_for_forward",
+        needs="jvp",
+        fault="save_for_forward accepts numbers",
+    ),
+    Clause(
+        "JVP-13",
+        "documented",
+        "jvp does not see what save_for_backward keeps, nor backward what save_for_forward keeps; the two may differ.",
+        "Function: save_for_forward",
+        needs="jvp",
+        fault="save_for_backward keeps its tensors for jvp too",
+    ),
+    Clause(
+        "JVP-14",
+        "documented",
+        "A jvp made of differentiable operations can be differentiated in reverse, and gradcheck verifies both if "
+        "asked to.",
+        "extending: Forward mode AD",
+        needs="jvp requires_grad",
+        fault="tangents come back from jvp detached",
+    ),
+    Clause(
+        "JVP-15",
+        "documented",
+        "Attributes of ctx that only jvp needs may be deleted in jvp.",
+        "extending: Forward mode AD",
+        needs="jvp",
+        fault="deleting an attribute of ctx raises",
+    ),
+    Clause(
+        "JVP-16",
+        "documented",
+        "There is one level of forward mode: a nested one raises, its exit removes all tangents, and make_dual needs "
+        "it and a floating or complex tensor.",
+        "forward_ad: dual_level",
+        needs="jvp",
+        fault="tangents outlive the level in which they were made",
+    ),
+    Clause(
+        "FUNC-01",
+        "documented",
+        "Function transforms refuse a Function without setup_context, with an error that asks for one.",
+        "extending torch.func: Basic Usage",
+        fault="transforms run a combined forward as ordinary operations",
+    ),
+    Clause(
+        "FUNC-02",
+        "documented",
+        "func.grad and func.vjp use the Function's backward and give the same gradients as an ordinary backward pass, "
+        "nested func.grad included.",
+        "extending torch.func: Basic Usage",
+        needs="double_backward",
+        fault="func.grad differentiates forward's operations instead of calling backward",
+    ),
+    Clause(
+        "FUNC-03",
+        "documented",
+        "func.jvp uses the Function's jvp and raises NotImplementedError where there is none.",
+        "extending torch.func: Basic Usage",
+        needs="jvp",
+        fault="func.jvp gives zeros for a Function without jvp",
+    ),
+    Clause(
+        "FUNC-04",
+        "documented",
+        "Without a batching rule jacrev still works if the backward can be batched, whereas jacfwd and hessian raise.",
+        "extending torch.func: Defining the vmap staticmethod",
+        needs="jvp vmap",
+        fault="jacrev refuses a Function without a batching rule",
+    ),
+    Clause(
+        "FUNC-05",
+        "observed",
+        "Under func.grad a None gradient becomes zeros, an expanded gradient is summed to the input's shape, and "
+        "set_materialize_grads(False) is honoured.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="materialize",
+        fault="func.grad returns None where backward did",
+    ),
+    Clause(
+        "FUNC-06",
+        "documented",
+        "Under a transform only direct arguments are differentiated: a tensor that the methods capture from outside "
+        "gets no gradient.",
+        "extending torch.func: Limitations and gotchas",
+        fault="transforms differentiate forward's operations, captured tensors included",
+    ),
+    Clause(
+        "FUNC-07",
+        "documented",
+        "Under a transform a tensor that is assigned to ctx, instead of being saved, is not tracked: no derivative "
+        "flows through it.",
+        "extending torch.func: Limitations and gotchas",
+        needs="double_backward",
+        fault="intermediates kept on ctx are tracked under a transform",
+    ),
+    Clause(
+        "FUNC-08",
+        "documented",
+        "A Function that changes an input in place and marks it dirty gives right gradients under func.grad.",
+        "source: torch/testing/_internal/autograd_function_db.py",
+        needs="inplace",
+        fault="under func.grad backward gets double the cotangent of a dirty output",
+    ),
+    Clause(
+        "FUNC-09",
+        "documented",
+        "Under function transforms a Function that defines vjp works like one that defines backward.",
+        "extending: Step 1",
+        fault="func.grad of a Function that defines vjp is zero",
+    ),
+    Clause(
+        "FUNC-10",
+        "observed",
+        "Under function transforms apply takes positional parameters of forward by keyword and refuses keyword-only "
+        "ones with a TypeError.",
+        "source: torch/autograd/function.py",
+        fault="under a transform keyword arguments are dropped in favour of defaults",
+    ),
+    Clause(
+        "FUNC-11",
+        "documented",
+        "vjp, jvp, jacobian and hessian of autograd.functional give right results for custom Functions of either "
+        "style.",
+        "autograd: Functional higher level API",
+        needs="double_backward",
+        fault="autograd.functional.jvp returns zeros",
+    ),
+    Clause(
+        "FUNC-12",
+        "observed",
+        "Under n nested transforms setup_context runs n + 1 times, each time with its own ctx and needs_input_grad.",
+        "source: torch/_functorch/autograd_function.py",
+        fault="setup_context runs once, however many transforms are nested",
+    ),
+    Clause(
+        "VMAP-01",
+        "documented",
+        "vmap over a Function that has no batching rule raises.",
+        "extending torch.func: torch.vmap Support",
+        needs="vmap",
+        fault="a Function without a batching rule gets its batched tensors as they are",
+    ),
+    Clause(
+        "VMAP-02",
+        "documented",
+        "With generate_vmap_rule the rules for forward, backward and jvp are derived, so that vmap of grad and grad "
+        "of vmap equal a loop over the batch.",
+        "extending torch.func: Automatically generate a vmap rule",
+        needs="vmap",
+        fault="the generated rule averages the gradient of an unbatched input over the batch",
+    ),
+    Clause(
+        "VMAP-03",
+        "documented",
+        "Batching a Function that both sets generate_vmap_rule and defines vmap raises.",
+        "Function: vmap",
+        needs="vmap",
+        fault="generate_vmap_rule silently wins over a vmap method",
+    ),
+    Clause(
+        "VMAP-04",
+        "documented",
+        "The vmap method gets info with batch_size and randomness, an int or None per argument in in_dims, and "
+        "tensors that carry the batch dimension.",
+        "Function: vmap",
+        needs="vmap",
+        fault="in_dims leaves out arguments that are not tensors",
+    ),
+    Clause(
+        "VMAP-05",
+        "documented",
+        "The vmap method returns (output, out_dims), where out_dims mirrors output, or is one int for all, and None "
+        "means not batched; anything else raises.",
+        "Function: vmap",
+        needs="vmap",
+        fault="out_dims of another structure is replaced by 0 for every output",
+    ),
+    Clause(
+        "VMAP-06",
+        "observed",
+        "Where no argument is batched at the current level the vmap method is not called.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="vmap",
+        fault="the vmap method is called even if no argument is batched",
+    ),
+    Clause(
+        "VMAP-07",
+        "documented",
+        "A backward pass over a batch of cotangents is right for a backward made of framework operations and raises "
+        "for one that computes with NumPy.",
+        "grad: is_grads_batched",
+        needs="batched_cotangents numpy",
+        fault="the first cotangent of a batch is used for all of it",
+    ),
+    Clause(
+        "VMAP-08",
+        "documented",
+        "vmap keeps the semantics of the whole Function: its own backward, mathematical or not, gives the gradient of "
+        "a loop of calls.",
+        "extending torch.func: Defining the vmap staticmethod",
+        needs="vmap",
+        fault="under vmap forward's operations are differentiated instead of calling backward",
+    ),
+)

@@ -1,0 +1,121 @@
+"""What a planted fault of a clause is, and how its test is run on it."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from autograd_conformance.harness import profiles
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.marks import ClauseClaim
+from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.torch import TorchImplementation
+from autograd_conformance.suites import contract
+from autograd_conformance.suites.dialects import torch as dialect
+
+TORCH = TorchImplementation()
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A deliberate bug that the tests of ``clause`` must catch.
+
+    Within ``install()`` the running process has the bug; the clause's ``fault`` says in words what it is, or ``words``
+    does for a further one. ``says`` lists words that the message must contain. ``neighbours`` are the other clauses of
+    the group that the bug may break as well.
+    """
+
+    clause: str
+    install: Callable[[], AbstractContextManager[Any]]
+    says: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.clause}-{self.words.replace(' ', '_')}" if self.words else self.clause
+
+
+@dataclass(frozen=True)
+class Mend:
+    """A change of the process with which a clause holds that torch is listed not to keep.
+
+    ``install`` None means that the suite's model keeps it.
+    """
+
+    clause: str
+    install: Callable[[], AbstractContextManager[Any]] | None = None
+    variant: str = ""
+
+
+@cache
+def every_test() -> tuple[tuple[ClauseClaim, Any], ...]:
+    """Every test of a clause, with its claim."""
+    names = [f"{s.__name__}.{found.name}" for s in (contract, dialect) for found in pkgutil.iter_modules(s.__path__)]
+    members = [m for name in names for m in vars(import_module(name)).values() if hasattr(m, "pytestmark")]
+    return tuple((member.pytestmark[0].args[0], member) for member in members)
+
+
+def checks_of(clause_id: str) -> list[tuple[ClauseClaim, Any]]:
+    """The tests of a clause."""
+    return [(claim, test) for claim, test in every_test() if claim.clause.id == clause_id]
+
+
+def run(claim: ClauseClaim, test: Any, implementation: Implementation = TORCH, examples: float = 1.0) -> None:
+    """Run a test as the plugin does. Raises Broken where the clause does not hold, Vacuous where nothing was seen."""
+    subject = ClauseSubject(implementation, claim.clause, "cpu", claim.variant, record=Record())
+    profiles.prepare(test, subject.key["id"], 0, shrink=False)
+    usual = test._hypothesis_internal_use_settings
+    test._hypothesis_internal_use_settings = settings(usual, max_examples=max(1, int(examples * usual.max_examples)))
+    try:
+        test(subject)
+    finally:
+        test._hypothesis_internal_use_settings = usual
+    subject.record.verify_exercised()
+
+
+def raised_by(*which: Any, **more: Any) -> BaseException | None:
+    """What `run` raises; of a group the first."""
+    try:
+        run(*which, **more)
+    except pytest.skip.Exception:
+        return None
+    except (Exception, Broken) as raised:  # noqa: BLE001 - the verdict of the caller
+        while getattr(raised, "exceptions", None):
+            raised = raised.exceptions[0]  # type: ignore[attr-defined]
+        return raised
+    return None
+
+
+def caught(fault: Fault) -> list[BaseException]:
+    """What the tests of the clause raise on the fault."""
+    found = []
+    for claim, test in checks_of(fault.clause):
+        with fault.install():
+            found.append(raised_by(claim, test))
+    return [raised for raised in found if raised is not None]
+
+
+def held(mend: Mend) -> list[BaseException]:
+    """What the listed tests of the clause still raise with the mend."""
+    found = []
+    for claim, test in checks_of(mend.clause):
+        if claim.variant == mend.variant:
+            with (mend.install or nullcontext)():
+                found.append(raised_by(claim, test, TORCH if mend.install else model()))
+    return [raised for raised in found if raised is not None]
+
+
+@cache
+def model() -> Implementation:
+    from autograd_conformance.implementations.model import ModelImplementation
+
+    return ModelImplementation()

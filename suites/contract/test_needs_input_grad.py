@@ -1,0 +1,38 @@
+"""ctx.needs_input_grad: what it says, of which arguments, and that heeding it is optional."""
+
+from autograd_conformance.harness.marks import keeps
+
+
+@keeps("NIG-01")
+def test_one_bool_for_each_argument(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    run = subject.run(polynomial)
+    run.gradients(polynomial.cotangents())
+    seen = (run.seen.needs_in_forward, run.seen.needs_in_backward)
+    what = "types of ctx.needs_input_grad in forward and backward, and of its entries"
+    kinds = tuple((type(needs), tuple(type(need) for need in needs)) for needs in seen)
+    subject.assert_equal(what, got=kinds, expected=((tuple, (bool,) * len(polynomial.arguments)),) * 2)
+
+
+@keeps("NIG-02")
+def test_true_for_tensors_that_require_grad_alone(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    run = subject.run(polynomial)
+    run.gradients(polynomial.cotangents())
+    subject.assert_equal("ctx.needs_input_grad in forward", got=run.seen.needs_in_forward, expected=polynomial.needs)
+    subject.assert_equal("ctx.needs_input_grad in backward", got=run.seen.needs_in_backward, expected=polynomial.needs)
+
+
+@keeps("NIG-05")
+def test_grad_mode_changes_no_flag(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    run = subject.run(polynomial, under=subject.implementation.no_grad)
+    subject.assert_equal("ctx.needs_input_grad under no_grad", got=run.seen.needs_in_forward, expected=polynomial.needs)
+
+
+@keeps("NIG-07")
+def test_gradients_that_nobody_needs_are_ignored(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), generous=True)
+    cotangents = polynomial.cotangents()
+    got = subject.assert_accepted(lambda: subject.run(polynomial).gradients(cotangents), "unneeded gradients")
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))

@@ -1,0 +1,1 @@
+"""What single implementations document in their own interface."""

@@ -1,0 +1,1 @@
+"""What PyTorch documents about custom Functions, in its own interface."""

@@ -1,0 +1,61 @@
+"""ctx.needs_input_grad beside default arguments and partial backward passes."""
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+# What may be passed for the three parameters that have defaults.
+PASSED = st.lists(st.sampled_from(("tracked", "fixed", "number")), max_size=3)
+
+
+def _arguments(subject, kinds):
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    values = {"tracked": x.detach().clone().requires_grad_(), "fixed": x.detach(), "number": 3}
+    return [x, *(values[kind] for kind in kinds)]
+
+
+@keeps("NIG-03")
+def test_combined_style_counts_what_is_passed(subject, data):
+    seen = []
+
+    class Defaults(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, a=None, b=2, c="text"):
+            seen.append(ctx.needs_input_grad)
+            return x * 2
+
+    kinds = subject.draw(data, PASSED, "passed beside the first argument")
+    Defaults.apply(*_arguments(subject, kinds))
+    expected = (True, *(kind == "tracked" for kind in kinds))
+    subject.assert_equal("ctx.needs_input_grad", got=seen[0], expected=expected)
+
+
+@keeps("NIG-04")
+def test_separate_style_counts_every_parameter(subject, data):
+    seen = []
+
+    class Defaults(torch.autograd.Function):
+        @staticmethod
+        def forward(x, a=None, b=2, c="text"):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            seen.append((len(inputs), ctx.needs_input_grad))
+
+    kinds = subject.draw(data, PASSED, "passed beside the first argument")
+    Defaults.apply(*_arguments(subject, kinds))
+    expected = (True, *(kind == "tracked" for kind in kinds), *(False,) * (3 - len(kinds)))
+    subject.assert_equal("number of inputs, ctx.needs_input_grad", got=seen[0], expected=(4, expected))
+
+
+@keeps("NIG-06")
+def test_partial_backward_turns_the_other_flags_off(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), max_arguments=4)
+    count = len(polynomial.tensors)
+    some = st.lists(st.booleans(), min_size=count, max_size=count).map(tuple).filter(any)
+    wanted = subject.draw(data, some, "inputs of autograd.grad")
+    run = subject.run(polynomial)
+    run.gradients(polynomial.cotangents(), wrt=wanted)
+    subject.assert_equal("ctx.needs_input_grad in a partial backward", got=run.seen.needs_in_backward, expected=wanted)
