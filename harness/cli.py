@@ -16,12 +16,13 @@ import pytest
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import report
+from autograd_conformance.harness import catalogue, report
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.plugin import TIME_LIMIT
 from autograd_conformance.harness.profiles import PROFILES
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -150,6 +151,17 @@ def list_functions() -> None:
 def list_properties() -> None:
     """The properties that it checks of each."""
     _table(("property", "what must hold"), [(p.id, p.sentence) for p in PROPERTIES.values()])
+
+
+@list_.command("clauses")
+@click.option("--coverage", is_flag=True, help="Print how many of each group are tested, as Markdown, instead.")
+def list_clauses(coverage: bool) -> None:
+    """The clauses of the documented contract, with their tests."""
+    if coverage:
+        click.echo(catalogue.coverage())
+        return
+    rows = [(c.id, c.level, c.sentence, c.document, catalogue.where(c)) for c in CLAUSES.values()]
+    _table(("clause", "level", "what must hold", "document", "tests"), rows)
 
 
 @list_.command("implementations")

@@ -132,15 +132,37 @@ class Example:
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)
         return outputs, pullback(self.cotangents, **options)
 
+    def run_watching(self) -> tuple[list[Any], list[Any]]:
+        """The states of the tensors that the Function was given, before the call and after its backward."""
+        given, before = list[Any](), list[Any]()
+
+        def f(*primals: Any) -> Any:
+            given.extend(primals)
+            before.extend(map(self.state, primals))
+            return self.f(*primals)
+
+        _, pullback = self.implementation.vjp(f, self.primals, track=self.track)
+        pullback(self.cotangents)
+        return before, [self.state(x) for x in given]
+
+    @property
+    def unused(self) -> list[int]:
+        """The differentiable outputs without a cotangent, of a call that has a backward."""
+        runs = any(self.track) and any(g is not None for g in self.cotangent_values)
+        rows = enumerate(zip(self.function.outputs, self.cotangent_values, strict=True))
+        return [n for n, (output, g) in rows if runs and output.differentiable and g is None]
+
     def run_in_place(self) -> tuple[tuple[Any, ...], list[Any], list[int]]:
         """Outputs of a call that changes copies of the in-place arguments, those copies, and the versions that they
         had before."""
         implementation, dirty = self.implementation, list[Any]()
         versions: list[int] = []
 
+        changed = [self.slots.index(slot) for slot in self.function.inplace]
+
         def f(*primals: Any) -> Any:
-            copies = [implementation.xp.copy(x) if i in self.function.inplace else x for i, x in enumerate(primals)]
-            dirty.extend(copies[i] for i in self.function.inplace)
+            copies = [implementation.xp.copy(x) if i in changed else x for i, x in enumerate(primals)]
+            dirty.extend(copies[i] for i in changed)
             versions.extend(map(implementation.version, dirty))
             return self.in_place(*copies)
 
@@ -158,9 +180,13 @@ class Example:
             if gradient is not None and shares(gradient, tensor)
         ]
 
-    def floating(self, named: dict[str, Any]) -> list[str]:
-        """The names of those tensors that have a floating dtype."""
-        return [name for name, x in named.items() if self.implementation.describe(x).dtype in FLOATING]
+    def copied(self, tensors: Sequence[Any]) -> list[Any]:
+        """The values of the tensors, in NumPy; None for None."""
+        return [None if x is None else self.implementation.numpy(x) for x in tensors]
+
+    def other_value(self, tensor: Any) -> float:
+        """A value to overwrite a tensor with: one that is not drawn, or an index that is always valid."""
+        return 7 if self.implementation.describe(tensor).dtype in FLOATING else 0
 
     def state(self, tensor: Any) -> Any:
         """All that an untouched tensor keeps: values, version, shape, dtype, device, strides, requires_grad."""

@@ -33,6 +33,9 @@ DEFAULT_PATH = "autograd-conformance.ndjson"
 # Lines of a traceback that a result keeps.
 _LINES = 16
 
+# Characters of a refusal that a result keeps.
+_EXCUSE = 300
+
 Line = dict[str, Any]
 
 # What a test is about.
@@ -102,6 +105,9 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
         helped = sorted((needs | subject.needs) & subject.implementation.emulated)
         if helped:
             return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
+        record = subject.record
+        if record.excused and record.excused == record.examples:
+            return {"outcome": "unsupported", "reason": f"refused in every example: {record.excuse[:_EXCUSE]}"}
         return {"outcome": "pass"}
     if isinstance(error, pytest.skip.Exception):
         kind, _, reason = str(error.msg).partition(": ")

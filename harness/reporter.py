@@ -13,7 +13,7 @@ import pytest
 
 from autograd_conformance.harness import report, summary
 from autograd_conformance.harness.blackbox import last_words
-from autograd_conformance.harness.outcomes import SHORTFALLS
+from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.selection import Selection
@@ -166,7 +166,11 @@ class Reporter:
             return USAGE
         if exitstatus or SHORTFALLS & self.counts.keys():
             return FALLS_SHORT
-        return HOLDS if self.complete else USAGE
+        return HOLDS if self.complete and self._checked() else USAGE
+
+    def _checked(self) -> bool:
+        """Whether a test ran, or the session is one of other tests."""
+        return not self.results or any(self.counts[name] for name in OUTCOMES if name not in ("skip", "unsupported"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -203,6 +207,8 @@ class Reporter:
         if not self.complete:
             missing = len(self.collected - self.finished)
             lines.append(f"the run did not finish: {missing} of {len(self.collected)} test ids have no result")
+        if not self._checked():
+            lines.append("nothing was checked: every test of this choice was skipped or is unsupported")
         lines.append(summary.verdict(self.counts, self.selection))
         if self.file is not None:
             lines.append(f"report: {self.file.path}" + ("" if self.complete else ", without a footer"))

@@ -217,5 +217,7 @@ def _watched(example: Example) -> dict[str, weakref.ref[Any]]:
 
     outputs, pullback = example.implementation.vjp(f, example.fresh_primals(), track=example.track)
     watch(example.output_names, outputs)
-    watch(example.names, pullback(example.placed(example.cotangent_values)))
+    cotangents = example.placed(example.cotangent_values)
+    watch([f"cotangent of {name}" for name in example.output_names], cotangents)
+    watch(example.names, pullback(cotangents))
     return references

@@ -63,27 +63,39 @@ class Selection:
     device: str | None = None
     dtype: str | None = None
     calls: Calls | None = field(default=None, repr=False)
+    replay: str | None = None
 
     @classmethod
     def from_options(cls, options: Any, *, worker_seed: int | None = None) -> Selection:
         """The selection that parsed options describe. Raises UsageProblem."""
         name = _one_of("implementation", options.implementation, implementations.ADAPTERS)
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
-        functions = _matching("Function", options.functions, FUNCTIONS, EXHIBITS)
+        calls, replayed = _counterexamples(profile, options)
+        functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         claims = _matching("property or clause", options.properties, (*PROPERTIES, *CLAUSES))
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
         clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
-        calls = _counterexamples(profile, options)
         try:
             implementation = implementations.load(name)
         except Unavailable as problem:
             raise UsageProblem(str(problem)) from problem
         known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
         seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
-        found = cls(implementation, known, properties, clauses, profile, seed, options.device, options.dtype, calls)
+        found = cls(
+            implementation,
+            known,
+            properties,
+            clauses,
+            profile,
+            seed,
+            options.device,
+            options.dtype,
+            calls,
+            options.replay,
+        )
         if options.device is not None:
             _one_of(f"device of {name} on this machine", options.device, found._every_device())
         return found
@@ -164,12 +176,12 @@ class Selection:
         return None
 
 
-def _counterexamples(profile: Profile, options: Any) -> Calls | None:
-    """The calls of the failures in the report that the profile replay is given."""
+def _counterexamples(profile: Profile, options: Any) -> tuple[Calls | None, str | None]:
+    """The calls of the failures in the report that the profile replay is given, and their Functions."""
     if profile.name != "replay":
         if options.replay is not None:
             raise UsageProblem(f"--replay {options.replay} needs --profile replay")
-        return None
+        return None, None
     path = Path(options.replay or report.DEFAULT_PATH)
     if options.report is not None and Path(options.report).resolve() == path.resolve():
         raise UsageProblem(f"--report {options.report} would overwrite the report that is replayed")
@@ -180,7 +192,7 @@ def _counterexamples(profile: Profile, options: Any) -> Calls | None:
             calls[line["id"]] = (_parsed(text, path),)
         elif "failure" in line and "clause" in line:
             calls[line["id"]] = ()
-    return calls
+    return calls, ",".join(sorted({call.function for found in calls.values() for call in found})) or None
 
 
 def _parsed(text: str, path: Path) -> Call:

@@ -137,10 +137,17 @@ class Subject:
             return refused
         return None
 
-    def unless_refused(self, action: Callable[[], Any], *, otherwise: Any) -> Any:
-        """The action's result, or ``otherwise`` if the implementation refuses it loudly."""
+    def unless_refused(self, action: Callable[[], Any], *, otherwise: Any, wanted: bool = False) -> Any:
+        """The action's result, or ``otherwise`` if the implementation refuses it loudly.
+
+        Unless a refusal is what is ``wanted``, nothing is known of a property if all its examples are refused.
+        """
         found = []
-        return otherwise if self.refusal(lambda: found.append(action())) else found[0]
+        refused = self.refusal(lambda: found.append(action()))
+        if refused is not None and not wanted:
+            self.record.excused += 1
+            self.record.excuse = " ".join(f"{type(refused).__name__}: {refused}".split())
+        return otherwise if refused else found[0]
 
     # What is asserted.
 
@@ -226,7 +233,6 @@ class Subject:
             expected = f"{second.estimate.value} along the drawn direction"
             self.fail(call, what, got="silently detached", expected=expected, hint=_SECOND_ORDER)
         if call.dtype not in _DOUBLE:
-            self.record.checks += 1
             return
         self.assert_slope(
             call, what, got=second.gradients, along=second.direction, ladder=second.estimate, hint=_SECOND_ORDER,

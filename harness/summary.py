@@ -106,6 +106,7 @@ def command(line: Line, selection: Selection, suite: str | None = None) -> str:
     words += ["--functions", line["function"]] if "function" in line else []
     words += ["--device", line["device"]]
     words += ["--profile", selection.profile.name, "--seed", str(selection.seed)]
+    words += ["--replay", selection.replay] if selection.replay else []
     words += ["--dtype", selection.dtype] if selection.dtype else []
     return shlex.join(words)
 

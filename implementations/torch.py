@@ -57,6 +57,15 @@ def _tuple(outputs: Any) -> Tensors:
     return outputs if isinstance(outputs, tuple) else (outputs,)
 
 
+def _addresses(tensor: Any) -> Any:
+    """The address of every byte that holds an element of the tensor."""
+    steps = [np.arange(n) * step * tensor.element_size() for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
+    found = np.asarray(tensor.data_ptr())
+    for step in (*steps, np.arange(tensor.element_size())):
+        found = np.add.outer(found, step)
+    return found.ravel()
+
+
 def _connected(outputs: Tensors, cotangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """The outputs that a backward pass can start from, with their cotangents."""
     pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None and y.requires_grad]
@@ -85,7 +94,8 @@ class TorchImplementation(protocol.Implementation):
         return Version(torch.__version__).release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
-        accelerators = (("cuda", torch.cuda), ("mps", torch.backends.mps), ("xpu", getattr(torch, "xpu", None)))
+        # Not mps: it has no float64, in which much of the suite computes.
+        accelerators = (("cuda", torch.cuda), ("xpu", getattr(torch, "xpu", None)))
         return ("cpu", *(name for name, module in accelerators if module is not None and module.is_available()))
 
     def simulated_devices(self) -> tuple[str, ...]:
@@ -114,8 +124,10 @@ class TorchImplementation(protocol.Implementation):
     def numpy(self, tensor: Any) -> Any:
         tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
         if tensor.is_complex():
-            return tensor.to(torch.complex128).numpy()
-        return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+            tensor = tensor.to(torch.complex128)
+        elif tensor.is_floating_point():
+            tensor = tensor.double()
+        return tensor.numpy().copy()
 
     def describe(self, tensor: Any) -> Description:
         return Description(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.device.type)
@@ -166,9 +178,9 @@ class TorchImplementation(protocol.Implementation):
         return int(tensor._version)
 
     def shares_memory(self, a: Any, b: Any) -> bool:
-        if 0 in (a.numel(), b.numel()):
+        if 0 in (a.numel(), b.numel()) or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
             return False
-        return bool(a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr())
+        return bool(np.isin(_addresses(a), _addresses(b)).any())
 
     def fill_(self, tensor: Any, value: float) -> None:
         with torch.no_grad():

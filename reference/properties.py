@@ -60,8 +60,9 @@ _SENTENCES = {
     "error, never a silently wrong gradient",
     "VJP-FINITE": "where the reference gradient is finite at extreme magnitudes, so is the gradient",
     "VJP-CHAIN": "composed with built-in operations and with other Functions, the chain rule holds",
-    "DBL-CORRECT": "the second derivative is right or refused loudly: never wrong, never silently detached",
-    "DBL-ONCE": "a Function declared once-differentiable refuses a second derivative",
+    "DBL-CORRECT": "where second derivatives are claimed they are right: not wrong, not refused, not silently detached",
+    "DBL-ONCE": "a Function declared once-differentiable gives first derivatives under create_graph and refuses second "
+    "ones",
     "JVP-REF": "the forward-mode rule equals the reference JVP, within the derived bound",
     "JVP-ADJOINT": "<cotangent, JVP(tangent)> = <VJP(cotangent), tangent>",
     "BATCH-VMAP": "a batched call, and batched cotangents, equal the loop over the batch, or are refused loudly",

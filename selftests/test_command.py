@@ -36,7 +36,7 @@ BAD = [
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
     (("frobnicate",), ("frobnicate", "run, list")),
-    (("list", "things"), ("things", "functions, properties, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, implementations")),
 ]
 
 
@@ -135,6 +135,13 @@ def test_nothing_to_check(command):
     assert "nothing was checked" in empty.out
 
 
+def test_a_run_of_which_every_test_is_skipped_is_no_success(command):
+    run = command("torch", "--functions", "ReLU", "--dtype", "complex64", "-n", "0", "--profile", "quick")
+    assert run.status == 2
+    assert set(run.outcomes.values()) == {"skip"}
+    assert "nothing was checked: every test of this choice was skipped or is unsupported" in run.out
+
+
 def test_a_suite_that_cannot_be_imported(command, tmp_path):
     (tmp_path / "test_broken.py").write_text("import nothing_of_that_name\n")
     for workers in ("0", "1"):
@@ -165,6 +172,30 @@ def test_replay_runs_the_failures_and_nothing_else(command, suite):
     for id, line in replayed.items():
         assert line["failure"]["call"] == first.results[id]["failure"]["call"]
     assert first.path.read_text() == before
+
+
+def test_replay_knows_the_functions_of_the_report(command):
+    words = ("--functions", "LinearSqueezedBias", "--properties", "VJP-REF", "-n", "0")
+    failed = command("torch", *words)
+    assert failed.status == 1
+    again = command("torch", "--profile", "replay", "-n", "0", "--report", "new", folder=failed.path.parent)
+    assert again.status == 1
+    assert "fail: VJP-REF[LinearSqueezedBias-cpu]" in again.out
+
+
+def test_replay_of_a_clause_runs_its_test(command):
+    lines = [
+        {"kind": "header"},
+        {"kind": "result", "id": "NIG-01[cpu]", "clause": "NIG-01", "failure": {"what": "x"}},
+    ]
+    folder = command("model", "--properties", "NIG-01", "-n", "0").path.parent
+    (folder / "old.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    again = command(
+        "model", "--profile", "replay", "--replay", "old.ndjson", "--report", "new", "-n", "0", folder=folder
+    )
+    assert again.status == 0
+    replayed = [json.loads(line) for line in (folder / "new").read_text().splitlines()]
+    assert [line["id"] for line in replayed if line["kind"] == "result"] == ["NIG-01[cpu]"]
 
 
 def test_replay_of_a_report_without_failures(command):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.harness.outcomes import Broken, Record, Vacuous
 from autograd_conformance.harness.profiles import PROFILES
 from autograd_conformance.harness.subject import Subject
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests.planted import PLANTED, checks
 from autograd_conformance.selftests.planted.definitions import Planted
@@ -69,6 +72,21 @@ def test_the_twin_is_accepted(planted):
         planted.property_id, planted.variant, planted.twin, planted.twin_implementation, planted.device
     )
     assert raised is None, f"{planted.twin.name} is right, but: {raised}"
+
+
+@pytest.mark.parametrize(("checks_made", "inconclusive"), [(0, 0), (4, 3), (1, 1)])
+def test_what_is_mostly_inconclusive_is_vacuous(checks_made, inconclusive):
+    with pytest.raises(Vacuous):
+        Record(checks=checks_made, inconclusive=inconclusive).verify_exercised()
+    Record(checks=4, inconclusive=2).verify_exercised()
+
+
+def test_slices_of_one_buffer_share_no_memory():
+    for implementation in (TorchImplementation(), ModelImplementation()):
+        whole = implementation.array(np.zeros((3, 4)), "float64", "cpu")
+        left, right = whole[:, :2], whole[:, 2:]
+        assert not implementation.shares_memory(left, right)
+        assert implementation.shares_memory(left, whole[1:])
 
 
 def test_names_are_unique():

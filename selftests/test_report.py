@@ -13,7 +13,10 @@ import jsonschema
 import pytest
 
 from autograd_conformance.harness import cli, report
-from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
+from autograd_conformance.harness.outcomes import OUTCOMES, Record, UsageProblem
+from autograd_conformance.harness.subject import Subject
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.conftest import COMMAND
 
 SCHEMA = json.loads((cli.PACKAGE / "harness" / "report.schema.json").read_text())
@@ -45,6 +48,15 @@ def test_header_results_footer(eventful):
     assert sum(eventful.footer["counts"].values()) == len(eventful.results)
     assert eventful.footer["verdict"] == "falls short"
     assert eventful.status == 1
+
+
+def test_what_is_refused_in_every_example_is_unsupported():
+    subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
+    subject.record = Record(examples=3, checks=3, refused=3, excused=3, excuse="RuntimeError: no rule")
+    line = report.result_line(subject, None)
+    assert (line["outcome"], line["reason"]) == ("unsupported", "refused in every example: RuntimeError: no rule")
+    subject.record.excused = 2
+    assert report.result_line(subject, None)["outcome"] == "pass"
 
 
 def test_outcomes(eventful):

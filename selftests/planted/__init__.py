@@ -7,6 +7,7 @@ from autograd_conformance.selftests.planted.derivatives import DERIVATIVES
 from autograd_conformance.selftests.planted.engines import ENGINES
 from autograd_conformance.selftests.planted.environment import ENVIRONMENT
 from autograd_conformance.selftests.planted.forward import FORWARD
+from autograd_conformance.selftests.planted.sharing import SHARING
 from autograd_conformance.selftests.planted.values import VALUES
 
-PLANTED = (*FORWARD, *VALUES, *CONTRACT, *DERIVATIVES, *ENVIRONMENT, *ENGINES)
+PLANTED = (*FORWARD, *VALUES, *CONTRACT, *DERIVATIVES, *ENVIRONMENT, *ENGINES, *SHARING)

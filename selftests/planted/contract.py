@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -202,6 +203,7 @@ def _shared_scratch() -> Any:
     def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
         scratch = shared.setdefault((x.shape, x.dtype), torch.empty_like(right))
         scratch.copy_(xp.conj(x))
+        time.sleep(1e-4)  # on a loaded machine threads seldom meet by themselves
         return 2 * g * scratch
 
     return square_with(gradient=gradient)

@@ -56,9 +56,7 @@ def test_fwd_empty(subject, data):
 @holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6, needs="inplace views requires_grad")
 def test_fwd_pure(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    before = [example.state(x) for x in example.primals]
-    example.run()
-    after = [example.state(x) for x in example.primals]
+    before, after = example.run_watching()
     subject.assert_equal(example.call, "state of the inputs after the call", got=after, expected=before)
 
 

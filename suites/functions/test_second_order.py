@@ -29,6 +29,10 @@ def test_dbl_correct(subject, data):
 def test_dbl_once(subject, data):
     calls = subject.calls(smooth=True, layouts=False, full=True, cotangent_layouts=False)
     example = subject.example(data.draw(calls, label="call"))
-    second = transforms.second_order(example, "cotangents", "backward")
+    _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    got, expected = pullback(example.cotangents, differentiable=True), example.expected_gradients()
+    subject.assert_close(example.call, example.names, got=got, expected=expected, hint="under create_graph")
+    loss = subject.draw(data, transforms.LOSSES, "loss")
+    second = transforms.second_order(example, loss, "backward")
     what = "the second derivative"
     subject.assert_that(second.refusal is not None, example.call, what, got="a result", expected="refused loudly")

@@ -50,7 +50,8 @@ def test_vjp_repeat(subject, data):
     call, between = (data.draw(subject.calls(), label=label) for label in ("call", "call in between"))
     example = subject.example(call)
     outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
-    first = pullback(example.cotangents)
+    # Copies: a later call may overwrite what an earlier one gave away.
+    kept, first = example.copied(outputs), example.copied(pullback(example.cotangents))
     again = pullback(example.cotangents)
     subject.assert_same(call, example.names, got=again, expected=first, hint="a second backward of the same call")
     repeated = subject.example(call).run()
@@ -60,10 +61,12 @@ def test_vjp_repeat(subject, data):
     got = other.run()[1]
     hint = "a call with other values after one with the same shapes"
     subject.assert_close(other.call, other.names, got=got, expected=other.expected_gradients(), hint=hint)
+    hint = "the outputs of an earlier call, after one with the same shapes: they share a buffer"
+    subject.assert_same(call, example.output_names, got=outputs, expected=kept, hint=hint)
     got = pullback(example.cotangents)
     subject.assert_same(call, example.names, got=got, expected=first, hint="a second backward after other calls")
     later = subject.example(call).run()
-    subject.assert_same(call, example.output_names, got=later[0], expected=outputs, hint="after another call")
+    subject.assert_same(call, example.output_names, got=later[0], expected=kept, hint="after another call")
     subject.assert_same(call, example.names, got=later[1], expected=first, hint="after another call")
 
 
@@ -73,8 +76,8 @@ def test_vjp_inplace_safe(subject, data):
     expected = example.expected_gradients()
     outputs, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
     candidates = dict(zip((*example.input_names, *example.output_names), (*example.primals, *outputs), strict=True))
-    name = subject.draw(data, example.floating(candidates), "changed in place before backward")
-    subject.implementation.fill_(candidates[name], 7)
-    gradients = subject.unless_refused(lambda: pullback(example.cotangents), otherwise=expected)
+    name = subject.draw(data, list(candidates), "changed in place before backward")
+    subject.implementation.fill_(candidates[name], example.other_value(candidates[name]))
+    gradients = subject.unless_refused(lambda: pullback(example.cotangents), otherwise=expected, wanted=True)
     hint = "no error was raised: save tensors with save_for_backward, which checks their versions"
     subject.assert_close(example.call, example.names, got=gradients, expected=expected, hint=hint)

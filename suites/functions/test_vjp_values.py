@@ -94,11 +94,16 @@ def test_vjp_cotangent_layout(subject, data):
 @holds("VJP-UNUSED", examples=0.8)
 def test_vjp_unused(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+    f, seen = example.observed()
+    _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     zeros = example.placed(example.dense(example.cotangent_values))
     expected = example.near(pullback(zeros), example.expected_gradients())
     got = pullback(example.cotangents)
     subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY)
+    absent = [seen.cotangents[n] is None for n in example.unused]
+    what = "whether the cotangents of unused outputs reach backward as None"
+    materialized = [not subject.function.materialize] * len(absent)
+    subject.assert_equal(example.call, what, got=absent, expected=materialized)
     hint = "the next Function's backward returned None, so that no cotangent is defined"
     subject.assert_zero(example.call, example.names, got=scenarios.severed(example), hint=hint)
 

@@ -1,0 +1,60 @@
+"""The clauses beside their tests: what is covered, and what is not and why."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tabulate import tabulate
+
+from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses.definitions import Clause
+
+SUITES = Path(__file__).resolve().parent.parent / "suites"
+
+
+@cache
+def tests_by_clause() -> dict[str, tuple[str, ...]]:
+    """The tests of each clause, as ``file::name``; read from the source, so that no framework is imported."""
+    found: dict[str, list[str]] = {name: [] for name in CLAUSES}
+    for path in sorted(SUITES.rglob("test_*.py")):
+        for clause_id, test in _marked(path):
+            found.setdefault(clause_id, []).append(f"{path.relative_to(SUITES.parent).as_posix()}::{test}")
+    return {name: tuple(tests) for name, tests in found.items()}
+
+
+def _marked(path: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for mark in getattr(node, "decorator_list", ()):
+            if isinstance(mark, ast.Call) and isinstance(mark.func, ast.Name) and mark.func.id == "keeps":
+                (first, *_) = mark.args
+                if isinstance(first, ast.Constant) and isinstance(node, ast.FunctionDef):
+                    yield str(first.value), node.name
+
+
+def where(clause: Clause) -> str:
+    """The tests of a clause, or why it has none."""
+    tests = tests_by_clause()[clause.id]
+    return ", ".join(tests) if tests else f"not tested: {clause.untested or 'no reason is given'}"
+
+
+def coverage() -> str:
+    """How much of each group is tested and has a planted fault, as a Markdown table."""
+    groups: dict[str, list[Clause]] = {}
+    for clause in CLAUSES.values():
+        groups.setdefault(clause.group, []).append(clause)
+    rows = [_row(group, clauses) for group, clauses in groups.items()]
+    rows.append(_row("all", list(CLAUSES.values())))
+    heading = ("clauses", "documented", "tested", "fault planted", "observed", "tested", "fault planted")
+    return str(tabulate(rows, heading, tablefmt="github"))
+
+
+def _row(name: str, clauses: list[Clause]) -> tuple[str | int, ...]:
+    tests = tests_by_clause()
+    cells: list[int] = []
+    for level in ("documented", "observed"):
+        mine = [c for c in clauses if c.level == level]
+        cells += [len(mine), sum(bool(tests[c.id]) for c in mine), sum(not c.unplanted for c in mine)]
+    return (name, *cells)

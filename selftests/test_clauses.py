@@ -1,0 +1,211 @@
+"""The catalogue of clauses is whole: every clause has a test and a planted fault, or a reason; and every test a clause."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness import catalogue, clause_table
+from autograd_conformance.harness.clauses import ClauseSubject, missing
+from autograd_conformance.harness.marks import Claim, keeps
+from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.implementations.protocol import CAPABILITIES
+from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses.definitions import DOCUMENTS
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.planted import checks
+from autograd_conformance.selftests.planted_clauses import FAULTS, MENDS
+from autograd_conformance.selftests.planted_clauses.definitions import TORCH, every_test, model, raised_by
+
+ROOT = Path(__file__).resolve().parent.parent
+CLAIMED = {subject_id for claim, _ in every_test() for subject_id in [f"{claim.clause.id}/{claim.variant}".rstrip("/")]}
+KNOWN = {deviation.id for deviation in TORCH.deviations if deviation.id.split("/")[0] in CLAUSES}
+
+
+def test_every_clause_has_a_test_or_a_reason():
+    tested = catalogue.tests_by_clause()
+    assert [c.id for c in CLAUSES.values() if bool(tested[c.id]) == bool(c.untested)] == []
+
+
+def test_every_test_names_a_clause():
+    assert set(catalogue.tests_by_clause()) == set(CLAUSES)
+    files = [path for part in ("contract", "dialects/torch") for path in (ROOT / "suites" / part).glob("test_*.py")]
+    written = {f"{path.stem}::{line[4:].split('(')[0]}" for path in files for line in path.read_text().splitlines()
+               if line.startswith("def test_")}  # fmt: skip
+    marked = {
+        f"{Path(t.split('::')[0]).stem}::{t.split('::')[1]}" for ts in catalogue.tests_by_clause().values() for t in ts
+    }
+    assert written == marked
+
+
+def test_the_catalogue_reads_the_same_marks_as_pytest():
+    read = {clause for clause, tests in catalogue.tests_by_clause().items() if tests}
+    assert read == {claim.clause.id for claim, _ in every_test()}
+
+
+def test_every_clause_has_a_planted_fault_or_a_reason():
+    planted = {fault.clause for fault in FAULTS} | {mend.clause for mend in MENDS}
+    assert [c.id for c in CLAUSES.values() if (c.id in planted) == bool(c.unplanted)] == []
+
+
+def test_nearly_all_documented_clauses_have_a_planted_fault():
+    documented = [c for c in CLAUSES.values() if c.level == "documented"]
+    assert sum(not c.unplanted for c in documented) >= 0.95 * len(documented)
+
+
+@pytest.mark.parametrize("clause", CLAUSES.values(), ids=lambda clause: clause.id)
+def test_a_clause_is_well_formed(clause):
+    assert clause.document.split(":")[0] in DOCUMENTS
+    assert set(clause.needs.split()) <= CAPABILITIES.keys()
+    assert clause.sentence.endswith(".")
+    assert len(clause.sentence) <= 250
+    assert bool(clause.fault) != bool(clause.unplanted)
+
+
+def test_sentences_and_faults_are_told_apart():
+    for text in ("sentence", "fault"):
+        told = [getattr(c, text) for c in CLAUSES.values() if getattr(c, text)]
+        assert len(told) == len(set(told))
+
+
+def test_a_listed_deviation_is_of_a_test_that_exists():
+    tested = CLAIMED | {"/".join(filter(None, (claim.property_id, claim.variant))) for claim, _ in checks.tests()}
+    assert {deviation.id for deviation in TORCH.deviations} <= tested
+
+
+def test_every_listed_deviation_of_a_clause_can_hold():
+    mended = {f"{mend.clause}/{mend.variant}".rstrip("/") for mend in MENDS}
+    assert mended >= KNOWN
+
+
+def test_the_readme_has_the_coverage_table():
+    assert catalogue.coverage() in (ROOT / "README.md").read_text()
+
+
+def test_an_unknown_clause_is_named():
+    with pytest.raises(ValueError, match="unknown clause or capability: NOT-01"):
+        keeps("NOT-01")
+
+
+@pytest.mark.parametrize(
+    ("claim", "test"),
+    [pair for pair in every_test() if ".contract." in pair[1].__module__ and pair[0].needs <= model().capabilities],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_the_model_keeps_the_portable_clauses(claim, test):
+    raised = raised_by(claim, test, model())
+    assert raised is None, raised
+
+
+def test_claims_of_properties_and_clauses_have_different_ids():
+    assert not PROPERTIES.keys() & CLAUSES.keys()
+    assert all(isinstance(claim, Claim) for claim, _ in checks.tests())
+
+
+# What the verbs say.
+
+
+@pytest.fixture
+def subject():
+    found = ClauseSubject(TORCH, CLAUSES["FN-01"], "cpu")
+    found.choices = {"size": 3}
+    return found
+
+
+FAILING = {
+    "equal": (lambda s: s.assert_equal("count", got=1, expected=2), "count is 1, but should be 2"),
+    "type": (lambda s: s.assert_equal("flags", got=[True], expected=(True,)), "flags is [True], but should be (True,)"),
+    "same": (lambda s: s.assert_same("y", got=s.tensor([1.0]), expected=s.tensor([2.0])), "y is [1.], but should be [2.]"),
+    "shape": (lambda s: s.assert_same("y", got=s.tensor([1.0]), expected=s.tensor(1.0)), "y is [1.], but should be 1."),
+    "none": (lambda s: s.assert_same("y", got=None, expected=s.tensor(1.0)), "y is None, but should be 1."),
+    "all": (lambda s: s.assert_all_same("ys", got=[None, 1], expected=[None, 2]), "ys, position 1 is 1"),
+    "count": (lambda s: s.assert_all_same("ys", got=[], expected=[None]), "number of ys is 0, but should be 1"),
+    "silence": (lambda s: s.assert_raises(ValueError, lambda: 5, "a call"), "a call is no error, and 5"),
+    "kind": (lambda s: s.assert_raises(ValueError, lambda: {}["k"], "a call"), "a call is KeyError: 'k', but should be V"),
+    "facts": (lambda s: s.assert_raises(ValueError, lambda: int("x"), "a call", naming=[7]), "it to name [7]"),
+    "accepted": (lambda s: s.assert_accepted(lambda: int("x"), "a call"), "a call is ValueError: invalid literal"),
+    "warning": (lambda s: s.assert_warns(UserWarning, lambda: 5, "a call"), "a call is no warning, but should be"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("fails", "says"), FAILING.values(), ids=FAILING)
+def test_a_verb_says_what_is_wrong(subject, fails, says):
+    with pytest.raises(Broken) as raised:
+        fails(subject)
+    assert says in str(raised.value)
+    assert "with: size: 3" in str(raised.value)
+    assert str(raised.value).startswith(f"FN-01: {CLAUSES['FN-01'].sentence}")
+
+
+@pytest.mark.parametrize(
+    ("message", "naming", "absent"),
+    [
+        ("expected 2, got 1", [2, 1], []),
+        ("expected 12", [2], [2]),
+        ("Position 3 of the inputs", [("argument", "position"), 3], []),
+        ("an error", [("argument", "position")], [("argument", "position")]),
+    ],
+)
+def test_facts_are_whole_words_in_any_case(message, naming, absent):
+    assert missing(message, naming) == absent
+
+
+# What a run says of clauses.
+
+
+def test_a_run_reports_clauses(command):
+    run = command("model", "--properties", "NIG-*,FWD-VALUE", "--functions", "*", "-n", "0")
+    assert run.status == 0, run.out + run.err
+    run = command("model", "--properties", "NIG-*", "-n", "0")
+    assert {line["clause"] for line in run.results.values()} == {"NIG-01", "NIG-02", "NIG-05", "NIG-07"}
+    assert run.header["clauses"] == [f"NIG-0{n}" for n in range(1, 8)]
+    assert "NIG      ..  .  ." in run.out
+
+
+def test_a_known_clause_is_told_with_what_shows_it(command):
+    run = command("torch", "--properties", "NIG-06", "-n", "0", "--profile", "quick")
+    (line,) = run.results.values()
+    assert (run.status, line["outcome"], line["level"]) == (0, "known", "documented")
+    assert line["failure"]["chosen"] in " ".join(run.out.split()).replace("( ", "(")
+
+
+def test_choosing_functions_leaves_the_clauses_out(command):
+    run = command("model", "--functions", "Exp", "-n", "0", "--profile", "quick")
+    assert run.results
+    assert not any("clause" in line for line in run.results.values())
+
+
+def test_the_table_shows_the_worst_of_several_tests():
+    lines = [
+        {"clause": "NIG-01", "outcome": "pass"},
+        {
+            "clause": "NIG-01",
+            "outcome": "fail",
+            "failure": {"what": "x", "got": "1|2", "expected": "2", "chosen": "n: 1"},
+        },
+        {"clause": "NIG-02", "outcome": "unsupported", "reason": "too old"},
+    ]
+    assert clause_table.rows(lines) == [
+        ("NIG-01", "documented", "fail", "x: got 1|2, expected 2 (n: 1)"),
+        ("NIG-02", "documented", "unsupported", "too old"),
+    ]
+    assert clause_table.overview(lines) == ["NIG      Fu"]
+    assert "got 1\\|2" in clause_table.markdown(lines)
+
+
+def test_a_clause_of_a_newer_release_is_unsupported(monkeypatch):
+    monkeypatch.setattr("torch.__version__", "2.4.1+cpu")
+    assert TORCH.predates("2.11")
+    assert not TORCH.predates("2.4")
+
+
+def test_lines_of_clauses_keep_the_schema(command):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "harness" / "report.schema.json").read_text())
+    run = command("torch", "--properties", "NIG-*", "-n", "0", "--profile", "quick")
+    for line in run.lines:
+        jsonschema.validate(line, schema)
