@@ -226,6 +226,8 @@ class ClauseSubject:
         return result
 
     def _array(self, value: Any) -> Any:
+        if isinstance(value, np.generic):
+            return np.asarray(value)
         return self.implementation.numpy(value) if self._is_tensor(value) else value
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,8 @@ def keeps(
     unknown = {clause_id} - CLAUSES.keys() | set(needs.split()) - CAPABILITIES.keys()
     if unknown:
         raise ValueError(f"unknown clause or capability: {', '.join(sorted(unknown))}")
+    if re.fullmatch(r"[a-z0-9_-]*", variant) is None:
+        raise ValueError(f"a variant is a word of small letters, digits, - and _: {variant!r}")
     clause = CLAUSES[clause_id]
     claim = ClauseClaim(clause, frozenset((*clause.needs.split(), *needs.split())), variant, slow, accelerator)
 

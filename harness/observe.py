@@ -45,8 +45,8 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
     def backward(ctx: Any, *cotangents: Any) -> Any:
         seen.backwards += 1
         seen.needs_in_backward = needs_of(ctx)
-        given = cotangents[0] if getattr(cls, "boxed_grads_call", False) else cotangents
-        seen.cotangents = tuple(given)
+        boxed = len(cotangents) == 1 and isinstance(cotangents[0], list)
+        seen.cotangents = tuple(cotangents[0] if boxed else cotangents)
         gradients = cls.backward(ctx, *cotangents)
         seen.gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         return gradients

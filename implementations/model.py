@@ -13,7 +13,7 @@ import numpy as np
 from autograd_conformance.implementations import protocol
 from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
 from autograd_conformance.reference import model
-from autograd_conformance.reference.model_namespace import DTYPES, Tensor, switched, xp
+from autograd_conformance.reference.model_namespace import DTYPES, Tensor, mode, switched, xp
 
 
 def _tuple(outputs: Any) -> Tensors:
@@ -96,7 +96,7 @@ class ModelImplementation(protocol.Implementation):
         return tensor.grad_fn
 
     def no_grad(self) -> AbstractContextManager[Any]:
-        return switched(recording=False)
+        return switched(recording=False, tangents=mode.tangents)
 
     def version(self, tensor: Any) -> int:
         return int(tensor.storage.version)

@@ -127,6 +127,8 @@ class Polynomial:
     def body(self, xp: Any, ag: Any) -> Any:
         """The Function over an array namespace and an autograd namespace."""
         power, weights, floating, kinds = self.power, self.weights.tolist(), self.floating, self.outputs
+        # Compilers see what the methods refer to: plain values, not the object that they come from.
+        materialize, wanted = self.materialize, tuple(self.generous or need for need in self.needs)
 
         def compute(args: Any) -> tuple[Any, ...]:
             return tuple(
@@ -140,13 +142,13 @@ class Polynomial:
             marked = [y for y, kind in zip(outputs, kinds, strict=True) if kind == "marked"]
             if marked:
                 ctx.mark_non_differentiable(*marked)
-            if not self.materialize:
+            if not materialize:
                 ctx.set_materialize_grads(False)
 
         def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
             found: list[Any] = [None] * ctx.count
             for column, (i, x) in enumerate(zip(floating, ctx.saved_tensors, strict=True)):
-                if not (self.generous or self.needs[i]):
+                if not wanted[i]:
                     continue
                 rows = zip(cotangents, kinds, weights, strict=True)
                 given = [row[column] * g for g, kind, row in rows if kind == "float" and g is not None]

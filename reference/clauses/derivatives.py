@@ -9,7 +9,7 @@ CLAUSES = (
         "Where setup_context is overridden forward gets no ctx, and setup_context(ctx, inputs, output) runs after it "
         "with the tuple of the arguments themselves.",
         "Function: forward",
-        fault="setup_context gets copies of the inputs",
+        fault="setup_context gets copies of the inputs that do not require grad",
     ),
     Clause(
         "SETUP-02",
@@ -67,7 +67,7 @@ CLAUSES = (
         "Beside a setup_context forward may have keyword-only parameters, and apply takes them by keyword or leaves "
         "them at their defaults.",
         "Function: forward",
-        fault="keyword-only arguments given to apply are dropped in favour of their defaults",
+        fault="apply raises TypeError for every forward with keyword-only parameters",
     ),
     Clause(
         "ONCE-01",
@@ -90,11 +90,11 @@ CLAUSES = (
     Clause(
         "ONCE-03",
         "documented",
-        "Asking grad for a second derivative through a once-differentiable backward raises an error that says so, "
-        "with allow_unused too.",
+        "Asking grad for a second derivative through a once-differentiable backward raises an error, also if unused "
+        "inputs are allowed.",
         "extending: Step 3",
         needs="once_differentiable double_backward",
-        fault="grad differentiates a once-differentiable backward as if it were not declared",
+        fault="grad gives zeros instead of the error of a once-differentiable backward",
     ),
     Clause(
         "ONCE-04",
@@ -102,13 +102,13 @@ CLAUSES = (
         "Where the cotangent does not require grad, a second derivative through a once-differentiable backward raises "
         "too, whatever terms are added.",
         "extending: Step 3",
-        needs="once_differentiable double_backward",
+        needs="once_differentiable double_backward accumulate",
         fault="once_differentiable does nothing when no cotangent requires grad",
     ),
     Clause(
         "ONCE-05",
         "documented",
-        "A nested func.grad through a once-differentiable backward raises.",
+        "A nested func.grad through a once-differentiable backward raises an error.",
         "extending: Step 3",
         needs="once_differentiable double_backward",
         fault="once_differentiable does nothing under func.grad",
@@ -124,11 +124,11 @@ CLAUSES = (
     Clause(
         "ONCE-07",
         "documented",
-        "Where the cotangent requires grad and other terms are added, a second derivative through a once- "
-        "differentiable backward raises in backward(), backward(inputs=...) and grad.",
+        "Where the cotangent requires grad and other terms are added, a second derivative through a "
+        "once-differentiable backward raises in backward(), backward(inputs=...) and grad.",
         "extending: Step 3",
         needs="once_differentiable double_backward accumulate",
-        fault="once_differentiable does nothing when a cotangent requires grad",
+        fault="once_differentiable adds no error when a cotangent requires grad",
     ),
     Clause(
         "DBL-01",
@@ -203,7 +203,7 @@ CLAUSES = (
     Clause(
         "MODE-02",
         "documented",
-        "A call under inference_mode returns inference tensors that do not require grad.",
+        "The outputs that a call computes under inference_mode are inference tensors and do not require grad.",
         "autograd mechanics: Inference Mode",
         needs="requires_grad",
         fault="apply leaves inference mode, so that its outputs are ordinary tensors",
@@ -251,8 +251,8 @@ CLAUSES = (
     Clause(
         "KINK-01",
         "documented",
-        "At a kink of a locally convex function the gradient is its subgradient of least norm, such as 0 for relu at "
-        "0.",
+        "At a kink of a locally convex or concave function the gradient is its subgradient of least norm, such as 0 "
+        "for relu at 0, and equal shares for the inputs of maximum that tie.",
         "autograd mechanics: Gradients for non-differentiable functions",
         fault="relu passes half of its cotangent at 0",
     ),

@@ -6,16 +6,16 @@ CLAUSES = (
     Clause(
         "ENG-01",
         "documented",
-        "The cotangent may be left out for a real output of one element, where it is one; for any other output "
-        "leaving it out raises.",
+        "The cotangent may be left out for a real output of one element, where it is one, and for an output that does "
+        "not require grad; for any other output leaving it out raises.",
         "backward: grad_tensors",
         fault="a cotangent that is left out is ones, whatever the output's shape",
     ),
     Clause(
         "ENG-02",
         "documented",
-        "A cotangent must have its output's shape and be complex if and only if the output is; its dtype is cast to "
-        "the output's before backward sees it.",
+        "A cotangent must have its output's shape and be complex if and only if the output is; another real "
+        "dtype is cast to the output's before backward sees it.",
         "grad: grad_outputs",
         fault="cotangents are broadcast to the shape of their output",
     ),
@@ -39,12 +39,12 @@ CLAUSES = (
         "documented",
         "For several outputs the gradients are the sum over outputs, each with its own cotangent.",
         "grad: outputs",
-        fault="only the first output counts",
+        fault="of more than three outputs only the first counts",
     ),
     Clause(
         "ENG-06",
         "documented",
-        "There is one cotangent per output: grad raises if it is given more or fewer.",
+        "There is one cotangent per output: grad and backward raise if they are given more or fewer.",
         "grad: grad_outputs",
         fault="grad takes ones for the cotangents that are missing",
     ),
@@ -139,7 +139,7 @@ CLAUSES = (
         "documented",
         "A cotangent that reaches backward has its output's shape, dtype and device, whatever consumed the output.",
         "amp examples: Functions with multiple inputs or autocastable ops",
-        fault="cotangents reach backward in double precision",
+        fault="cotangents in half precision reach backward in double precision",
     ),
     Clause(
         "LAYOUT-03",

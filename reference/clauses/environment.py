@@ -50,8 +50,8 @@ CLAUSES = (
     Clause(
         "THREAD-02",
         "documented",
-        "Of threads that run backward on one graph with saved tensors, all but one get the error of a second "
-        "backward, and none with retain_graph.",
+        "Threads that run backward on one graph get its gradients, at once too, if it is retained; otherwise the saved "
+        "tensors that one of them used up give the others the error of a second backward.",
         "autograd mechanics: Graph retaining",
         needs="threads",
         fault="backward passes in other threads than the main one retain the graph",
@@ -68,8 +68,8 @@ CLAUSES = (
     Clause(
         "AMP-02",
         "documented",
-        "Without the decorators backward runs with autocast off, so that one which mixes the lower and the full "
-        "precision in a product raises.",
+        "Without custom_bwd backward does not have the autocast state of forward: in a pass outside autocast, one that "
+        "mixes the lower and the full precision in a product raises.",
         "amp examples: Functions with multiple inputs or autocastable ops",
         needs="autocast",
         fault="backward runs in forward's autocast state without custom_bwd too",
@@ -114,7 +114,7 @@ CLAUSES = (
         "gradcheck catches a backward that ignores its cotangent, varies from run to run, lacks a gradient, or fails "
         "on undefined cotangents.",
         "gradcheck: gradcheck",
-        fault="gradcheck sees the first result of backward whenever it runs it again",
+        fault="gradcheck takes the gradients of repeated runs for equal",
     ),
     Clause(
         "CHECK-04",
@@ -157,7 +157,7 @@ CLAUSES = (
         "intermediates passes it and fails gradgradcheck.",
         "tutorials: Double Backward with Custom Functions",
         needs="double_backward once_differentiable",
-        fault="gradgradcheck passes a backward that saves intermediates",
+        fault="gradgradcheck accepts derivatives that are all zero",
     ),
     Clause(
         "COMPILE-01",
@@ -190,8 +190,8 @@ CLAUSES = (
     Clause(
         "COMPILE-04",
         "documented",
-        "A compiled Function that defines jvp gives the uncompiled results; if it cannot be traced, demanding a full "
-        "graph raises.",
+        "A compiled Function that defines jvp gives the uncompiled gradients and tangents; if it cannot be traced, "
+        "demanding a full graph raises.",
         "compiler: graph break registry, GB0144",
         needs="compile jvp",
         fault="compiling a Function that defines jvp detaches its outputs",
@@ -250,8 +250,8 @@ CLAUSES = (
     Clause(
         "LIB-01",
         "documented",
-        "register_autograd gives an operator a Function's backward and setup_context; the latter gets keyword-only "
-        "arguments as keyword_only_inputs.",
+        "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "
+        "latter gets keyword-only arguments as keyword_only_inputs.",
         "library: torch.library.register_autograd",
         fault="keyword_only_inputs is always empty",
     ),
@@ -277,6 +277,6 @@ CLAUSES = (
         "On an accelerator a node's backward runs on the stream and device of its forward, and a CPU scalar gradient "
         "is moved to its input's device.",
         "backward: Stream semantics of backward passes",
-        unplanted="needs an accelerator",
+        fault="a scalar gradient that backward returned on the CPU stays there",
     ),
 )

@@ -26,7 +26,7 @@ CLAUSES = (
         "documented",
         "forward takes any number of arguments of any Python type, and every tensor passed directly is differentiated.",
         "extending: Step 1",
-        fault="tensors that follow a non-tensor argument get no gradient",
+        fault="tensors that follow an argument such as a number get no gradient",
     ),
     Clause(
         "FN-04",
@@ -84,7 +84,7 @@ CLAUSES = (
         "forward may return objects that are not tensors: apply gives back the same objects at the same positions, "
         "and backward gets None for each of them.",
         "Function: backward",
-        fault="outputs that are not tensors are replaced by None",
+        fault="numbers returned by forward are replaced by None",
     ),
     Clause(
         "FN-11",
@@ -97,8 +97,8 @@ CLAUSES = (
     Clause(
         "FN-12",
         "documented",
-        "Keyword arguments given to apply reach forward, whether they fill a positional parameter, a keyword-only one "
-        "or **kwargs.",
+        "Keyword arguments given to apply reach forward like others, whether they fill a positional parameter, a "
+        "keyword-only one or **kwargs; tensors among them are differentiated.",
         "Function: forward",
         since="2.13",
         fault="keyword arguments of apply are dropped silently",
@@ -109,6 +109,7 @@ CLAUSES = (
         "apply raises TypeError for a keyword that forward does not have, and for an argument given by position and "
         "by keyword at once.",
         "source: torch/csrc/autograd/python_function.cpp",
+        since="2.13",
         fault="keywords that forward does not have are ignored",
     ),
     Clause(
@@ -132,7 +133,7 @@ CLAUSES = (
         "A class that defines neither backward nor vjp can be applied; NotImplementedError is raised only when a "
         "backward pass reaches its node.",
         "Function: backward",
-        fault="a missing backward counts as gradients of zero",
+        fault="a missing backward counts as one that returns None",
     ),
     Clause(
         "FN-17",
@@ -241,7 +242,7 @@ CLAUSES = (
     Clause(
         "FN-30",
         "observed",
-        "A chain of 100 000 recorded calls can be differentiated and then freed without exhausting the stack.",
+        "A chain of more than 10 000 recorded calls can be differentiated and then freed on a stack of 256 KiB.",
         "source: torch/csrc/autograd/function.cpp",
         fault="a backward pass through more than 10 000 nodes raises RecursionError",
     ),
@@ -261,7 +262,7 @@ CLAUSES = (
         "be read in backward and jvp.",
         "Function: forward",
         needs="jvp",
-        fault="backward gets a new ctx that has the saved tensors only",
+        fault="backward gets another ctx, without the attributes that forward stored",
     ),
     Clause(
         "CTX-02",
@@ -291,8 +292,9 @@ CLAUSES = (
     Clause(
         "CTX-05",
         "observed",
-        "On ctx the attributes metadata, next_functions, saved_tensors and requires_grad cannot be assigned, and "
-        "materialize_grads takes only a bool and cannot be read.",
+        "On ctx metadata, next_functions, requires_grad, saved_tensors and saved_variables are read-only from forward "
+        "on, materialize_grads takes only a bool and cannot be read, and all else can be replaced; without its apply "
+        "backward fails.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="materialize requires_grad",
         fault="ctx.saved_tensors can be assigned and then reads what was assigned",
@@ -300,15 +302,16 @@ CLAUSES = (
     Clause(
         "CTX-06",
         "observed",
-        "In forward and setup_context ctx.saved_tensors is an empty tuple, even after save_for_backward.",
+        "In forward and setup_context ctx.saved_tensors does not have what save_for_backward was given, which is there "
+        "on grad_fn and in backward, until the graph is freed.",
         "source: torch/csrc/autograd/python_function.cpp",
         fault="ctx.saved_tensors can be read in forward right after saving",
     ),
     Clause(
         "CTX-07",
         "observed",
-        "In forward ctx.to_save, non_differentiable, dirty_tensors and saved_for_forward hold what the four marking "
-        "methods were given, and read None after apply.",
+        "In forward ctx.to_save, non_differentiable, dirty_tensors and saved_for_forward hold the tuple that their "
+        "method was given, which can be assigned as well, and read None before it and after apply.",
         "source: torch/autograd/function.py",
         needs="inplace jvp nondifferentiable",
         fault="ctx.to_save still holds the saved tensors after apply",

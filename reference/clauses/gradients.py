@@ -8,7 +8,7 @@ CLAUSES = (
         "documented",
         "backward gets, besides ctx, exactly one positional argument for each output of forward.",
         "Function: backward",
-        fault="backward gets the gradients of several outputs as one tuple",
+        fault="backward gets the gradients of more than three outputs as one tuple",
     ),
     Clause(
         "GRAD-02",
@@ -95,7 +95,7 @@ CLAUSES = (
     Clause(
         "GRAD-13",
         "observed",
-        "A gradient on another device than its input is an error.",
+        "A gradient of at least one dimension on another device than its input is an error.",
         "source: torch/csrc/autograd/engine.cpp",
         fault="a gradient on another device is replaced by one on the input's device",
     ),
@@ -105,7 +105,7 @@ CLAUSES = (
         "The gradients that backward gets are not modified in place: after a pass whose backwards leave them alone, "
         "the caller's cotangents hold the same values.",
         "extending: Step 1",
-        fault="the engine adds to the caller's cotangents in place",
+        fault="a cotangent that is given for two outputs is changed in place",
     ),
     Clause(
         "GRAD-15",

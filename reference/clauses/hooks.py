@@ -62,7 +62,7 @@ CLAUSES = (
         "The .grad of a tensor that retains it is the gradient as the tensor's hooks left it.",
         "autograd mechanics: The order in which the different hooks are fired",
         needs="requires_grad accumulate",
-        fault="retain_grad keeps the gradient from before the tensor's hooks",
+        fault="retain_grad keeps the gradient from before the hooks that are registered after it",
     ),
     Clause(
         "HOOK-08",
@@ -76,7 +76,8 @@ CLAUSES = (
     Clause(
         "HOOK-09",
         "documented",
-        "A post-accumulate hook fires after .grad was set, and registering one on a tensor that is not a leaf raises.",
+        "A post-accumulate hook fires after .grad was set, and so never in autograd.grad; registering one on a tensor "
+        "that is not a leaf raises.",
         "Tensor: register_post_accumulate_grad_hook",
         needs="requires_grad accumulate",
         fault="post-accumulate hooks fire before .grad is set",
@@ -172,8 +173,8 @@ CLAUSES = (
     Clause(
         "PACK-09",
         "documented",
-        "A node lists its saved tensors as _raw_saved_tensors; register_hooks on one packs at once, and raises the "
-        "second time and after release.",
+        "A node lists its saved tensors as _raw_saved_tensors until they are released; register_hooks on one of them "
+        "packs at once, and raises the second time.",
         "autograd mechanics: Registering hooks for a saved tensor",
         needs="saved_hooks",
         fault="a second pair of hooks on a saved tensor replaces the first",

@@ -76,8 +76,8 @@ CLAUSES = (
     Clause(
         "DIRTY-09",
         "documented",
-        "mark_dirty is for inputs: a tensor that is not one gives a warning, and an argument that is no tensor is an "
-        "error.",
+        "mark_dirty is for inputs: in a recorded call a tensor that is not one gives a warning, and what is no tensor "
+        "is an error.",
         "Function: mark_dirty",
         needs="inplace",
         fault="marking a tensor that is not an input gives no warning",
@@ -103,11 +103,11 @@ CLAUSES = (
     Clause(
         "DIRTY-12",
         "observed",
-        "Under no_grad a leaf that requires grad may be marked dirty: it is modified, and what apply returns is a "
-        "detached alias of it, not the leaf itself.",
+        "Under no_grad a tensor that requires grad may be marked dirty, even a leaf: it is modified, and what apply "
+        "returns is a detached alias of it, not the tensor itself.",
         "source: torch/csrc/autograd/custom_function.cpp",
         needs="inplace requires_grad views",
-        fault="under no_grad apply returns the dirty leaf itself",
+        fault="under no_grad apply returns the dirty tensor itself",
     ),
     Clause(
         "DIRTY-13",
@@ -115,7 +115,7 @@ CLAUSES = (
         "If forward saves an input and then changes it in place, reading it from saved_tensors is an error.",
         "Function: save_for_backward",
         needs="inplace saved_check",
-        fault="an input that is changed after saving is read back as zeros",
+        fault="an input that forward changes after saving it is read back changed",
     ),
     Clause(
         "DIRTY-14",
@@ -132,7 +132,7 @@ CLAUSES = (
         "setup_context may mark as dirty an input that forward changed, and may save it as the output that it is.",
         "Function: mark_dirty",
         needs="inplace",
-        fault="mark_dirty has no effect in setup_context",
+        fault="saving a dirty output in setup_context counts as a further change of it",
     ),
     Clause(
         "DIRTY-16",
@@ -140,7 +140,7 @@ CLAUSES = (
         "A Function that changes an input in place raises an error if another tensor refers to the input's storage.",
         "autograd mechanics: In-place operations with autograd",
         needs="inplace views",
-        fault="other tensors on the storage of a dirty input keep their old values",
+        fault="a storage that other tensors refer to may be changed in place",
     ),
     Clause(
         "DIRTY-17",

@@ -89,7 +89,8 @@ CLAUSES = (
     Clause(
         "SAVE-11",
         "observed",
-        "A call that saved nothing can be differentiated twice without retain_graph.",
+        "A call that saved nothing, and whose backward does not read saved_tensors, can be differentiated twice "
+        "without retain_graph.",
         "source: torch/csrc/autograd/python_function.cpp",
         fault="a second pass without retain_graph is an error for every node",
     ),
@@ -197,7 +198,7 @@ CLAUSES = (
         "extending: Step 3",
         needs="double_backward once_differentiable",
         since="2.13",
-        fault="the second derivative of a boxed once-differentiable Function is zeros",
+        fault="second derivatives leave out what a boxed once-differentiable backward gives",
     ),
     Clause(
         "CLEAR-01",

@@ -32,8 +32,8 @@ CLAUSES = (
     Clause(
         "JVP-04",
         "documented",
-        "jvp runs after forward and before apply returns, with grad mode on and forward mode off, and not at all if "
-        "no argument has a tangent.",
+        "jvp runs after forward and before apply returns, in the grad mode of the call and with forward mode off, and "
+        "not at all if no argument has a tangent.",
         "extending: Forward mode AD",
         needs="jvp requires_grad",
         fault="jvp also runs when no argument has a tangent",
@@ -49,7 +49,8 @@ CLAUSES = (
     Clause(
         "JVP-06",
         "documented",
-        "For an output that is not a tensor or not differentiable jvp returns None; a tensor there raises.",
+        "For an output that is not a tensor or not differentiable jvp returns None; a tangent for a tensor that is not "
+        "differentiable raises.",
         "Function: jvp",
         needs="jvp nondifferentiable",
         fault="a tangent for an integer output is ignored",
@@ -117,8 +118,8 @@ CLAUSES = (
     Clause(
         "JVP-14",
         "documented",
-        "A jvp made of differentiable operations can be differentiated in reverse, and gradcheck verifies both if "
-        "asked to.",
+        "A jvp made of differentiable operations can be differentiated in reverse, and gradcheck verifies jvp beside "
+        "backward if asked to.",
         "extending: Forward mode AD",
         needs="jvp requires_grad",
         fault="tangents come back from jvp detached",
@@ -219,6 +220,7 @@ CLAUSES = (
         "Under function transforms apply takes positional parameters of forward by keyword and refuses keyword-only "
         "ones with a TypeError.",
         "source: torch/autograd/function.py",
+        since="2.13",
         fault="under a transform keyword arguments are dropped in favour of defaults",
     ),
     Clause(
@@ -233,9 +235,10 @@ CLAUSES = (
     Clause(
         "FUNC-12",
         "observed",
-        "Under n nested transforms setup_context runs n + 1 times, each time with its own ctx and needs_input_grad.",
+        "Under n nested func.grad and func.jvp setup_context runs n + 1 times, each time with its own ctx and "
+        "needs_input_grad: first for the call without them, then from the outermost in.",
         "source: torch/_functorch/autograd_function.py",
-        fault="setup_context runs once, however many transforms are nested",
+        fault="setup_context runs twice at each level of a transform",
     ),
     Clause(
         "VMAP-01",

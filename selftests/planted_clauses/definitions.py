@@ -71,7 +71,10 @@ def checks_of(clause_id: str) -> list[tuple[ClauseClaim, Any]]:
 
 def run(claim: ClauseClaim, test: Any, implementation: Implementation = TORCH, examples: float = 1.0) -> None:
     """Run a test as the plugin does. Raises Broken where the clause does not hold, Vacuous where nothing was seen."""
-    subject = ClauseSubject(implementation, claim.clause, "cpu", claim.variant, record=Record())
+    devices = implementation.devices()[claim.accelerator :]
+    if not devices:
+        pytest.skip("skip: there is no accelerator on this machine")
+    subject = ClauseSubject(implementation, claim.clause, devices[0], claim.variant, record=Record())
     profiles.prepare(test, subject.key["id"], 0, shrink=False)
     usual = test._hypothesis_internal_use_settings
     test._hypothesis_internal_use_settings = settings(usual, max_examples=max(1, int(examples * usual.max_examples)))

@@ -54,7 +54,7 @@ def around_apply(method: Callable[..., Any]) -> AbstractContextManager[Any]:
     original = torch.autograd.Function.__dict__["apply"].__func__
 
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        return method(lambda c, *given, **named: original(c, *given, **named), cls, *args, **kwargs)
+        return method(lambda c, /, *given, **named: original(c, *given, **named), cls, *args, **kwargs)
 
     return patch.object(torch.autograd.Function, "apply", classmethod(apply))
 

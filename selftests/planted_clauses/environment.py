@@ -1,0 +1,313 @@
+"""Faults of anomaly mode, checkpointing, threads and autocast."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.utils.checkpoint
+from torch.autograd.function import BackwardCFunction
+from torch.utils.checkpoint import CheckpointError
+
+from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.intercept import (
+    around_apply,
+    around_backward,
+    ctx_attribute,
+    replaced,
+)
+
+
+def _lets_nan_pass(original: Any) -> Any:
+    return lambda mode, check_nan=True: original(mode, check_nan and not mode)
+
+
+def _traced(change: Callable[[dict[str, Any]], Any]) -> AbstractContextManager[Any]:
+    """The metadata of a new node is changed so."""
+
+    def apply(original: Any, cls: Any, *args: Any) -> Any:
+        output = original(cls, *args)
+        change(output.grad_fn.metadata)
+        return output
+
+    return around_apply(apply)
+
+
+@contextmanager
+def _traces_the_last_call() -> Iterator[None]:
+    last: list[str] = []
+
+    def change(metadata: dict[str, Any]) -> None:
+        if "traceback_" in metadata:
+            last[:] = metadata["traceback_"]
+            metadata["traceback_"] = last
+
+    with _traced(change):
+        yield
+
+
+def _checkpoint(change: Callable[..., Any]) -> AbstractContextManager[Any]:
+    return replaced(torch.utils.checkpoint, "checkpoint", lambda original: functools.partial(change, original))
+
+
+def _as_it_is(_: Any, f: Any, *args: Any, **__: Any) -> Any:
+    return f(*args)
+
+
+def _recomputes_twice(original: Any, f: Any, *args: Any, **options: Any) -> Any:
+    runs: list[Any] = []
+
+    def again(*given: Any) -> Any:
+        runs.append(given)
+        if len(runs) > 1:
+            with torch.no_grad():
+                f(*given)
+        return f(*given)
+
+    return original(again, *args, **options)
+
+
+def _must_be_told(original: Any, *args: Any, **options: Any) -> Any:
+    if "use_reentrant" not in options:
+        raise TypeError("use_reentrant must be given")
+    return original(*args, **options)
+
+
+def _takes_for_granted(original: Any, *args: Any, use_reentrant: bool = False, **options: Any) -> Any:
+    return original(*args, use_reentrant=use_reentrant, **options)
+
+
+@contextmanager
+def _second_read(change: Callable[[Any], Any]) -> Iterator[None]:
+    """A further read of checkpointed tensors gives ``change`` of each tensor of the first read."""
+    inherited = next(vars(kind)["saved_tensors"] for kind in BackwardCFunction.__mro__ if "saved_tensors" in vars(kind))
+    first: dict[Any, Any] = {}
+
+    def read(ctx: Any) -> Any:
+        try:
+            first[ctx] = inherited.__get__(ctx, type(ctx))
+        except CheckpointError:
+            return tuple(change(tensor) for tensor in first[ctx])
+        return first[ctx]
+
+    with patch.object(BackwardCFunction, "saved_tensors", property(read), create=True):
+        yield
+
+
+def _gives_zeros(original: Any) -> Any:
+    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+        try:
+            return original(outputs, inputs, *args, **options)
+        except RuntimeError as raised:
+            if "use_reentrant" not in str(raised):
+                raise
+            return tuple(torch.zeros_like(x) for x in inputs)
+
+    return grad
+
+
+def _ignores_inputs(original: Any) -> Any:
+    return lambda *args, inputs=None, **options: original(*args, **options)
+
+
+def _on_a_thread_of_its_own(original: Any) -> Any:
+    def grad(*args: Any, **options: Any) -> Any:
+        found: list[Any] = []
+
+        def run() -> None:
+            try:
+                found.append(original(*args, **options))
+            except Exception as raised:  # noqa: BLE001 - is raised by the caller
+                found.append(raised)
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+        if isinstance(found[0], Exception):
+            raise found[0]
+        return found[0]
+
+    return grad
+
+
+@contextmanager
+def _shares_saved_tensors() -> Iterator[None]:
+    shared: dict[Any, Any] = {}
+
+    def mixed(_: Any, saved: Any) -> Any:
+        here = threading.current_thread() is threading.main_thread()
+        return saved if here else shared.setdefault([(t.shape, t.dtype) for t in saved].__repr__(), saved)
+
+    with ctx_attribute("saved_tensors", mixed):
+        yield
+
+
+def _elsewhere(**changed: Any) -> Callable[[Any], Any]:
+    """``autograd.grad`` with other options in other threads than the main one."""
+
+    def change(original: Any) -> Any:
+        def grad(*args: Any, **options: Any) -> Any:
+            main = threading.current_thread() is threading.main_thread()
+            return original(*args, **(options if main else {**options, **changed}))
+
+        return grad
+
+    return change
+
+
+def _decorator(name: str, wrap: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """``torch.amp.name(device_type=d, **options)`` decorates f as ``wrap(original, f, d, **options)``."""
+
+    def change(original: Any) -> Any:
+        def custom(method: Any = None, *, device_type: str, **options: Any) -> Any:
+            if method is None:
+                return lambda f: wrap(original, f, device_type, **options)
+            return wrap(original, method, device_type, **options)
+
+        return custom
+
+    return replaced(torch.amp, name, change)
+
+
+def _off(original: Any, f: Any, device: str, **options: Any) -> Any:
+    return original(torch.autocast(device, enabled=False)(f), device_type=device, **options)
+
+
+def _plain(_: Any, f: Any, device: str) -> Any:
+    return f
+
+
+def _to(args: Any, dtype: Any, *, integers: bool = False) -> list[Any]:
+    return [a.to(dtype) if isinstance(a, torch.Tensor) and (integers or a.is_floating_point()) else a for a in args]
+
+
+def _casts_first(when: Callable[[str], bool], **how: Any) -> Callable[..., Any]:
+    """custom_fwd with cast_inputs casts the arguments itself ``when`` the device's state is such."""
+
+    def wrap(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
+        inner = original(f, device_type=device, cast_inputs=cast_inputs)
+
+        def forward(ctx: Any, *args: Any) -> Any:
+            return inner(ctx, *(_to(args, cast_inputs, **how) if cast_inputs and when(device) else args))
+
+        return forward
+
+    return wrap
+
+
+def _stays_on(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
+    def forward(ctx: Any, *args: Any) -> Any:
+        state = {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
+        inner = torch.autocast(device, **state)(f)
+        return original(inner, device_type=device, cast_inputs=cast_inputs)(ctx, *args)
+
+    return forward
+
+
+@contextmanager
+def _backward_under(state: Callable[[Any], dict[str, Any]]) -> Iterator[None]:
+    """Every backward runs under autocast in a state that is chosen when its call was recorded."""
+    states: dict[Any, Any] = {}
+
+    def apply(original: Any, cls: Any, *args: Any) -> Any:
+        output = original(cls, *args)
+        states[output.grad_fn] = state(output.device.type)
+        return output
+
+    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
+        with torch.autocast(cotangents[0].device.type, **states[ctx]):
+            return original(ctx, *cotangents)
+
+    with around_apply(apply), around_backward(backward):
+        yield
+
+
+def _of_forward(device: str) -> dict[str, Any]:
+    return {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
+
+
+# What makes the listed deviations hold.
+
+
+@contextmanager
+def _bare(forward: Callable[[Any], Any] = lambda f: f) -> Iterator[None]:
+    def change(original: Any, name: str) -> Any:
+        def custom(method: Any = None, *, device_type: str = "cpu", **options: Any) -> Any:
+            inner = forward(method) if method is not None and name == "custom_fwd" else method
+            return original(inner, device_type=device_type, **options)
+
+        return custom
+
+    with (
+        replaced(torch.amp, "custom_fwd", lambda original: change(original, "custom_fwd")),
+        replaced(torch.amp, "custom_bwd", lambda original: change(original, "custom_bwd")),
+    ):
+        yield
+
+
+FAULTS = (
+    Fault("ANOM-01", lambda: replaced(torch, "set_anomaly_enabled", _lets_nan_pass)),
+    Fault(
+        "ANOM-01",
+        _traces_the_last_call,
+        neighbours=("ANOM-02",),
+        words="the traceback is that of the last call",
+    ),
+    Fault("ANOM-02", lambda: _traced(lambda metadata: metadata.clear()), neighbours=("ANOM-01",)),
+    Fault(
+        "ANOM-02",
+        lambda: _traced(lambda metadata: metadata.setdefault("traceback_", ["somewhere"])),
+        words="there is a traceback without anomaly mode too",
+    ),
+    Fault("CKPT-01", lambda: _checkpoint(_as_it_is), neighbours=("CKPT-02", "CKPT-03")),
+    Fault("CKPT-01", lambda: _checkpoint(_recomputes_twice), words="forward is recomputed twice"),
+    Fault("CKPT-02", lambda: _second_read(torch.zeros_like)),
+    Fault("CKPT-02", lambda: _second_read(lambda tensor: tensor), words="tensors can be read again"),
+    Fault("CKPT-03", lambda: replaced(torch.autograd, "grad", _gives_zeros)),
+    Fault("CKPT-03", lambda: replaced(torch.autograd, "backward", _ignores_inputs), words="backward ignores inputs"),
+    Fault("CKPT-04", lambda: _checkpoint(_takes_for_granted)),
+    Fault("THREAD-01", lambda: replaced(torch.autograd, "grad", _on_a_thread_of_its_own)),
+    Fault("THREAD-01", _shares_saved_tensors, words="threads share saved tensors of one form"),
+    Fault("THREAD-02", lambda: replaced(torch.autograd, "grad", _elsewhere(retain_graph=True))),
+    Fault(
+        "THREAD-02",
+        lambda: replaced(torch.autograd, "grad", _elsewhere(retain_graph=False)),
+        words="retain_graph holds for the main thread only",
+    ),
+    Fault("AMP-01", lambda: _decorator("custom_bwd", _off)),
+    Fault(
+        "AMP-01",
+        lambda: _decorator("custom_bwd", _plain),
+        neighbours=("AMP-03",),
+        words="custom_bwd runs backward in the state of the pass",
+    ),
+    Fault("AMP-02", lambda: _backward_under(_of_forward)),
+    Fault(
+        "AMP-02",
+        lambda: _backward_under(lambda _: {"enabled": True, "dtype": torch.bfloat16}),
+        words="backward runs with autocast on in any case",
+    ),
+    Fault("AMP-03", lambda: _decorator("custom_fwd", _casts_first(lambda _: True))),
+    Fault(
+        "AMP-03",
+        lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled, integers=True)),
+        words="cast_inputs casts integers too",
+    ),
+    Fault("AMP-03", lambda: _decorator("custom_fwd", _stays_on), words="cast_inputs leaves autocast on"),
+    Fault(
+        "AMP-04",
+        lambda: _bare(lambda forward: torch.autocast("cpu", enabled=False)(forward)),
+        says=("states of autocast",),
+    ),
+)
+
+MENDS = (
+    Mend("CKPT-04", lambda: _checkpoint(_must_be_told)),
+    Mend("AMP-03", lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled)), variant="float64"),
+    Mend("AMP-04", _bare),
+)

@@ -1,0 +1,121 @@
+"""How the tests of in-place changes and of views call the Functions that `strategies.changes` draws."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from autograd_conformance.reference.changes import Change, Passing, View
+from autograd_conformance.strategies.changes import changes, passings
+
+IN_PLACE = ("inplace", "in-place", "in place")
+# Shapes of tensors that have elements, and so memory to share.
+FULL = ((), (1,), (3,), (2, 3))
+# Views of the same shape.
+SAME = (View((...,)), View(((None, ...), (0, ...))), View(((..., None), (..., 0))))
+# Recipes for outputs that are views of an argument, and of a tensor made in forward.
+VIEWS = ("view", "nested view")
+TEMPORARY = ("view of a temporary", "nested view of a temporary")
+
+
+@dataclass(repr=False)
+class Applied:
+    """A Function that was called: its arguments, outputs and ctx."""
+
+    # ``more`` is what was asked for beside the outputs, ``nodes`` are those that the arguments had before.
+    arguments: tuple[Any, ...]
+    outputs: tuple[Any, ...]
+    ctx: Any
+    more: tuple[Any, ...]
+    nodes: tuple[Any, ...]
+    implementation: Any
+    gradients: Callable[[Sequence[Any]], tuple[Any, ...]]
+
+    def __repr__(self) -> str:
+        return f"outputs {self.outputs}"
+
+    @property
+    def identities(self) -> tuple[int | None, ...]:
+        """For each output the position of the argument that it is."""
+        return positions(self.outputs, self.arguments, operator.is_)
+
+    @property
+    def sharing(self) -> tuple[int | None, ...]:
+        """For each output the position of the argument whose memory it shares."""
+        return positions(self.outputs, self.arguments, self.implementation.shares_memory)
+
+    @property
+    def kept(self) -> tuple[bool, ...]:
+        """For each argument whether it still has its node."""
+        now = map(self.implementation.node, self.arguments)
+        return tuple(node is before for node, before in zip(now, self.nodes, strict=True))
+
+
+def positions(tensors: Sequence[Any], among: Sequence[Any], alike: Callable[[Any, Any], bool]) -> tuple[Any, ...]:
+    """For each tensor the position of the first among others that is like it, None if there is none."""
+    return tuple(next((i for i, x in enumerate(among) if alike(y, x)), None) for y in tensors)
+
+
+def multiplied(x: Any) -> Any:
+    """The same values with a history."""
+    return x * 1
+
+
+def double(x: Any) -> None:
+    """Change a tensor in place, recorded."""
+    x *= 2
+
+
+def applied(
+    subject: Any,
+    function: Change | Passing,
+    prepare: Callable[[int, Any], Any] = lambda _, x: multiplied(x),
+    under: Callable[[], Any] = nullcontext,
+    also: Callable[[Sequence[Any]], tuple[Any, ...]] = lambda _: (),
+    values: Mapping[int, Any] | None = None,
+    wrap: Callable[[Any], Any] = lambda cls: cls,
+) -> Applied:
+    """Call the Function with what ``prepare`` makes of each position and leaf.
+
+    Cotangents are given for what ``also`` makes of the arguments before the call, and then for the outputs; ``values``
+    replaces the values of leaves, and ``wrap`` makes another class of the Function's.
+    """
+    implementation = subject.implementation
+    contexts, arguments, nodes, more = [], [], [], []
+    apply = implementation.function(wrap(function.body(implementation.ag, contexts)))
+
+    def f(*leaves: Any) -> Any:
+        arguments.extend(prepare(i, x) for i, x in enumerate(leaves))
+        nodes.extend(map(implementation.node, arguments))
+        more.extend(also(arguments))
+        with under():
+            return (*more, *apply(*arguments))
+
+    arrays = [(values or {}).get(i, x) for i, x in enumerate(function.values)]
+    primals = subject.tensors(arrays, function.dtype)
+    outputs, pullback = implementation.vjp(f, primals, track=function.track)
+    return Applied(
+        tuple(arguments),
+        outputs[len(more) :],
+        contexts[-1],
+        outputs[: len(more)],
+        tuple(nodes),
+        implementation,
+        lambda cotangents: pullback(subject.tensors(cotangents, function.dtype)),
+    )
+
+
+def drawn(subject: Any, data: Any, **restrictions: Any) -> Change:
+    """Draw a Function that changes arguments in place, in the dtypes of the run."""
+    change: Change = subject.draw(data, changes(dtypes=subject.dtypes, **restrictions), "function")
+    return change
+
+
+def passing(subject: Any, data: Any, *needed: str, **restrictions: Any) -> Passing:
+    """Draw a Function that returns what such recipes make of its arguments, in the dtypes of the run."""
+    strategy = passings(needed=needed, dtypes=subject.dtypes, **restrictions)
+    function: Passing = subject.draw(data, strategy, "function")
+    return function

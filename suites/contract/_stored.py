@@ -1,0 +1,50 @@
+"""How tests call the Functions that `strategies.storing` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.reference.storing import NOTHING, Storing
+from autograd_conformance.strategies.storing import storings
+
+
+@dataclass
+class Stored:
+    """A Function that stored tensors: its tensors by kind, its outputs, ctx, and what backward read last."""
+
+    known: dict[str, Any]
+    outputs: tuple[Any, ...]
+    ctx: Any
+    read: list[Any]
+    gradients: Callable[[Sequence[Any]], tuple[Any, ...]]
+
+
+def storing(subject: ClauseSubject, data: Any, **restrictions: Any) -> Storing:
+    """Draw a Function that stores tensors, in the dtypes of the run."""
+    function: Storing = subject.draw(data, storings(**{"dtypes": subject.dtypes, **restrictions}), "function")
+    return function
+
+
+def call(subject: ClauseSubject, function: Storing, in_backward: Sequence[str] | None = None) -> Stored:
+    """Call it with a leaf that requires grad and one that does not; backward may save something again."""
+    contexts: list[Any] = []
+    known: dict[str, Any] = {}
+    read: list[Any] = []
+
+    def on_store(ctx: Any, tensors: Mapping[str, Any]) -> None:
+        contexts.append(ctx)
+        known.update(tensors)
+
+    def on_read(ctx: Any, found: Sequence[Any]) -> None:
+        read[:] = found
+        if in_backward is not None:
+            new = next(iter(known.values())) * 0
+            ctx.save_for_backward(*(None if kind == NOTHING else new for kind in in_backward))
+
+    body = function.body(subject.implementation.ag, on_store, on_read)
+    primals = subject.tensors([function.values[kind] for kind in ("input", "fixed input")], function.dtype)
+    outputs, pullback = subject.implementation.vjp(subject.implementation.function(body), primals, track=[True, False])
+    return Stored(known, outputs, contexts[0], read, lambda arrays: pullback(subject.tensors(arrays, function.dtype)))

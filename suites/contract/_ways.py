@@ -1,0 +1,70 @@
+"""The two ways to differentiate: gradients that are returned, and gradients that accumulate in the leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.reference.polynomials import TENSORS, Polynomial
+from autograd_conformance.suites.contract._derivatives import arguments, primals
+
+GRAD, BACKWARD = "grad", "backward"
+
+
+def drawn_way(subject: ClauseSubject, data: Any) -> str:
+    """One of the ways that the implementation has."""
+    both = "accumulate" in subject.implementation.capabilities
+    return str(subject.draw(data, (GRAD, BACKWARD) if both else (GRAD,), "way"))
+
+
+def differentiated(
+    subject: ClauseSubject,
+    way: str,
+    f: Callable[..., Any],
+    tensors: Sequence[Any],
+    cotangents: Sequence[Any],
+    track: Sequence[bool] | None = None,
+) -> tuple[Any, ...]:
+    """The gradients of ``f`` for the tensors, None where there is none."""
+    tracked = [True] * len(tensors) if track is None else track
+    if way == GRAD:
+        return tuple(subject.implementation.vjp(f, tensors, track=tracked)[1](cotangents))
+    return subject.implementation.backward(f, tensors, cotangents, track=tracked)
+
+
+def called(subject: ClauseSubject, polynomial: Polynomial, cls: Any = None) -> Callable[..., Any]:
+    """The generated Function, or another class with its arguments and outputs, as a function of its tensors."""
+    body = cls or polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    apply = subject.implementation.function(body)
+    return lambda *tensors: apply(*arguments(polynomial, tensors))
+
+
+def gradients(
+    subject: ClauseSubject, way: str, polynomial: Polynomial, cotangents: Sequence[Any], cls: Any = None
+) -> tuple[Any, ...]:
+    """What comes back for each argument of a generated Function; None for what is no tensor."""
+    given = subject.tensors(cotangents, polynomial.dtype)
+    f, tensors = called(subject, polynomial, cls), primals(subject, polynomial)
+    found = iter(differentiated(subject, way, f, tensors, given, polynomial.track))
+    return tuple(next(found) if kind in TENSORS else None for kind in polynomial.arguments)
+
+
+def returning(subject: ClauseSubject, polynomial: Polynomial, change: Callable[[tuple[Any, ...]], Any]) -> type[Any]:
+    """The generated Function, with a backward that returns what ``change`` makes of its gradients."""
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    return _with_backward(body, lambda ctx, *cotangents: change(body.backward(ctx, *cotangents)))
+
+
+def handing(
+    subject: ClauseSubject, polynomial: Polynomial, rule: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+) -> type[Any]:
+    """The generated Function, with a backward that returns what ``rule`` makes of the cotangents alone."""
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    return _with_backward(body, lambda _, *cotangents: rule(cotangents))
+
+
+def _with_backward(body: Any, backward: Callable[..., Any]) -> type[Any]:
+    methods = {"backward": staticmethod(backward)}
+    made: type[Any] = type(body)(body.__name__, (body,), methods)
+    return made

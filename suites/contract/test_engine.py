@@ -1,0 +1,250 @@
+"""The engine: what a backward pass runs, in what state, and how gradients are summed, returned and accumulated."""
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._derivatives import primals
+from autograd_conformance.suites.contract._graphs import DTYPE, added, computed, graphs
+from autograd_conformance.suites.contract._styles import function
+from autograd_conformance.suites.contract._ways import (
+    BACKWARD,
+    GRAD,
+    called,
+    differentiated,
+    drawn_way,
+    gradients,
+    handing,
+    returning,
+)
+
+
+def _pass(subject, way, graph, cotangents, **options):
+    """The gradients of a graph's leaves, and what ran."""
+    log = []
+
+    def f(*leaves):
+        values, ran = computed(subject, graph, leaves)
+        log.append(ran)
+        return tuple(values[o] for o in graph.outputs)
+
+    leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
+    return differentiated(subject, way, f, leaves, given, **options), log[-1]
+
+
+SHAPES = ((), (1,), (3,), (1, 1), (2, 3), (3, 2), (1, 3))
+
+
+def _misshapen(subject, polynomial, position, shape):
+    cotangents = polynomial.cotangents()
+    wrong = (*cotangents[:position], np.ones(shape), *cotangents[position + 1 :])
+    return lambda way: gradients(subject, way, polynomial, wrong)
+
+
+@keeps("ENG-02")
+def test_a_cotangent_of_another_shape_raises(subject, data):
+    polynomial = subject.polynomial(data, separate=None, outputs=("float",), shapes=((), (1,), (3,), (2, 3)))
+    position = subject.draw(data, range(len(polynomial.outputs)), "position of the output")
+    shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of its cotangent")
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    wrong = _misshapen(subject, polynomial, position, shape)
+    what = f"a cotangent of shape {shape} for an output of shape {polynomial.shape}"
+    subject.assert_raises(subject.implementation.refusals, lambda: wrong(way), what)
+    right = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients for the right shapes", got=right, expected=polynomial.vjp(cotangents))
+
+
+@keeps("ENG-02", variant="message")
+def test_the_message_names_the_shapes_of_the_first_output(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), shapes=((3,), (2, 3)))
+    shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of the first cotangent")
+    way = drawn_way(subject, data)
+    wrong = _misshapen(subject, polynomial, 0, shape)
+    facts = [0, *shape, *polynomial.shape]
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: wrong(way),
+        "a cotangent of another shape than its output",
+        naming=facts,
+    )
+
+
+@keeps("ENG-02", variant="later-message")
+def test_the_message_names_the_shapes_of_a_later_output(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), max_outputs=3, shapes=((3,), (2, 3)))
+    assume(len(polynomial.outputs) > 1)
+    position = subject.draw(data, range(1, len(polynomial.outputs)), "position of the output")
+    shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of its cotangent")
+    way = drawn_way(subject, data)
+    wrong = _misshapen(subject, polynomial, position, shape)
+    facts = [position, *shape, *polynomial.shape]
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: wrong(way),
+        "a cotangent of another shape than its output",
+        naming=facts,
+    )
+
+
+@keeps("ENG-02", variant="cast")
+def test_backward_sees_cotangents_in_the_dtype_of_its_outputs(subject, data):
+    implementation = subject.implementation
+    polynomial = subject.polynomial(data, separate=None, outputs=("float",))
+    real = [d for d in implementation.dtypes if not d.startswith("complex")]
+    count = len(polynomial.outputs)
+    dtypes = subject.draw(data, st.lists(st.sampled_from(real), min_size=count, max_size=count), "cotangents' dtypes")
+    values = np.asarray(np.resize([1, 0, 1], polynomial.shape))
+    given = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
+    run = subject.run(polynomial)
+    got = run.pullback(given)
+    told = [implementation.describe(g).dtype for g in run.seen.cotangents]
+    subject.assert_equal("dtypes of the gradients that backward gets", got=told, expected=[polynomial.dtype] * count)
+    expected = [g for g, i in zip(polynomial.vjp([values * 1.0] * count), polynomial.needs, strict=True) if i]
+    subject.assert_all_same("gradients", got=[g for g in got if g is not None], expected=expected)
+
+
+@keeps("ENG-02", variant="complex")
+def test_cotangents_are_complex_where_outputs_are(subject, data):
+    array = subject.implementation.array
+    shape = subject.draw(data, ((), (3,), (2, 1)), "shape")
+    dtypes = [d for d in subject.implementation.dtypes if d.startswith(("float", "complex"))]
+    dtype = subject.draw(data, dtypes, "dtype of the output")
+    others = [d for d in dtypes if d.startswith("complex") != dtype.startswith("complex")]
+    other = subject.draw(data, others, "dtype of the cotangent")
+    way = drawn_way(subject, data)
+    double = function(subject, lambda x: x * 2, lambda ctx, g: g * 2)
+    ones = np.ones(shape)
+
+    def gradient(cotangent):
+        x = array(ones, dtype, subject.device)
+        return differentiated(subject, way, double, [x], [array(ones, cotangent, subject.device)])
+
+    what = f"a {other} cotangent of a {dtype} output"
+    subject.assert_raises(subject.implementation.refusals, lambda: gradient(other), what, naming=[other, dtype])
+    got = subject.assert_accepted(lambda: gradient(dtype), f"a {dtype} cotangent of it")
+    subject.assert_same("gradient", got=got[0], expected=np.asarray(2 * ones))
+
+
+@keeps("ENG-03")
+def test_backward_adds_to_what_grad_holds(subject, data):
+    graph = subject.draw(data, graphs(), "graph")
+    before = subject.draw(
+        data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "holds something"
+    )
+    held = [np.full(graph.shape, 3.0) if h else None for h in before]
+    cotangents = graph.cotangents()
+
+    def f(*leaves):
+        values, _ = computed(subject, graph, leaves)
+        return tuple(values[o] for o in graph.outputs)
+
+    leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
+    initial = subject.tensors(held, DTYPE)
+    got = subject.implementation.backward(f, leaves, given, track=[True] * graph.leaves, initial=initial)
+    gradients_of_leaves = graph.pass_over(cotangents).gradients[: graph.leaves]
+    expected = [added(h, g) for h, g in zip(held, gradients_of_leaves, strict=True)]
+    subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
+
+
+@keeps("ENG-03", variant="ways")
+def test_what_grad_returns_is_what_backward_accumulates(subject, data):
+    graph = subject.draw(data, graphs(), "graph")
+    track = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "tracked leaves")
+    cotangents = graph.cotangents()
+    returned, _ = _pass(subject, GRAD, graph, cotangents, track=track)
+    accumulated, _ = _pass(subject, BACKWARD, graph, cotangents, track=track)
+    subject.assert_all_same(".grad after backward, against what grad returns", got=accumulated, expected=returned)
+
+
+@keeps("ENG-04")
+def test_a_node_runs_once_with_the_sum(subject, data):
+    graph = subject.draw(data, graphs(), "graph")
+    cotangents, way = graph.cotangents(), drawn_way(subject, data)
+    got, ran = _pass(subject, way, graph, cotangents)
+    expected = graph.pass_over(cotangents)
+    subject.assert_equal("steps that ran, sorted", got=sorted(ran.order), expected=sorted(expected.cotangents))
+    seen = [g for given in ran.cotangents for g in given]
+    wanted = [g for k in ran.order for g in expected.cotangents[k]]
+    subject.assert_all_same(f"cotangents of steps {ran.order}", got=seen, expected=wanted)
+    subject.assert_all_same("gradients", got=got, expected=expected.gradients[: graph.leaves])
+
+
+@keeps("ENG-05")
+def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_outputs=4)
+    repeats = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
+    way = drawn_way(subject, data)
+    each = [polynomial.cotangents(salt=10 * n) for n in range(repeats)]
+    f = called(subject, polynomial)
+    got = differentiated(
+        subject,
+        way,
+        lambda *xs: tuple(y for _ in range(repeats) for y in f(*xs)),
+        primals(subject, polynomial),
+        subject.tensors([g for cotangents in each for g in cotangents], polynomial.dtype),
+    )
+    parts = zip(*map(polynomial.vjp, each), strict=True)
+    expected = [np.asarray(np.sum(part, axis=0)) for part in parts]
+    subject.assert_all_same("gradients of all outputs", got=got, expected=expected)
+
+
+@keeps("ENG-10")
+def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
+    graph = subject.draw(data, graphs(min_leaves=2), "graph")
+    wanted = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "wanted leaves")
+    log = []
+
+    def f(*leaves):
+        values, ran = computed(subject, graph, leaves)
+        log.append(ran)
+        return tuple(values[o] for o in graph.outputs)
+
+    cotangents = graph.cotangents()
+    _, pullback = subject.implementation.vjp(f, subject.tensors(graph.values, DTYPE))
+    got = pullback(subject.tensors(cotangents, DTYPE), wrt=wanted)
+    expected = graph.pass_over(cotangents)
+    needed = graph.leading_to([leaf for leaf, want in enumerate(wanted) if want]) & set(expected.cotangents)
+    subject.assert_equal("steps that ran, sorted", got=sorted(log[0].order), expected=sorted(needed))
+    kept = [g if want else None for g, want in zip(expected.gradients, wanted, strict=False)]
+    subject.assert_all_same("gradients of the leaves", got=got, expected=kept)
+
+
+@keeps("ENG-16")
+def test_zeros_run_backward(subject, data):
+    graph = subject.draw(data, graphs(), "graph")
+    zeros = [np.zeros(graph.shape)] * len(graph.outputs)
+    got, ran = _pass(subject, drawn_way(subject, data), graph, zeros)
+    expected = graph.pass_over(zeros)
+    subject.assert_equal("steps that ran, sorted", got=sorted(ran.order), expected=sorted(expected.cotangents))
+    subject.assert_all_same("gradients", got=got, expected=expected.gradients[: graph.leaves])
+
+
+@keeps("LAYOUT-02")
+def test_cotangents_are_like_their_outputs_whatever_comes_after(subject, data):
+    implementation = subject.implementation
+    first = subject.polynomial(data, "function", separate=None, arguments=("tracked",), outputs=("float",))
+    last = subject.polynomial(data, "consumer", arguments=("tracked",), max_arguments=1, outputs=("float",))
+    real = [d for d in implementation.dtypes if not d.startswith("complex")]
+    dtype = subject.draw(data, real, "dtype of the consumer's gradient")
+    lead = tuple(subject.draw(data, st.lists(st.integers(1, 3), max_size=2), "leading sizes of it"))
+    value = implementation.array(np.ones((*lead, *first.shape)), dtype, subject.device)
+    consume = implementation.function(handing(subject, last, lambda _: (value,)))
+    seen = []
+    cls = returning(subject, first, lambda found: found)
+    inner = cls.backward
+    cls.backward = staticmethod(lambda ctx, *given: (seen.extend(given), inner(ctx, *given))[1])
+    f = called(subject, first, cls)
+    starts = subject.tensors([np.ones(first.shape)] * len(first.outputs), first.dtype)
+    differentiated(
+        subject,
+        drawn_way(subject, data),
+        lambda *xs: tuple(consume(y)[0] for y in f(*xs)),
+        primals(subject, first),
+        starts,
+    )
+    expected = implementation.describe(subject.tensor(np.ones(first.shape), first.dtype))
+    got = [implementation.describe(g) for g in seen]
+    subject.assert_equal("shape, dtype and device of the cotangents", got=got, expected=[expected] * len(first.outputs))
+    sums = [np.full(first.shape, np.prod(lead, dtype=int) * 1.0)] * len(first.outputs)
+    subject.assert_all_same("cotangents", got=seen, expected=sums)

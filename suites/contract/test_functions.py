@@ -1,0 +1,236 @@
+"""What goes into a Function and what comes out of it: arguments, outputs, and which calls are recorded."""
+
+from collections import namedtuple
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._styles import STYLES, function
+
+WEIGHTS = st.integers(-3, 3)
+X = np.array([1.0, 2.0])
+G = np.array([3.0, -1.0])
+
+# Objects that are no tensors.
+OBJECTS = (
+    st.integers(-9, 9)
+    | st.sampled_from((None, True, 0.5, 1j, "text", b"bytes", ..., NotImplemented, int, len, range(3)))
+    | st.lists(st.integers(0, 9), max_size=3)
+    | st.dictionaries(st.sampled_from("abc"), st.integers(0, 9), max_size=2)
+    | st.sets(st.integers(0, 9), max_size=2)
+    | st.tuples(st.integers(0, 9), st.none())
+)
+
+# How a tensor can be packed into an argument, and how it is taken out again.
+CONTAINERS = {
+    "list": (lambda x: [x], lambda c: c[0]),
+    "tuple": (lambda x: (1, x), lambda c: c[1]),
+    "dict": (lambda x: {"x": x}, lambda c: c["x"]),
+    "nested": (lambda x: [{"x": (x, None)}], lambda c: c[0]["x"][0]),
+}
+
+
+def _noting(subject, polynomial, note):
+    """The polynomial's Function, which shows its arguments to ``note`` in forward."""
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    def forward(*args):
+        note(args if polynomial.separate else args[1:])
+        return body.forward(*args)
+
+    return type(body)("Noting", (body,), {"forward": staticmethod(forward)})
+
+
+def _called(subject, apply, tracked=True):
+    """The very thing that apply gives for one tensor."""
+    results = []
+    subject.implementation.vjp(lambda x: results.append(apply(x)), [subject.tensor(X)], track=[tracked])
+    return results[0]
+
+
+def _assert_very(subject, what, *, got, expected):
+    """These are the same objects, not only equal ones."""
+    same = len(got) == len(expected) and all(a is b for a, b in zip(got, expected, strict=True))
+    subject.assert_that(same, what, got=got, expected=f"the very objects {expected}")
+
+
+@keeps("FN-01")
+def test_apply_gives_forwards_result_and_records_it(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    run = subject.run(polynomial)
+    subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
+    floats = [y for y, kind in zip(run.outputs, polynomial.outputs, strict=True) if kind == "float"]
+    kept = [subject.implementation.describe(y).dtype for y in floats]
+    subject.assert_equal("dtypes of the outputs", got=kept, expected=[polynomial.dtype] * len(floats))
+    recorded = [subject.implementation.node(y) is not None for y in floats]
+    subject.assert_equal("whether each output has a grad_fn", got=recorded, expected=[True] * len(floats))
+
+
+@keeps("FN-02")
+def test_all_outputs_of_a_call_have_one_node(subject, data):
+    polynomial = subject.polynomial(data, separate=None, max_outputs=6)
+    run, another = subject.run(polynomial), subject.run(polynomial)
+    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    nodes = {id(subject.implementation.node(run.outputs[i])) for i in floats}
+    subject.assert_equal("number of grad_fns of the outputs of one call", got=len(nodes), expected=1)
+    theirs = {id(subject.implementation.node(another.outputs[i])) for i in floats}
+    subject.assert_equal("number of grad_fns of the outputs of two calls", got=len(nodes | theirs), expected=2)
+
+
+@keeps("FN-03")
+def test_every_tensor_argument_is_differentiated(subject, data):
+    drawn = subject.polynomial(data, separate=None)
+    copies = subject.draw(data, (1, 2, 15), "times that the arguments are repeated")
+    polynomial = replace(drawn, arguments=drawn.arguments * copies)
+    cotangents = polynomial.cotangents()
+    got = subject.run(polynomial).gradients(cotangents)
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("FN-03", variant="objects")
+def test_arguments_of_any_type_reach_forward(subject, data):
+    before, after = (subject.draw(data, st.lists(OBJECTS, max_size=4), f"{w} the tensor") for w in ("before", "after"))
+    seen = []
+
+    def forward(*args):
+        seen.extend(args)
+        return args[len(before)] * 2
+
+    def backward(ctx, g):
+        return (*(None for _ in before), 2 * g, *(None for _ in after))
+
+    apply = function(subject, forward, backward, separate=subject.draw(data, STYLES, "setup_context"))
+    _, pullback = subject.implementation.vjp(lambda x: apply(*before, x, *after), [subject.tensor(X)])
+    (got,) = pullback([subject.tensor(G)])
+    del seen[len(before)]
+    _assert_very(subject, "other arguments that reach forward", got=seen, expected=[*before, *after])
+    subject.assert_same("gradient of the tensor among them", got=got, expected=2 * G)
+
+
+@keeps("FN-04")
+def test_tensors_in_containers_are_not_tracked(subject, data):
+    pack, take = CONTAINERS[subject.draw(data, sorted(CONTAINERS), "container of x")]
+    weight = subject.draw(data, WEIGHTS, "weight")
+    beside = subject.draw(data, st.booleans(), "y, passed beside the container, requires grad")
+    apply = function(
+        subject,
+        lambda container, y: take(container) * weight + y * 2,
+        lambda ctx, g: (None, g * 2),
+        separate=subject.draw(data, STYLES, "setup_context"),
+    )
+    primals = subject.tensors([X, G])
+    outputs, pullback = subject.implementation.vjp(lambda x, y: apply(pack(x), y), primals, track=[True, beside])
+    tracked = subject.implementation.requires_grad(outputs[0])
+    subject.assert_equal("requires_grad of the output", got=tracked, expected=beside)
+    expected = (None, 2 * G if beside else None)
+    subject.assert_all_same("gradients of x and y", got=pullback([subject.tensor(G)]), expected=expected)
+
+
+@keeps("FN-06")
+def test_forward_records_nothing(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    seen = []
+
+    def note(args):
+        results = [args[i] * 2 + args[i] for i in polynomial.floating]
+        seen.extend(subject.implementation.requires_grad(result) for result in results)
+
+    subject.run(polynomial, cls=_noting(subject, polynomial, note))
+    expected = [False] * len(polynomial.floating)
+    subject.assert_equal("requires_grad of results inside forward, by tensor argument", got=seen, expected=expected)
+
+
+@keeps("FN-07")
+def test_a_tensor_stays_a_tensor(subject, data):
+    weight = subject.draw(data, WEIGHTS, "weight")
+    apply = function(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
+    got = _called(subject, apply, tracked=subject.draw(data, st.booleans(), "x requires grad"))
+    subject.assert_that(subject.implementation.is_tensor(got), "what apply gives", got=got, expected="a tensor")
+    subject.assert_same("what apply gives", got=got, expected=weight * X)
+
+
+@keeps("FN-07", variant="tuples")
+def test_a_tuple_stays_a_tuple(subject, data):
+    weights = subject.draw(data, st.lists(WEIGHTS, max_size=4), "weights of the outputs")
+    separate = subject.draw(data, STYLES, "setup_context")
+    apply = function(subject, lambda x: tuple(x * weight for weight in weights), separate=separate)
+    got = _called(subject, apply, tracked=subject.draw(data, st.booleans(), "x requires grad"))
+    subject.assert_equal("type of what apply gives", got=type(got), expected=tuple)
+    subject.assert_all_same("outputs", got=got, expected=[weight * X for weight in weights])
+
+
+@keeps("FN-08")
+def test_lists_and_dicts_are_opaque_outputs(subject, data):
+    kind = subject.draw(data, ("list", "dict", "nested"), "what forward returns")
+    beside = subject.draw(data, st.booleans(), "in a tuple, after a tensor")
+    pack, take = CONTAINERS[kind]
+    made = []
+
+    def forward(x):
+        made.extend((x * 2, pack(x * 3)))
+        return tuple(made) if beside else made[1]
+
+    result = _called(subject, function(subject, forward, separate=subject.draw(data, STYLES, "setup_context")))
+    got = result[1] if beside else result
+    subject.assert_that(got is made[1], "what apply gives", got=got, expected=f"the very {kind} that forward returned")
+    tracked = subject.implementation.requires_grad(take(got))
+    subject.assert_equal("requires_grad of the tensor in it", got=tracked, expected=False)
+    subject.assert_same("the tensor in it", got=take(got), expected=3 * X)
+
+
+@keeps("FN-09")
+def test_a_named_tuple_becomes_a_tuple(subject, data):
+    weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "weights of the fields")
+    record = namedtuple("Record", [f"field_{i}" for i, _ in enumerate(weights)])
+    tracked = subject.draw(data, st.booleans(), "x requires grad")
+    separate = subject.draw(data, STYLES, "setup_context")
+    got = _called(subject, function(subject, lambda x: record(*(x * w for w in weights)), separate=separate), tracked)
+    subject.assert_equal("type of what apply gives", got=type(got), expected=tuple)
+    subject.assert_all_same("outputs", got=got, expected=[weight * X for weight in weights])
+    flags = [subject.implementation.requires_grad(y) for y in got]
+    subject.assert_equal("requires_grad of the outputs", got=flags, expected=[tracked] * len(weights))
+
+
+@keeps("FN-10")
+def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
+    before, after = (subject.draw(data, st.lists(OBJECTS, max_size=3), f"{w} the tensor") for w in ("before", "after"))
+    position, seen = len(before), []
+
+    def backward(ctx, *cotangents):
+        seen.extend(cotangents)
+        return cotangents[position] * 2
+
+    separate = subject.draw(data, STYLES, "setup_context")
+    apply = function(subject, lambda x: (*before, x * 2, *after), backward, separate=separate)
+    outputs, pullback = subject.implementation.vjp(apply, [subject.tensor(X)])
+    cotangents = [*(None for _ in before), G, *(None for _ in after)]
+    pullback(subject.tensors(cotangents))
+    others = [*outputs[:position], *outputs[position + 1 :]]
+    _assert_very(subject, "outputs that are no tensors", got=others, expected=[*before, *after])
+    subject.assert_same("the tensor among the outputs", got=outputs[position], expected=2 * X)
+    subject.assert_all_same("cotangents that backward gets", got=seen, expected=cotangents)
+
+
+@keeps("FN-24")
+def test_a_call_without_tracked_tensors_is_not_recorded(subject, data):
+    drawn = subject.polynomial(data, separate=None)
+    polynomial = replace(drawn, arguments=tuple("fixed" if a == "tracked" else a for a in drawn.arguments))
+    run = subject.run(polynomial)
+    subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
+    tensors = [y for y in run.outputs if subject.implementation.is_tensor(y)]
+    got = [(subject.implementation.requires_grad(y), subject.implementation.node(y)) for y in tensors]
+    subject.assert_equal("requires_grad and grad_fn of the outputs", got=got, expected=[(False, None)] * len(tensors))
+
+
+@keeps("FN-24", variant="no-tensors")
+def test_a_call_without_tensors_runs_forward(subject, data):
+    objects = subject.draw(data, st.lists(OBJECTS, max_size=3), "arguments")
+    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "values that forward makes a tensor of")
+    array, separate = np.asarray(values, np.float64), subject.draw(data, STYLES, "setup_context")
+    apply = function(subject, lambda *args: subject.tensor(array), separate=separate)
+    (y,), _ = subject.implementation.vjp(lambda: apply(*objects), [])
+    subject.assert_same("output", got=y, expected=array)
+    got = (subject.implementation.requires_grad(y), subject.implementation.node(y))
+    subject.assert_equal("requires_grad and grad_fn of the output", got=got, expected=(False, None))

@@ -1,0 +1,191 @@
+"""How a Function is called: defaults, keywords, wrappers, direct calls of forward, and what is captured."""
+
+from functools import partial
+from types import SimpleNamespace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._derivatives import arguments, primals
+from autograd_conformance.suites.contract._styles import STYLES, define, function
+
+WEIGHTS = st.integers(-3, 3)
+PARAMETERS = ("x", "a", "b", "c")
+DEFAULTS = {"a": 3, "b": 5, "c": 7}
+VALUES = st.fixed_dictionaries(dict.fromkeys(DEFAULTS, WEIGHTS))
+X = np.array([1.0, 2.0])
+G = np.array([3.0, -1.0])
+
+
+def _shifted(x, a=3, b=5, c=7):
+    return x * 2 + (a + 10 * b + 100 * c)
+
+
+def _with_defaults(subject, separate):
+    """The apply of a Function that computes `_shifted`, with the same parameters."""
+    rule = {"backward": lambda ctx, g: (g * 2, None, None, None)}
+    combined = {"forward": lambda ctx, x, a=3, b=5, c=7: _shifted(x, a, b, c)}
+    apart = {"forward": _shifted, "setup_context": lambda ctx, inputs, output: None}
+    return subject.implementation.function(define(subject, **(apart if separate else combined), **rule))
+
+
+def _assert_computes(subject, call, expected, slope, what):
+    """The call is accepted for X, and its output and gradient are these."""
+    outputs, pullback = subject.assert_accepted(lambda: subject.implementation.vjp(call, [subject.tensor(X)]), what)
+    subject.assert_same("output", got=outputs[0], expected=expected)
+    (got,) = subject.assert_accepted(lambda: pullback([subject.tensor(G)]), f"backward after {what}")
+    subject.assert_same("gradient of x", got=got, expected=slope * G)
+
+
+@keeps("FN-11")
+def test_parameters_with_defaults_may_be_left_out(subject, data):
+    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
+    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    _assert_computes(subject, lambda x: apply(x, *values), _shifted(X, *values), 2, "a call with defaults")
+
+
+@keeps("FN-12")
+def test_keywords_fill_positional_parameters(subject, data):
+    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    positional = subject.draw(data, st.integers(0, 3), "arguments given by position")
+    count = subject.draw(data, st.integers(positional + 1, 4), "arguments given in all")
+    named = subject.draw(data, st.permutations(PARAMETERS[positional:count]), "keywords, in order")
+    values = subject.draw(data, VALUES, "values")
+
+    def call(f, x):
+        given = {"x": x, **values}
+        return f(*(given[name] for name in PARAMETERS[:positional]), **{name: given[name] for name in named})
+
+    _assert_computes(subject, partial(call, apply), call(_shifted, X), 2, "a call with keywords")
+
+
+@keeps("FN-12", variant="defaults")
+def test_keywords_may_skip_defaults_beside_setup_context(subject, data):
+    named = subject.draw(data, st.dictionaries(st.sampled_from("abc"), WEIGHTS), "keywords")
+    apply = _with_defaults(subject, separate=True)
+    _assert_computes(subject, lambda x: apply(x, **named), _shifted(X, **named), 2, "a call with keywords")
+
+
+@keeps("FN-12", variant="skipped")
+def test_keywords_may_skip_defaults_beside_ctx(subject, data):
+    skipped = subject.draw(data, ("a", "b", "ab"), "parameters left out before the last keyword")
+    values = subject.draw(data, VALUES, "values of the others")
+    named = {name: value for name, value in values.items() if name not in skipped}
+    apply = _with_defaults(subject, separate=False)
+    _assert_computes(subject, lambda x: apply(x, **named), _shifted(X, **named), 2, "a keyword after a skipped default")
+
+
+@keeps("FN-12", variant="keyword-only")
+def test_keywords_fill_keyword_only_parameters(subject, data):
+    named = subject.draw(data, st.dictionaries(st.sampled_from("ab"), WEIGHTS, min_size=1), "keywords")
+
+    def shifted(x, *, a=3, b=5):
+        return _shifted(x, a, b)
+
+    combined = {"forward": lambda ctx, x, *, a=3, b=5: _shifted(x, a, b)}
+    apart = {"forward": shifted, "setup_context": lambda ctx, inputs, output: None}
+    methods = apart if subject.draw(data, STYLES, "setup_context") else combined
+    apply = subject.implementation.function(define(subject, **methods, backward=lambda ctx, g: g * 2))
+    _assert_computes(subject, lambda x: apply(x, **named), shifted(X, **named), 2, "a keyword-only argument")
+
+
+@keeps("FN-12", variant="kwargs")
+def test_keywords_fill_kwargs(subject, data):
+    named = subject.draw(data, st.dictionaries(st.sampled_from("abc"), WEIGHTS, min_size=1), "keywords")
+    apart = {"forward": lambda x, **kw: _shifted(x, **kw), "setup_context": lambda ctx, inputs, output: None}
+    combined = {"forward": lambda ctx, x, **kw: _shifted(x, **kw)}
+    methods = apart if subject.draw(data, STYLES, "setup_context") else combined
+    apply = subject.implementation.function(define(subject, **methods, backward=lambda ctx, g: g * 2))
+    _assert_computes(subject, lambda x: apply(x, **named), _shifted(X, **named), 2, "an argument for **kwargs")
+
+
+@keeps("FN-13")
+def test_keywords_that_forward_does_not_have_are_refused(subject, data):
+    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
+    name = subject.draw(data, ("d", "shift", "ctx", "self", "grad"), "keyword")
+    x = subject.tensor(X)
+    subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
+    what = "what a keyword that forward does not have gives"
+    subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
+
+
+@keeps("FN-13", variant="twice")
+def test_an_argument_is_given_once(subject, data):
+    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
+    name = subject.draw(data, PARAMETERS[: 1 + len(values)], "keyword")
+    x = subject.tensor(X)
+    subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
+    what = "what an argument given by position and by keyword gives"
+    subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
+
+
+@keeps("FN-14")
+def test_aliases_and_wrappers_do_what_apply_does(subject, data):
+    separate = subject.draw(data, STYLES, "setup_context")
+    apply = function(subject, _shifted, lambda ctx, g: (g * 2, None, None, None), separate=separate)
+    alias = apply
+
+    def wrapper(x, a=3, *, b=5, c=7):
+        return apply(x, a, b, c)
+
+    ways = {
+        "alias": lambda x, v: alias(x, v["a"], v["b"], v["c"]),
+        "wrapper": lambda x, v: wrapper(x, **v),
+        "wrapper's defaults": lambda x, v: wrapper(x, c=v["c"]),
+        "partial": lambda x, v: partial(alias, x, v["a"])(v["b"], v["c"]),
+    }
+    way_and_values = st.tuples(st.sampled_from(sorted(ways)), VALUES)
+    calls = subject.draw(data, st.lists(way_and_values, min_size=1, max_size=4), "calls")
+
+    def f(x):
+        return tuple(ways[way](x, values) for way, values in calls)
+
+    outputs, pullback = subject.implementation.vjp(f, [subject.tensor(X)])
+    passed = [{"c": v["c"]} if way == "wrapper's defaults" else v for way, v in calls]
+    subject.assert_all_same("outputs", got=outputs, expected=[_shifted(X, **values) for values in passed])
+    (got,) = pullback(subject.tensors([G] * len(calls)))
+    subject.assert_same("gradient of x", got=got, expected=2 * len(calls) * G)
+
+
+@keeps("FN-22")
+def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
+    polynomial = subject.polynomial(data, separate=None, outputs=("float", "integers", "static"))
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    called = []
+    cls = define(subject, body, backward=lambda ctx, *cotangents: called.append(cotangents))
+    ignored = {name: lambda *_: None for name in ("save_for_backward", "mark_non_differentiable")}
+    ctx = () if polynomial.separate else (SimpleNamespace(**ignored),)
+    outputs, pullback = subject.implementation.vjp(
+        lambda *tensors: cls.forward(*ctx, *arguments(polynomial, tensors)),
+        primals(subject, polynomial),
+        track=polynomial.track,
+    )
+    subject.assert_all_same("outputs", got=outputs, expected=polynomial.forward())
+    cotangents = polynomial.cotangents()
+    got = pullback(subject.tensors(cotangents, polynomial.dtype))
+    expected = polynomial.vjp(cotangents)
+    subject.assert_equal("calls of the custom backward", got=called, expected=[])
+    subject.assert_all_same("gradients", got=got, expected=[expected[i] for i in polynomial.tensors])
+
+
+@keeps("FN-23")
+def test_captured_tensors_get_no_gradient(subject, data):
+    separate = subject.draw(data, STYLES, "setup_context")
+    tracked = subject.draw(data, st.booleans(), "the argument requires grad")
+    kind = subject.draw(data, ("closure", "default", "attribute"), "how forward and backward capture w")
+
+    def f(x, w):
+        holder = SimpleNamespace(w=w)
+        captured = {"closure": lambda: w, "default": lambda w=w: w, "attribute": lambda: holder.w}[kind]
+        rule = {"forward": lambda x: x * captured(), "backward": lambda ctx, g: g * captured()}
+        return function(subject, **rule, separate=separate, name="Capturing")(x)
+
+    w = np.array([2.0, -1.0])
+    outputs, pullback = subject.implementation.vjp(f, subject.tensors([X, w]), track=[tracked, True])
+    flag = subject.implementation.requires_grad(outputs[0])
+    subject.assert_equal("requires_grad of the output", got=flag, expected=tracked)
+    expected = (G * w if tracked else None, None)
+    subject.assert_all_same("gradients of x and w", got=pullback([subject.tensor(G)]), expected=expected)

@@ -1,0 +1,358 @@
+"""What a backward gets and returns: how many gradients, of what kind, shape and dtype, and what becomes of them."""
+
+import itertools
+
+import numpy as np
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.reference.polynomials import STATICS, TENSORS
+from autograd_conformance.suites.contract._derivatives import arguments, primals
+from autograd_conformance.suites.contract._graphs import added
+from autograd_conformance.suites.contract._ways import called, differentiated, drawn_way, gradients, handing, returning
+
+# What is no tensor, and no gradient.
+OTHERS = {"number": 1.0, "integer": 0, "flag": False, "array": np.ones(3), "text": "text"}
+SMALL = ((), (1,), (3,), (0,), (2, 3), (1, 3), (3, 1), (4,), (1, 1, 1))
+# A shape, and one of which it is an expansion.
+EXPANDED = st.tuples(st.lists(st.integers(0, 3), max_size=2), st.integers(1, 3)).map(lambda p: (tuple(p[0]), p[1]))
+
+
+def _filled(shape):
+    """Small integers, not all the same."""
+    return np.asarray(np.resize([1.0, -2.0, 3.0], shape))
+
+
+def _replaced(gradients, position, value):
+    return (*gradients[:position], value, *gradients[position + 1 :])
+
+
+def _reduces_to(shape, target):
+    padded = (1,) * (len(shape) - len(target)) + target
+    return len(shape) >= len(target) and all(t in (1, n) for n, t in zip(shape, padded, strict=True))
+
+
+def _summed(values, target):
+    padded = (1,) * (values.ndim - len(target)) + target
+    axes = tuple(i for i, n in enumerate(padded) if n == 1)
+    return np.asarray(values.sum(axis=axes, keepdims=True)).reshape(target)
+
+
+def _without(positions):
+    return lambda gradients: tuple(None if i in positions else g for i, g in enumerate(gradients))
+
+
+def _flags(count):
+    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
+
+
+@keeps("GRAD-01")
+def test_one_argument_for_each_output(subject, data):
+    polynomial = subject.polynomial(data, max_outputs=5, separate=None, materialize=None)
+    floats = [kind == "float" for kind in polynomial.outputs]
+    used = subject.draw(data, _flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
+    nothing = (None,) * len(polynomial.arguments)
+    run = subject.run(polynomial, cls=handing(subject, polynomial, lambda _: nothing))
+    run.gradients(polynomial.cotangents(used))
+    got = run.seen.cotangents
+    subject.assert_equal("number of gradients that backward gets", got=len(got), expected=len(floats))
+    pairs = zip(got, polynomial.cotangents(used), strict=True)
+    mine, theirs = zip(*((g, e) for g, e in pairs if e is not None), strict=True)
+    subject.assert_all_same("gradients of the used outputs", got=mine, expected=theirs)
+
+
+@keeps("GRAD-02")
+def test_fewer_gradients_than_arguments_raise(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    count = len(polynomial.arguments)
+    kept = subject.draw(data, range(count), "number of gradients returned")
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    short = returning(subject, polynomial, lambda gradients: gradients[:kept])
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, short),
+        f"a backward that returns {kept} of {count} gradients",
+        naming=[count, kept],
+    )
+    full = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-03")
+def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    nothing = (None,) * subject.draw(data, range(3), "None before the extra value")
+    kind = subject.draw(data, ("tensor", *OTHERS), "extra value")
+    value = {**OTHERS, "tensor": subject.tensor(np.zeros(polynomial.shape), polynomial.dtype)}[kind]
+    way, cotangents, count = drawn_way(subject, data), polynomial.cotangents(), len(polynomial.arguments)
+    more = returning(subject, polynomial, lambda gradients: (*gradients, *nothing, value))
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, more),
+        f"a backward that returns {type(value).__name__} beyond its gradients",
+        naming=[count, count + len(nothing) + 1],
+    )
+    padded = returning(subject, polynomial, lambda gradients: (*gradients, None, *nothing))
+    got = subject.assert_accepted(
+        lambda: gradients(subject, way, polynomial, cotangents, padded), "a backward that returns None beyond that"
+    )
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-04")
+def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
+    polynomial = subject.polynomial(data, separate=None, arguments=("tracked", "fixed", *STATICS))
+    statics = [i for i, kind in enumerate(polynomial.arguments) if kind not in TENSORS]
+    assume(statics)
+    position = subject.draw(data, statics, "position of the argument")
+    kind = subject.draw(data, ("tensor", *OTHERS), "gradient")
+    value = {**OTHERS, "tensor": subject.tensor(1.0, polynomial.dtype)}[kind]
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    generous = returning(subject, polynomial, lambda gradients: _replaced(gradients, position, value))
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, generous),
+        "a gradient for an argument that is not a tensor",
+        naming=["None", (position, position + 1)],
+    )
+    got = subject.assert_accepted(lambda: gradients(subject, way, polynomial, cotangents), "None for it")
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-05")
+def test_gradients_of_fixed_tensors_are_not_looked_at(subject, data):
+    polynomial = subject.polynomial(data, separate=None, arguments=TENSORS)
+    fixed = [i for i in polynomial.tensors if polynomial.arguments[i] != "tracked"]
+    assume(fixed)
+    entry = st.one_of(st.none(), st.tuples(st.sampled_from(SMALL), st.sampled_from(("float64", "float32", "int64"))))
+    drawn = subject.draw(data, st.lists(entry, min_size=len(fixed), max_size=len(fixed)), "shapes and dtypes")
+    made = {
+        i: None if e is None else subject.implementation.array(_filled(e[0]), e[1], subject.device)
+        for i, e in zip(fixed, drawn, strict=True)
+    }
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    any_shape = returning(subject, polynomial, lambda found: tuple(made.get(i, g) for i, g in enumerate(found)))
+    got = subject.assert_accepted(
+        lambda: gradients(subject, way, polynomial, cotangents, any_shape), "gradients that are not needed"
+    )
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-06")
+def test_none_leaves_grad_as_it_was(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "number"))
+    withheld = subject.draw(data, st.sets(st.sampled_from(polynomial.tensors), min_size=1), "inputs that get None")
+    before = subject.draw(data, (None, _filled(polynomial.shape)), "what .grad holds before")
+    cotangents = polynomial.cotangents()
+    got = subject.implementation.backward(
+        called(subject, polynomial, returning(subject, polynomial, _without(withheld))),
+        primals(subject, polynomial),
+        subject.tensors(cotangents, polynomial.dtype),
+        track=polynomial.track,
+        initial=subject.tensors([before] * len(polynomial.tensors), polynomial.dtype),
+    )
+    found = _without(withheld)(polynomial.vjp(cotangents))
+    expected = [added(before, found[i]) for i in polynomial.tensors]
+    subject.assert_all_same(".grad of the inputs", got=got, expected=expected)
+
+
+@keeps("GRAD-06", variant="returned")
+def test_none_comes_back_as_none(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"))
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    withheld = subject.draw(data, st.sets(st.sampled_from(tracked), min_size=1), "inputs that get None")
+    cotangents = polynomial.cotangents()
+    got = subject.run(polynomial, cls=returning(subject, polynomial, _without(withheld))).gradients(cotangents)
+    subject.assert_all_same("gradients", got=got, expected=_without(withheld)(polynomial.vjp(cotangents)))
+
+
+@keeps("GRAD-07")
+def test_a_single_gradient_may_be_bare_or_in_a_tuple(subject, data):
+    polynomial = subject.polynomial(data, separate=None, arguments=("tracked",), max_arguments=1)
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    bare = returning(subject, polynomial, lambda found: found[0])
+    got = subject.assert_accepted(lambda: gradients(subject, way, polynomial, cotangents, bare), "a bare gradient")
+    subject.assert_all_same("gradients returned bare", got=got, expected=polynomial.vjp(cotangents))
+    packed = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients returned in a tuple", got=packed, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-07", variant="list")
+def test_a_list_of_gradients_raises(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    listed = returning(subject, polynomial, list)
+    count = len(polynomial.arguments)
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, listed),
+        f"a list of {count} gradients",
+        naming=["list"] if count == 1 and polynomial.tensors else [count, 1],
+    )
+    tupled = gradients(subject, way, polynomial, cotangents, returning(subject, polynomial, tuple))
+    subject.assert_all_same("gradients returned in a tuple", got=tupled, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-08")
+def test_what_is_no_tensor_is_no_gradient(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    position = subject.draw(data, tracked, "position of the argument")
+    kind = subject.draw(data, OTHERS, "gradient")
+    value = OTHERS[kind]
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, wrong),
+        "a gradient that is no tensor",
+        naming=[type(value).__name__],
+    )
+    right = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients that are tensors", got=right, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-09")
+def test_an_expanded_gradient_is_summed(subject, data):
+    shapes = ((), (1,), (3,), (1, 3), (2, 1), (0,), (1, 1))
+    polynomial = subject.polynomial(data, arguments=("tracked", "number"), shapes=shapes)
+    count = len(polynomial.tensors)
+    drawn = subject.draw(data, st.lists(EXPANDED, min_size=count, max_size=count), "leading sizes, and others' sizes")
+    wide = [(*lead, *(size if n == 1 else n for n in polynomial.shape)) for lead, size in drawn]
+    given = dict(zip(polynomial.tensors, (subject.tensor(_filled(s), polynomial.dtype) for s in wide), strict=True))
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    cls = returning(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
+    got = gradients(subject, way, polynomial, cotangents, cls)
+    sums = iter([_summed(_filled(shape), polynomial.shape) for shape in wide])
+    expected = [next(sums) if need else None for need in polynomial.needs]
+    subject.assert_all_same(f"sums of the gradients of shapes {wide}", got=got, expected=expected)
+
+
+@keeps("GRAD-10")
+def test_any_other_shape_raises(subject, data):
+    polynomial = subject.polynomial(data, separate=None, shapes=SMALL[1:])
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    position = subject.draw(data, tracked, "position of the argument")
+    shapes = [s for s in (*SMALL, (2,), (3, 2), (2, 3, 1)) if not _reduces_to(s, polynomial.shape)]
+    shape = subject.draw(data, shapes, "shape of the gradient")
+    value = subject.tensor(_filled(shape), polynomial.dtype)
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, wrong),
+        f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
+        naming=[(position, polynomial.tensors.index(position))],
+    )
+    right = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients of the inputs' shapes", got=right, expected=polynomial.vjp(cotangents))
+
+
+@keeps("GRAD-11")
+def test_gradients_take_the_dtype_of_their_inputs(subject, data):
+    implementation = subject.implementation
+    polynomial = subject.polynomial(data, arguments=("tracked", "number"))
+    real = [d for d in implementation.dtypes if not d.startswith("complex")]
+    count = len(polynomial.tensors)
+    dtypes = subject.draw(data, st.lists(st.sampled_from(real), min_size=count, max_size=count), "gradients' dtypes")
+    values = np.asarray(np.resize([1, 0, 1], polynomial.shape))
+    made = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
+    given = dict(zip(polynomial.tensors, made, strict=True))
+    cls = returning(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
+    got = gradients(subject, drawn_way(subject, data), polynomial, polynomial.cotangents(), cls)
+    found = [g for g in got if g is not None]
+    told = [implementation.describe(g).dtype for g in found]
+    subject.assert_equal("dtypes of the gradients", got=told, expected=[polynomial.dtype] * count)
+    subject.assert_all_same("gradients", got=found, expected=[values.astype("float64")] * count)
+
+
+@keeps("GRAD-12")
+def test_a_complex_gradient_of_a_real_input_raises(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    position = subject.draw(data, tracked, "position of the argument")
+    names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
+    dtype = subject.draw(data, names, "dtype of the gradient")
+    imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
+    values = _filled(polynomial.shape)
+    value = subject.implementation.array(values + 1j * imaginary, dtype, subject.device)
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    mixed = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, mixed),
+        "a complex gradient for a real input",
+    )
+    real = subject.tensor(values, polynomial.dtype)
+    cls = returning(subject, polynomial, lambda found: _replaced(found, position, real))
+    got = gradients(subject, way, polynomial, cotangents, cls)
+    expected = _replaced(polynomial.vjp(cotangents), position, values)
+    subject.assert_all_same("gradients with a real one in its place", got=got, expected=expected)
+
+
+@keeps("GRAD-14")
+def test_cotangents_keep_their_values(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "number"), outputs=("float",))
+    way = drawn_way(subject, data)
+    rules = {
+        "gradients of its own": None,
+        "what it got": handing(
+            subject, polynomial, lambda got: tuple(got[-1] if n else None for n in polynomial.needs)
+        ),
+    }
+    cls = rules[subject.draw(data, rules, "returned by backward")]
+    expected = polynomial.cotangents()
+    given = subject.tensors(expected, polynomial.dtype)
+    f = called(subject, polynomial, cls)
+    # Each cotangent goes to two nodes of one graph, and what they return is summed.
+    differentiated(
+        subject, way, lambda *xs: (*f(*xs), *f(*xs)), primals(subject, polynomial), (*given, *given), polynomial.track
+    )
+    subject.assert_all_same("cotangents after the pass", got=given, expected=expected)
+
+
+@keeps("GRAD-15", needs="views")
+def test_leaves_share_no_gradient(subject, data):
+    implementation = subject.implementation
+    shapes = ((1,), (3,), (2, 3))
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), shapes=shapes)
+    befores = st.sampled_from((None, _filled(polynomial.shape)))
+    count = len(polynomial.tensors)
+    held = subject.draw(data, st.lists(befores, min_size=count, max_size=count), "what .grad holds before")
+    f = called(subject, polynomial, handing(subject, polynomial, lambda got: got[-1:] * count))
+    cotangents = polynomial.cotangents()
+    given = subject.tensors(cotangents, polynomial.dtype)
+    initial = subject.tensors(held, polynomial.dtype)
+    got = implementation.backward(f, primals(subject, polynomial), given, track=polynomial.track, initial=initial)
+    expected = [added(before, cotangents[-1]) for before in held]
+    subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
+    shared = sum(implementation.shares_memory(a, b) for a, b in itertools.combinations([*got, *given], 2))
+    subject.assert_equal("number of pairs of .grad fields and cotangents that share memory", got=shared, expected=0)
+
+
+@keeps("GRAD-15", variant="returned")
+def test_a_gradient_may_be_handed_on_as_it_is(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), separate=None)
+    count, cotangents = len(polynomial.arguments), polynomial.cotangents()
+    cls = handing(subject, polynomial, lambda got: got[:1] * count)
+    got = subject.assert_accepted(lambda: subject.run(polynomial, cls=cls).gradients(cotangents), "the gradient itself")
+    subject.assert_all_same("gradients", got=got, expected=cotangents[:1] * count)
+
+
+@keeps("GRAD-16")
+def test_a_tensor_passed_twice_gets_the_sum(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "tracked", "number"), powers=(1,))
+    positions = polynomial.tensors
+    entries = st.lists(st.integers(0, 1), min_size=len(positions), max_size=len(positions))
+    which = subject.draw(data, entries, "leaf passed at each position")
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    apply = subject.implementation.function(cls)
+    given = subject.tensors(cotangents, polynomial.dtype)
+    got = differentiated(subject, way, lambda *xs: apply(*arguments(polynomial, [xs[k] for k in which])), leaves, given)
+    each = [polynomial.vjp(cotangents)[i] for i in positions]
+    parts = [[g for g, k in zip(each, which, strict=True) if k == leaf] for leaf in range(2)]
+    expected = [np.asarray(np.sum(part, axis=0)) if part else None for part in parts]
+    subject.assert_all_same("gradients of the leaves", got=got, expected=expected)

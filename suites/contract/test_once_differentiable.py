@@ -1,0 +1,190 @@
+"""once_differentiable: first derivatives are as ever, and a second one is refused, never wrong."""
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._derivatives import arguments, primals
+
+SAYS = ("once_differentiable",)
+
+
+def _once(subject, polynomial, seen=None):
+    """The generated Function with its backward declared; it notes whether what it computes is recorded."""
+    ag = subject.implementation.ag
+    cls = polynomial.body(subject.implementation.xp, ag)
+
+    class Once(cls):
+        @staticmethod
+        @ag.once_differentiable
+        def backward(ctx, *cotangents):
+            if seen is not None:
+                seen.extend(subject.implementation.requires_grad(x * 2) for x in ctx.saved_tensors)
+            return cls.backward(ctx, *cotangents)
+
+    return Once
+
+
+def _used(subject, data, polynomial):
+    """The cotangents of some float outputs, at least one."""
+    places = [n for n, kind in enumerate(polynomial.outputs) if kind == "float"]
+    used = subject.draw(data, st.sets(st.sampled_from(places), min_size=1), "used outputs")
+    return polynomial.cotangents([n in used for n in range(len(polynomial.outputs))])
+
+
+def _first(subject, polynomial, cls, cotangents):
+    """The function from primals and cotangents to first derivatives, its arguments, and which require grad."""
+    apply, vjp = subject.implementation.function(cls), subject.implementation.vjp
+    xs, given = primals(subject, polynomial), subject.tensors(cotangents, polynomial.dtype)
+    places = [n for n, g in enumerate(given) if g is not None]
+
+    def f(*tensors):
+        return apply(*arguments(polynomial, tensors))
+
+    def h(*variables):
+        moving = dict(zip(places, variables[len(xs) :], strict=True))
+        pullback = vjp(f, variables[: len(xs)], track=polynomial.track)[1]
+        found = pullback([moving.get(n) for n in range(len(given))], differentiable=True)
+        return tuple(g for g, tracked in zip(found, polynomial.track, strict=True) if tracked)
+
+    return h, (*xs, *(given[n] for n in places)), (*polynomial.track, *(True for _ in places))
+
+
+def _again(subject, data, polynomial):
+    """The cotangents of the first derivatives: None for those that are not differentiated again."""
+    count = sum(polynomial.track)
+    flags = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
+    wanted = subject.draw(data, flags, "differentiated again")
+    return subject.tensors([np.ones(polynomial.shape) if flag else None for flag in wanted], polynomial.dtype)
+
+
+def _with_other_terms(subject, polynomial, cls, squared):
+    """The gradients of a sum of the outputs, squared or not, and the cubes of all tensors that require grad."""
+    apply, vjp = subject.implementation.function(cls), subject.implementation.vjp
+
+    def f(*tensors):
+        outputs = apply(*arguments(polynomial, tensors))
+        floating = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind == "float"]
+        terms = [y * y if squared else y for y in floating]
+        return (*terms, *(x * x * x for x, tracked in zip(tensors, polynomial.track, strict=True) if tracked))
+
+    count = polynomial.outputs.count("float") + sum(polynomial.track)
+    cotangents = subject.tensors([np.ones(polynomial.shape)] * count, polynomial.dtype)
+
+    def h(*tensors):
+        found = vjp(f, tensors, track=polynomial.track)[1](cotangents, differentiable=True)
+        return tuple(g for g, tracked in zip(found, polynomial.track, strict=True) if tracked)
+
+    return h
+
+
+@keeps("ONCE-01")
+def test_first_derivatives_are_unchanged_and_unrecorded(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents, seen = _used(subject, data, polynomial), []
+    tracked = subject.draw(data, (True, False), "cotangents requiring grad")
+    h, variables, track = _first(subject, polynomial, _once(subject, polynomial, seen), cotangents)
+    track = (*polynomial.track, *(tracked for _ in track[len(polynomial.track) :]))
+    got, _ = subject.implementation.vjp(h, variables, track=track)
+    expected = [g for g in polynomial.vjp(cotangents) if g is not None]
+    subject.assert_all_same("gradients under create_graph", got=got, expected=expected)
+    subject.assert_equal("recording in backward", got=seen, expected=[False] * len(polynomial.floating))
+    plain = subject.run(polynomial, cls=_once(subject, polynomial)).gradients(cotangents)
+    subject.assert_all_same("gradients", got=plain, expected=polynomial.vjp(cotangents))
+
+
+@keeps("ONCE-02")
+def test_backward_of_a_gradient_raises(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents, weights = _used(subject, data, polynomial), _again(subject, data, polynomial)
+    backward = subject.implementation.backward
+
+    def second(cls):
+        h, variables, track = _first(subject, polynomial, cls, cotangents)
+        return backward(h, variables, weights, track=track)
+
+    what = "backward of a gradient"
+    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
+    undeclared = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+
+
+@keeps("ONCE-03")
+def test_grad_of_a_gradient_raises(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents, weights = _used(subject, data, polynomial), _again(subject, data, polynomial)
+    h, variables, track = _first(subject, polynomial, _once(subject, polynomial), cotangents)
+    _, pullback = subject.implementation.vjp(h, variables, track=track)
+    subject.assert_raises(
+        RuntimeError, lambda: pullback(weights), "grad of a gradient, unused inputs allowed", naming=SAYS
+    )
+
+
+@keeps("ONCE-04")
+def test_other_terms_do_not_hide_a_second_derivative(subject, data):
+    polynomial = subject.polynomial(data, powers=(2,))
+    weights = _again(subject, data, polynomial)
+    through = subject.draw(data, ("backward", "grad"), "through")
+    h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=False)
+    xs, track = primals(subject, polynomial), polynomial.track
+
+    def second():
+        if through == "backward":
+            return subject.implementation.backward(h, xs, weights, track=track)
+        return subject.implementation.vjp(h, xs, track=track)[1](weights)
+
+    subject.assert_raises(RuntimeError, second, "second derivative beside other terms", naming=SAYS)
+
+
+@keeps("ONCE-06")
+def test_a_gradient_of_none_stays_none(subject, data):
+    nones = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4), "None")
+    differentiable = subject.draw(data, (True, False), "create_graph")
+    tracked = subject.draw(data, (True, False), "cotangent requiring grad")
+    bare = subject.draw(data, (True, False) if len(nones) == 1 else (False,), "returned bare")
+    ag = subject.implementation.ag
+
+    class Sum(ag.Function):
+        @staticmethod
+        def forward(ctx, *xs):
+            return sum(xs[1:], xs[0] * 1)
+
+        @staticmethod
+        @ag.once_differentiable
+        def backward(ctx, g):
+            found = tuple(None if none else g * 2 for none in nones)
+            return found[0] if bare else found
+
+    _, pullback = subject.implementation.vjp(
+        subject.implementation.function(Sum), subject.tensors([[1.0, 2.0]] * len(nones))
+    )
+    cotangents = subject.tensors([[3.0, -1.0]])
+    got, _ = subject.implementation.vjp(
+        lambda *gs: pullback(gs, differentiable=differentiable), cotangents, track=[tracked]
+    )
+    expected = [None if none else subject.tensor([6.0, -2.0]) for none in nones]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("ONCE-07")
+def test_backward_beside_other_terms_raises(subject, data):
+    polynomial, backward = subject.polynomial(data), subject.implementation.backward
+    weights = _again(subject, data, polynomial)
+    xs, track = primals(subject, polynomial), polynomial.track
+
+    def second(cls):
+        return backward(_with_other_terms(subject, polynomial, cls, squared=True), xs, weights, track=track)
+
+    what = "backward of a gradient beside other terms"
+    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
+    undeclared = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+
+
+@keeps("ONCE-07", variant="grad")
+def test_grad_beside_other_terms_raises(subject, data):
+    polynomial = subject.polynomial(data)
+    weights = _again(subject, data, polynomial)
+    h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=True)
+    _, pullback = subject.implementation.vjp(h, primals(subject, polynomial), track=polynomial.track)
+    subject.assert_raises(RuntimeError, lambda: pullback(weights), "grad of a gradient beside other terms", naming=SAYS)

@@ -1,0 +1,167 @@
+"""What save_for_backward keeps, how it comes back, and when a change in place is noticed."""
+
+from functools import partial
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.reference.storing import KINDS, NOTHING
+from autograd_conformance.suites.contract._changed import FULL, IN_PLACE
+from autograd_conformance.suites.contract._stored import call, storing
+
+
+@keeps("SAVE-01")
+def test_tensors_and_none_come_back_in_order(subject, data):
+    function = storing(subject, data, others=(*KINDS, NOTHING))
+    run = call(subject, function)
+    cotangents = function.cotangents()
+    got = run.gradients(cotangents)
+    expected = [function.values.get(kind) for kind in function.stored]
+    subject.assert_all_same("saved tensors", got=run.read, expected=expected)
+    subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
+
+
+# What is neither a tensor nor None, made from a tensor.
+WRONG = {
+    "int": lambda x: 3,
+    "float": lambda x: 0.5,
+    "bool": lambda x: True,
+    "str": lambda x: "text",
+    "list": lambda x: [x],
+    "tuple": lambda x: (x,),
+    "dict": lambda x: {"x": x},
+    "ndarray": lambda x: np.ones(2),
+}
+
+
+@keeps("SAVE-02")
+def test_anything_else_is_refused(subject, data):
+    kind = subject.draw(data, WRONG, "type of what is saved beside tensors")
+    before, after = (subject.draw(data, st.integers(0, 2), f"tensors {side} it") for side in ("before", "after"))
+    separate = subject.draw(data, st.booleans(), "saved in setup_context")
+
+    def save(ctx, x, make):
+        ctx.save_for_backward(*[x] * before, make(x), *[x] * after)
+        return x * 2
+
+    methods = {"forward": save, "backward": lambda ctx, cotangent: (cotangent * 2, None)}
+    if separate:
+        methods |= {"forward": lambda x, make: x * 2, "setup_context": lambda ctx, inputs, output: save(ctx, *inputs)}
+    base = subject.implementation.ag.Function
+    cls = type(base)("Saves", (base,), {name: staticmethod(method) for name, method in methods.items()})
+    apply = subject.implementation.function(cls)
+
+    def call(make):
+        return subject.implementation.vjp(lambda x: apply(x, make), subject.tensors([np.ones(2)]))[0]
+
+    what = "save_for_backward of what is no tensor"
+    subject.assert_raises(TypeError, partial(call, WRONG[kind]), what, naming=[before, kind])
+    subject.assert_accepted(partial(call, lambda x: None), "save_for_backward of None")
+
+
+@keeps("SAVE-03")
+def test_saved_tensors_is_a_tuple(subject, data):
+    calls = st.one_of(st.none(), st.integers(0, 3))
+    count = subject.draw(data, calls, "number of tensors saved, None for no call of save_for_backward")
+    read = []
+
+    class Saves(subject.implementation.ag.Function):
+        @staticmethod
+        def forward(ctx, x):
+            count is None or ctx.save_for_backward(*[x] * count)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, cotangent):
+            read.append(ctx.saved_tensors)
+            return cotangent * 2
+
+    x = subject.tensor([1.0, 2.0])
+    subject.implementation.vjp(subject.implementation.function(Saves), [x])[1]([x])
+    got = type(read[0]), len(read[0])
+    subject.assert_equal("type and length of ctx.saved_tensors", got=got, expected=(tuple, count or 0))
+
+
+@keeps("SAVE-04")
+def test_outputs_come_back_as_others_and_inputs_as_themselves(subject, data):
+    function = storing(subject, data, others=("input", "fixed input", "output"), needed=("output",), shapes=FULL)
+    run = call(subject, function)
+    run.gradients(function.cotangents())
+    pairs = [(run.known[kind], x) for kind, x in zip(function.stored, run.read, strict=True)]
+    outputs = [kind == "output" for kind in function.stored]
+    got = [a is not b for a, b in pairs]
+    subject.assert_equal("saved tensors that come back as other objects", got=got, expected=outputs)
+    got = [subject.implementation.shares_memory(a, b) for a, b in pairs]
+    subject.assert_equal("saved tensors that come back on their memory", got=got, expected=[True] * len(pairs))
+    got = [subject.implementation.node(x) is run.ctx for x in run.read]
+    subject.assert_equal("saved tensors that come back with the node of the call", got=got, expected=outputs)
+
+
+# Ways to what a tensor's memory holds.
+WAYS = {"the tensor itself": lambda x: x, "a view": lambda x: x[...]}
+
+
+def fill(subject, run, kinds, way="the tensor itself"):
+    """Overwrite such tensors of the Function with 2."""
+    for kind in kinds:
+        subject.implementation.fill_(WAYS[way](run.known[kind]), 2.0)
+
+
+def some(kinds):
+    """At least one of the kinds, each once."""
+    return st.sets(st.sampled_from(sorted(kinds)), min_size=1).map(sorted)
+
+
+@keeps("SAVE-05")
+def test_reading_what_was_changed_is_an_error(subject, data):
+    function = storing(subject, data, shapes=FULL)
+    kind = subject.draw(data, sorted(set(function.stored)), "changed")
+    way = subject.draw(data, WAYS, "changed through")
+    run = call(subject, function)
+    cotangents = function.cotangents()
+    fill(subject, run, set(KINDS) - set(function.stored), way)
+    got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward after changes of what is not saved")
+    subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
+    fill(subject, run, [kind], way)
+    what = "backward that reads a saved tensor after it was changed"
+    action = partial(run.gradients, cotangents)
+    subject.assert_raises(subject.implementation.refusals, action, what, naming=[IN_PLACE])
+
+
+@keeps("SAVE-07")
+def test_what_is_not_read_may_be_changed(subject, data):
+    function = storing(subject, data, reads=False)
+    kinds = subject.draw(data, some(function.stored), "changed")
+    run = call(subject, function)
+    fill(subject, run, kinds)
+    cotangents = function.cotangents()
+    got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward that does not read saved_tensors")
+    subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
+
+
+@keeps("SAVE-08")
+def test_attributes_are_used_as_they_are_by_then(subject, data):
+    function = storing(subject, data, saved=False, shapes=FULL)
+    kinds = subject.draw(data, some(function.stored), "changed")
+    way = subject.draw(data, WAYS, "changed through")
+    run = call(subject, function)
+    fill(subject, run, kinds, way)
+    cotangents = function.cotangents()
+    got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward that reads a changed attribute")
+    expected = function.gradients(cotangents, changed=dict.fromkeys(kinds, 2.0))
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("SAVE-12")
+def test_saving_in_backward_has_no_effect(subject, data):
+    function = storing(subject, data, others=(*KINDS, NOTHING))
+    passes = subject.draw(data, st.integers(2, 3), "backward passes")
+    saved = subject.draw(data, st.lists(st.sampled_from(("zeros", NOTHING)), max_size=3), "saved in backward")
+    run = call(subject, function, in_backward=saved)
+    cotangents = function.cotangents()
+    for _ in range(passes):
+        got = run.gradients(cotangents)
+        subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
+    expected = [function.values.get(kind) for kind in function.stored]
+    subject.assert_all_same("saved tensors of the last pass", got=run.read, expected=expected)

@@ -1,0 +1,191 @@
+"""Derivatives of derivatives: grad mode in backward, what has a history there and what has not."""
+
+from contextlib import nullcontext
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._derivatives import ENTRIES, FACTORS, derivative, gradients
+
+STEPS = ("square of an input", "cube of an input", "reciprocal by its output", "square by input and output")
+EXPONENTS = dict(zip(STEPS, (2, 3, -1, 2), strict=True))
+
+
+def _wide(subject):
+    """The dtypes in which high powers of small integers are exact."""
+    return tuple(d for d in subject.dtypes if d in ("float64", "float32")) or ("float64",)
+
+
+def _falling(exponent, order):
+    """The coefficient of the derivative of that order of x ** exponent."""
+    return np.prod([exponent - n for n in range(order)], dtype=float)
+
+
+def _function(subject, forward, backward, save):
+    """A Function in the combined style that saves what ``save`` picks of its input and its outputs."""
+
+    def combined(ctx, x):
+        outputs = forward(x)
+        ctx.save_for_backward(*save(x, outputs))
+        return outputs
+
+    ag = subject.implementation.ag
+    namespace = {"forward": staticmethod(combined), "backward": staticmethod(backward)}
+    return subject.implementation.function(type(ag.Function)("Tested", (ag.Function,), namespace))
+
+
+@keeps("DBL-01")
+def test_grad_mode_in_backward_follows_create_graph(subject, data):
+    polynomial = subject.polynomial(data)
+    create_graph = subject.draw(data, (True, False), "create_graph")
+    recording = subject.draw(data, (True, False), "grad mode of the caller")
+    requires_grad = subject.implementation.requires_grad
+    cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
+
+    class Probed(cls):
+        @staticmethod
+        def backward(ctx, *cotangents):
+            pairs = zip(ctx.saved_tensors, polynomial.floating, strict=True)
+            seen.extend(requires_grad(x * 2) for x, i in pairs if polynomial.needs[i])
+            return cls.backward(ctx, *cotangents)
+
+    run = subject.run(polynomial, cls=Probed)
+    with nullcontext() if recording else subject.implementation.no_grad():
+        found = run.gradients(polynomial.cotangents(), differentiable=create_graph)
+    subject.assert_equal("recording in backward", got=seen, expected=[create_graph] * sum(polynomial.needs))
+    got = [requires_grad(g) for g in found if g is not None]
+    expected = [create_graph and polynomial.power == 2] * sum(polynomial.needs)
+    subject.assert_equal("requires_grad of the gradients", got=got, expected=expected)
+
+
+def _step(subject, name):
+    bodies = {
+        "square of an input": (lambda x: x * x, lambda g, x: g * 2 * x, lambda x, y: (x,)),
+        "cube of an input": (lambda x: x * x * x, lambda g, x: g * 3 * x * x, lambda x, y: (x,)),
+        "reciprocal by its output": (lambda x: 1 / x, lambda g, y: -g * y * y, lambda x, y: (y,)),
+        "square by input and output": (lambda x: x * x, lambda g, x, y: 2 * g * y / x, lambda x, y: (x, y)),
+    }
+    forward, rule, save = bodies[name]
+    return _function(subject, forward, lambda ctx, g: rule(g, *ctx.saved_tensors), save)
+
+
+@keeps("DBL-02")
+def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
+    names = subject.draw(data, st.lists(st.sampled_from(STEPS), min_size=1, max_size=2), "steps")
+    order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
+    x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
+    steps = [_step(subject, name) for name in names]
+
+    def f(x):
+        for step in steps:
+            x = step(x)
+        return x
+
+    got = derivative(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    exponent = np.prod([EXPONENTS[name] for name in names])
+    expected = weight**order * _falling(exponent, order) * x ** float(exponent - order)
+    subject.assert_all_same("derivative", got=got, expected=[expected])
+
+
+@keeps("DBL-03")
+def test_a_saved_intermediate_has_no_history(subject, data):
+    a, b = subject.draw(data, FACTORS, "a"), subject.draw(data, FACTORS, "b")
+    share = subject.draw(data, (0, 1, 2, 3), "share of backward that the intermediate has")
+    x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, subject.dtypes, "dtype")
+
+    class Cube(subject.implementation.ag.Function):
+        @staticmethod
+        def forward(ctx, x):
+            t = a * x * x
+            ctx.save_for_backward(x, t)
+            return b * t * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, t = ctx.saved_tensors
+            return g * b * (share * t + (3 - share) * a * x * x)
+
+    first = gradients(subject, subject.implementation.function(Cube), [subject.tensor(2 + 0 * x, dtype)])
+    second = gradients(subject, first, [subject.tensor(1 + 0 * x, dtype)])
+    got = [*first(subject.tensor(x, dtype)), *second(subject.tensor(x, dtype))]
+    expected = [6 * a * b * x * x, 4 * (3 - share) * a * b * x]
+    subject.assert_all_same("first and second derivative", got=got, expected=expected)
+
+
+@keeps("DBL-04")
+def test_returned_intermediates_make_second_derivatives_right(subject, data):
+    last = subject.draw(data, (3, 4, 5), "highest power")
+    order, weight = subject.draw(data, (1, 2, 3), "order"), subject.draw(data, FACTORS, "cotangents")
+    output = subject.draw(data, range(last - 1), "output differentiated")
+    squared = subject.draw(data, (False, True), "squared")
+    x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
+
+    def forward(x):
+        powers = [x * x]
+        for _ in range(last - 2):
+            powers.insert(0, powers[0] * x)
+        return tuple(powers)
+
+    def backward(ctx, *cotangents):
+        x, *powers = ctx.saved_tensors
+        terms = zip(range(last, 1, -1), cotangents, (*powers[1:], x), strict=True)
+        return sum(n * g * lower for n, g, lower in terms)
+
+    apply = _function(subject, forward, backward, lambda x, outputs: (x, *outputs))
+
+    def f(x):
+        y = apply(x)[output]
+        return y * y if squared else y
+
+    exponent = (last - output) * (2 if squared else 1)
+    expected = weight**order * _falling(exponent, order) * x ** float(max(exponent - order, 0))
+    got = derivative(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    subject.assert_all_same("derivative", got=got, expected=[expected])
+
+
+@keeps("DBL-06", needs="numpy")
+def test_a_function_called_in_backward_is_differentiated(subject, data):
+    order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
+    x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
+    ag, numpy = subject.implementation.ag, subject.implementation.numpy
+
+    class CubeBackward(ag.Function):
+        @staticmethod
+        def forward(ctx, g, x):
+            ctx.save_for_backward(g, x)
+            return subject.tensor(numpy(g) * 3 * numpy(x) ** 2, dtype)
+
+        @staticmethod
+        def backward(ctx, gg):
+            g, x = ctx.saved_tensors
+            return gg * 3 * x * x, gg * g * 6 * x
+
+    inner = subject.implementation.function(CubeBackward)
+    cube = _function(subject, lambda x: x * x * x, lambda ctx, g: inner(g, *ctx.saved_tensors), lambda x, y: (x,))
+    got = derivative(subject, cube, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    expected = weight**order * _falling(3, order) * x ** float(max(3 - order, 0))
+    subject.assert_all_same("derivative", got=got, expected=[expected])
+
+
+@keeps("DBL-07")
+def test_what_backward_computes_outside_the_framework_does_not_require_grad(subject, data):
+    polynomial = subject.polynomial(data, powers=(2,))
+    flags = st.lists(st.booleans(), min_size=len(polynomial.arguments), max_size=len(polynomial.arguments))
+    outside = subject.draw(data, flags, "computed with NumPy")
+    cls, numpy = polynomial.body(subject.implementation.xp, subject.implementation.ag), subject.implementation.numpy
+
+    class Mixed(cls):
+        @staticmethod
+        def backward(ctx, *cotangents):
+            found = zip(cls.backward(ctx, *cotangents), outside, strict=True)
+            return tuple(
+                subject.tensor(numpy(g), polynomial.dtype) if away and g is not None else g for g, away in found
+            )
+
+    cotangents = polynomial.cotangents()
+    found = subject.run(polynomial, cls=Mixed).gradients(cotangents, differentiable=True)
+    subject.assert_all_same("gradients", got=found, expected=polynomial.vjp(cotangents))
+    got = [subject.implementation.requires_grad(g) for g in found if g is not None]
+    expected = [not away for away, need in zip(outside, polynomial.needs, strict=True) if need]
+    subject.assert_equal("requires_grad of the gradients", got=got, expected=expected)

@@ -1,0 +1,155 @@
+"""Batches of calls of a generated Function: the tensors with a further dimension each, or shared by all calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.reference.polynomials import Polynomial
+from autograd_conformance.suites.contract._moving import some_tangents
+
+SIZES = (1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Calls of one Function; of each tensor argument the dimension that is batched, or None."""
+
+    polynomial: Polynomial
+    axes: tuple[int | None, ...]
+    size: int
+
+    @cached_property
+    def stacked(self) -> dict[int, Any]:
+        """By position each tensor argument, with the batch dimension first if it has one."""
+        members = [replace(self.polynomial, seed=self.polynomial.seed + 100 * (m + 1)) for m in range(self.size)]
+        shared = self.polynomial.values
+        return {
+            i: shared[i] if axis is None else np.stack([member.values[i] for member in members])
+            for i, axis in zip(self.polynomial.tensors, self.axes, strict=True)
+        }
+
+    @property
+    def floating(self) -> tuple[int, ...]:
+        """The tensor arguments that are differentiated, counted among the tensors."""
+        return tuple(place for place, i in enumerate(self.polynomial.tensors) if i in self.polynomial.floating)
+
+    def tensors(self, subject: ClauseSubject) -> tuple[Any, ...]:
+        """The tensor arguments as vmap takes them."""
+        return subject.tensors(self.placed(list(self.stacked.values())), self.polynomial.dtype)
+
+    def placed(self, arrays: Sequence[Any]) -> list[Any]:
+        """These, one for each tensor argument, with the batch dimensions where the tensors have them."""
+        pairs = zip(arrays, self.axes, strict=True)
+        return [a if axis is None or a is None else np.moveaxis(a, 0, axis) for a, axis in pairs]
+
+    @property
+    def floats(self) -> list[int]:
+        """The positions of the floating outputs."""
+        return [o for o, kind in enumerate(self.polynomial.outputs) if kind == "float"]
+
+    def outputs(self) -> list[Any]:
+        """The floating outputs, with the batch dimension first."""
+        power = self.polynomial.power
+        return [self._weighted(o, lambda i: self.stacked[i] ** power) for o in self.floats]
+
+    def moved(self, tangents: dict[int, Any], factor: int = 1) -> list[Any]:
+        """The tangents of the floating outputs, given those of the floating tensors."""
+        return [self._weighted(o, lambda i: factor * self._slope(i) * tangents[i]) for o in self.floats]
+
+    def _slope(self, position: int) -> Any:
+        power = self.polynomial.power
+        return power * self.stacked[position] ** (power - 1)
+
+    def _weighted(self, output: int, term: Callable[[int], Any]) -> Any:
+        weights = zip(self.polynomial.weights[output], self.polynomial.floating, strict=True)
+        return self._full(sum(weight * term(i) for weight, i in weights))
+
+    def _full(self, values: Any) -> Any:
+        return np.broadcast_to(values, (self.size, *self.polynomial.shape))
+
+    def tangents(self) -> dict[int, Any]:
+        """A tangent for each floating tensor, with the batch dimension first if it has one."""
+        floating = self.polynomial.floating
+        each = [some_tangents(replace(self.polynomial, seed=m), floating) for m in range(self.size)]
+        batched = dict(zip(self.polynomial.tensors, self.axes, strict=True))
+        return {i: each[0][i] if batched[i] is None else np.stack([t[i] for t in each]) for i in floating}
+
+    def cotangents(self) -> list[Any]:
+        """A cotangent for each floating output, with the batch dimension first."""
+        each = [self.polynomial.cotangents(salt=100 * m) for m in range(self.size)]
+        return [np.stack([member[o] for member in each]) for o in self.floats]
+
+    def gradients(self, cotangents: Sequence[Any], factor: int = 1) -> list[Any]:
+        """The gradients for each call, with the batch dimension first; None for what is not differentiated."""
+        return [
+            self._full(factor * self._slope(i) * self._pulled(i, cotangents)) if i in self.polynomial.floating else None
+            for i in self.polynomial.tensors
+        ]
+
+    def _pulled(self, position: int, cotangents: Sequence[Any]) -> Any:
+        column = self.polynomial.floating.index(position)
+        weights = [self.polynomial.weights[o, column] for o in self.floats]
+        return sum(weight * g for weight, g in zip(weights, cotangents, strict=True))
+
+    def summed(self, gradients: Sequence[Any]) -> list[Any]:
+        """These, one for each tensor, where the tensors have them: summed over the calls for those that are shared."""
+        pairs = zip(gradients, self.axes, strict=True)
+        return self.placed([np.sum(g, axis=0) if axis is None and g is not None else g for g, axis in pairs])
+
+
+def drawn_batch(subject: ClauseSubject, data: Any, **restrictions: Any) -> Batch:
+    """At least one of the floating tensors is batched, along any dimension of it."""
+    kinds = ("tracked", "integers", "None", "number", "text")
+    options = {"arguments": kinds, "outputs": ("float",), "separate": True, "max_arguments": 3, "max_outputs": 2}
+    polynomial = subject.polynomial(data, **{**options, **restrictions})
+    ends = range(-len(polynomial.shape) - 1, len(polynomial.shape) + 1)
+    axes = st.tuples(*[st.one_of(st.sampled_from(ends), st.none()) for _ in polynomial.tensors])
+    places = Batch(polynomial, (), 1).floating
+    some = axes.filter(lambda drawn: any(drawn[place] is not None for place in places))
+    chosen = subject.draw(data, some, "batched dimension of each tensor")
+    return Batch(polynomial, chosen, subject.draw(data, SIZES, "batch size"))
+
+
+def function_of(batch: Batch, cls: Any) -> Callable[..., tuple[Any, ...]]:
+    """One call as a function of the tensors, that gives the floating outputs."""
+
+    def f(*tensors: Any) -> tuple[Any, ...]:
+        given = dict(zip(batch.polynomial.tensors, tensors, strict=True))
+        outputs = cls.apply(*(given.get(i, value) for i, value in enumerate(batch.polynomial.values)))
+        return tuple(outputs[o] for o in batch.floats)
+
+    return f
+
+
+def loss_of(batch: Batch, cls: Any) -> Callable[..., Any]:
+    """The sum of the floating outputs weighted with cotangents, as a function of those and the tensors."""
+    f = function_of(batch, cls)
+
+    def loss(cotangents: Sequence[Any], *tensors: Any) -> Any:
+        return sum(torch.sum(y * g) for y, g in zip(f(*tensors), cotangents, strict=True))
+
+    return loss
+
+
+def written(cls: Any) -> Any:
+    """The Function with a batching rule that moves batch dimensions to the front and calls it again."""
+
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        outputs = called.apply(*moved_to_front(in_dims, args))
+        return outputs, tuple(0 if isinstance(y, torch.Tensor) and y.is_floating_point() else None for y in outputs)
+
+    called = type(cls)("Written", (cls,), {"vmap": staticmethod(vmap), "generate_vmap_rule": False})
+    return called
+
+
+def moved_to_front(in_dims: Sequence[int | None], args: Sequence[Any]) -> list[Any]:
+    """The arguments of a batching rule with their batch dimensions first."""
+    return [a if dim is None else a.movedim(dim, 0) for a, dim in zip(args, in_dims, strict=True)]

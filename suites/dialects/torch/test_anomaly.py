@@ -1,0 +1,113 @@
+"""Anomaly mode: which call an error in backward comes from, and NaN gradients."""
+
+import warnings
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+MODES = {
+    "detect_anomaly": lambda **options: torch.autograd.detect_anomaly(**options),
+    "set_detect_anomaly": lambda **options: torch.autograd.set_detect_anomaly(True, **options),
+}
+
+
+class Scale(torch.autograd.Function):
+    """Its arguments' sum; each gets the cotangent times a factor, an exception raises itself."""
+
+    @staticmethod
+    def forward(ctx, factors, *tensors):
+        ctx.factors = factors
+        return sum(tensors)
+
+    @staticmethod
+    def backward(ctx, g):
+        raised = [f for f in ctx.factors if isinstance(f, Exception)]
+        if raised:
+            raise raised[0]
+        return (None, *(g * factor for factor in ctx.factors))
+
+
+def _called_first(*args):
+    return Scale.apply(*args)
+
+
+def _called_second(*args):
+    return Scale.apply(*args)
+
+
+def _called_within(*args):
+    return _called_first(*args)
+
+
+ERRORS = {error.__name__: error for error in (RuntimeError, ValueError, KeyError)}
+PLACES = {f.__name__: f for f in (_called_first, _called_second, _called_within)}
+
+
+def _leaves(subject, count):
+    return [subject.tensor([1.0, 2.0, 3.0]).requires_grad_() for _ in range(count)]
+
+
+@keeps("ANOM-01", variant="traceback")
+def test_errors_in_backward_are_shown_with_the_call(subject, data):
+    mode = subject.draw(data, MODES, "mode")
+    check_nan = subject.draw(data, st.booleans(), "check_nan")
+    place = subject.draw(data, PLACES, "called from")
+    error = ERRORS[subject.draw(data, ERRORS, "error in backward")]
+    (x,) = _leaves(subject, 1)
+
+    def backward():
+        with MODES[mode](check_nan=check_nan):
+            loss = PLACES[place]([error("told")], x).sum()
+            _called_second([1], x).sum().backward()
+            subject.assert_raises(error, loss.backward, "an error in backward", naming=["told"])
+
+    facts = [place, "ScaleBackward", "Traceback"]
+    subject.assert_warns(UserWarning, backward, "what is told of an error in backward", naming=facts)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        usual = PLACES[place]([error("told")], x).sum()
+        subject.assert_raises(error, usual.backward, "an error in backward without anomaly mode")
+    subject.assert_equal("warnings without anomaly mode", got=[str(w.message) for w in told], expected=[])
+
+
+@keeps("ANOM-01", variant="nan")
+def test_nan_gradients_raise_unless_they_are_not_checked(subject, data):
+    mode = subject.draw(data, MODES, "mode")
+    count = subject.draw(data, st.integers(1, 3), "arguments")
+    position = subject.draw(data, range(count), "argument with NaN in its gradient")
+    element = subject.draw(data, range(3), "NaN element")
+    leaves = _leaves(subject, count)
+    factor = subject.tensor([float("nan") if i == element else 1.0 for i in range(3)])
+    factors = [factor if i == position else 2 for i in range(count)]
+
+    def backward(check_nan, factors):
+        with MODES[mode](check_nan=check_nan):
+            return torch.autograd.grad(Scale.apply(factors, *leaves).sum(), leaves)
+
+    facts = ["nan", "ScaleBackward", f"{position}th"]
+    subject.assert_raises(RuntimeError, lambda: backward(True, factors), "a NaN gradient", naming=facts)
+    got = subject.assert_accepted(lambda: backward(False, factors), "a NaN gradient with check_nan=False")
+    expected = [factor if i == position else torch.full_like(factor, 2) for i in range(count)]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+    subject.assert_accepted(lambda: backward(True, [2] * count), "gradients without NaN")
+
+
+@keeps("ANOM-02")
+def test_metadata_holds_the_traceback_of_the_call(subject, data):
+    mode = subject.draw(data, MODES, "mode")
+    places = subject.draw(data, st.lists(st.sampled_from(tuple(PLACES)), min_size=1, max_size=3), "called from")
+    (x,) = _leaves(subject, 1)
+    usual = _called_first([2], x)
+    with MODES[mode]():
+        outputs = [PLACES[place]([2], x) for place in places]
+
+    def places_in(output):
+        text = "".join(output.grad_fn.metadata.get("traceback_", ()))
+        return {place for place in PLACES if f"in {place}\n" in text}
+
+    through = {"_called_within": {"_called_within", "_called_first"}}
+    expected = [through.get(place, {place}) for place in places]
+    subject.assert_equal("functions in metadata's traceback", got=[places_in(y) for y in outputs], expected=expected)
+    subject.assert_equal("metadata of a call without anomaly mode", got=dict(usual.grad_fn.metadata), expected={})

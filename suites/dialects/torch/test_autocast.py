@@ -1,0 +1,161 @@
+"""custom_fwd and custom_bwd: the autocast state in forward and backward, and casts of arguments."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+LOWER = ("bfloat16", "float16")
+# The state of autocast: off, or the dtype in which it is on.
+STATES = ("off", *LOWER)
+
+
+def _autocast(subject, state):
+    dtype = getattr(torch, "bfloat16" if state == "off" else state)
+    return torch.autocast(subject.device, dtype=dtype, enabled=state != "off")
+
+
+def _state(subject):
+    dtype = str(torch.get_autocast_dtype(subject.device)).removeprefix("torch.")
+    return dtype if torch.is_autocast_enabled(subject.device) else "off"
+
+
+def _name(tensor):
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
+    """A matrix product whose methods are decorated so, and note autocast's state and their tensors' dtypes."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @custom_fwd
+        def forward(ctx, a, b, *others):
+            seen["forward"] = (_state(subject), *map(_name, (a, b, *others)))
+            ctx.save_for_backward(a, b)
+            ctx.others = len(others)
+            return a @ b
+
+        @staticmethod
+        @custom_bwd
+        def backward(ctx, g):
+            seen["backward"] = (_state(subject), *map(_name, ctx.saved_tensors))
+            a, b = ctx.saved_tensors
+            return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
+
+    return Product
+
+
+def _decorated(subject, **options):
+    return {
+        "custom_fwd": torch.amp.custom_fwd(device_type=subject.device, **options),
+        "custom_bwd": torch.amp.custom_bwd(device_type=subject.device),
+    }
+
+
+def _factors(subject, data):
+    """Two matrices of small integers, so that their product is exact in every dtype."""
+    rows, inner, columns = subject.draw(data, st.tuples(*[st.integers(1, 3)] * 3), "sizes")
+    random = np.random.default_rng(subject.draw(data, st.integers(0, 99), "seed"))
+    return random.integers(-3, 4, (rows, inner)).astype(float), random.integers(-3, 4, (inner, columns)).astype(float)
+
+
+def _leaves(subject, factors, dtype="float32"):
+    return [subject.tensor(factor, dtype).requires_grad_() for factor in factors]
+
+
+def _gradients(subject, output, leaves):
+    def backward():
+        return torch.autograd.grad(output, leaves, torch.ones_like(output))
+
+    return subject.assert_accepted(backward, "backward under custom_bwd")
+
+
+def _assert_product(subject, factors, output, gradients, dtypes):
+    a, b = factors
+    g = np.ones((a.shape[0], b.shape[1]))
+    subject.assert_same("product", got=output, expected=a @ b)
+    subject.assert_all_same("gradients", got=gradients, expected=[g @ b.T, a.T @ g])
+    got = tuple(map(_name, (output, *gradients)))
+    subject.assert_equal("dtypes of the product and the gradients", got=got, expected=dtypes)
+
+
+@keeps("AMP-01")
+def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    around = subject.draw(data, STATES, "autocast around the pass")
+    leaves, seen = _leaves(subject, factors), {}
+    product = _product(subject, seen, **_decorated(subject))
+    with _autocast(subject, state):
+        output = product.apply(*leaves)
+    with _autocast(subject, around):
+        gradients = _gradients(subject, output, leaves)
+    expected = dict.fromkeys(("forward", "backward"), (state, "float32", "float32"))
+    subject.assert_equal("states of autocast and dtypes of the factors", got=seen, expected=expected)
+    lower = "float32" if state == "off" else state
+    _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))
+
+
+@keeps("AMP-02")
+def test_backward_without_decorators_does_not_have_the_state_of_forward(subject, data):
+    factors = _factors(subject, data)
+    state = subject.draw(data, LOWER, "autocast around the call")
+    used = subject.draw(data, ((), ("custom_fwd",)), "decorators")
+    decorators = {name: _decorated(subject)[name] for name in used}
+    leaves, seen = _leaves(subject, factors), {}
+    with _autocast(subject, state):
+        output = _product(subject, seen, **decorators).apply(*leaves)
+
+    def backward():
+        return torch.autograd.grad(output, leaves, torch.ones_like(output))
+
+    subject.assert_raises(RuntimeError, backward, "a backward that mixes dtypes", naming=[("dtype", "type")])
+    subject.assert_equal("states of autocast", got=(seen["forward"][0], seen["backward"][0]), expected=(state, "off"))
+
+
+@keeps("AMP-03")
+def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    dtype = subject.draw(data, ("float32", *LOWER), "dtype of the arguments")
+    cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
+    around = subject.draw(data, STATES, "autocast around the pass")
+    leaves, seen = _leaves(subject, factors, dtype), {}
+    product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
+    with _autocast(subject, state):
+        output = product.apply(*leaves, subject.tensor([1, 2]), subject.tensor([True]))
+    with _autocast(subject, around):
+        gradients = _gradients(subject, output, leaves)
+    inside = dtype if state == "off" else cast
+    expected = {"forward": ("off", inside, inside, "int64", "bool"), "backward": ("off", inside, inside)}
+    subject.assert_equal("states of autocast and dtypes of the tensors", got=seen, expected=expected)
+    _assert_product(subject, factors, output, gradients, (inside, dtype, dtype))
+
+
+@keeps("AMP-03", variant="float64")
+def test_cast_inputs_casts_double_precision_too(subject, data):
+    factors = _factors(subject, data)
+    cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
+    leaves, seen = _leaves(subject, factors, "float64"), {}
+    product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
+    with _autocast(subject, subject.draw(data, LOWER, "autocast around the call")):
+        product.apply(*leaves)
+    subject.assert_equal("dtypes of double factors in forward", got=seen["forward"][1:], expected=(cast, cast))
+
+
+@keeps("AMP-04")
+def test_the_decorators_can_be_used_bare(subject, data):
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    leaves, seen = _leaves(subject, factors), {}
+    bare = {"custom_fwd": torch.amp.custom_fwd, "custom_bwd": torch.amp.custom_bwd}
+    product = subject.assert_accepted(lambda: _product(subject, seen, **bare), "bare custom_fwd and custom_bwd")
+    with _autocast(subject, state):
+        output = product.apply(*leaves)
+    gradients = _gradients(subject, output, leaves)
+    got = (seen["forward"][0], seen["backward"][0])
+    subject.assert_equal("states of autocast in forward and backward", got=got, expected=(state, state))
+    lower = "float32" if state == "off" else state
+    _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))

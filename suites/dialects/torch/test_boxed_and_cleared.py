@@ -1,0 +1,241 @@
+"""boxed_grads_call and clear_saved_tensors_on_access: what frees memory during backward, and what that rules out."""
+
+import torch
+from hypothesis import strategies as st
+from torch.autograd import Function
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from autograd_conformance.harness.marks import keeps
+
+# Ways to run a pass that retains the graph.
+WAYS = {
+    "grad": lambda y, x: torch.autograd.grad(y.sum(), x, retain_graph=True),
+    "grad, create_graph": lambda y, x: torch.autograd.grad(y.sum(), x, create_graph=True),
+    "backward": lambda y, x: y.sum().backward(retain_graph=True),
+}
+FLAGS = ("boxed_grads_call", "clear_saved_tensors_on_access")
+SIZES = st.integers(1, 3)
+
+
+def _memory(tensors):
+    return [StorageWeakRef(tensor.untyped_storage()) for tensor in tensors]
+
+
+def _freed(memory):
+    return [reference.expired() for reference in memory]
+
+
+def _used(subject, data, polynomial):
+    """The cotangents of some float outputs, at least one."""
+    places = [n for n, kind in enumerate(polynomial.outputs) if kind == "float"]
+    used = subject.draw(data, st.sets(st.sampled_from(places), min_size=1), "used outputs")
+    return polynomial.cotangents([n in used for n in range(len(polynomial.outputs))])
+
+
+@keeps("BOX-01")
+def test_backward_gets_one_list(subject, data):
+    polynomial = subject.polynomial(data, separate=None, materialize=None)
+    cotangents = _used(subject, data, polynomial)
+    bare = subject.draw(data, (False, True) if len(polynomial.arguments) == 1 else (False,), "returned bare")
+    cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
+
+    class Boxed(cls):
+        boxed_grads_call = True
+
+        @staticmethod
+        def backward(ctx, *given):
+            seen.append([type(argument) for argument in given])
+            found = cls.backward(ctx, *given[0])
+            return found[0] if bare else found
+
+    run, plain = subject.run(polynomial, cls=Boxed), subject.run(polynomial)
+    got, expected = run.gradients(cotangents), plain.gradients(cotangents)
+    subject.assert_equal("types of the arguments of backward", got=seen, expected=[[list]])
+    subject.assert_all_same("entries of the list", got=run.seen.cotangents, expected=plain.seen.cotangents)
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("BOX-02")
+def test_removing_an_entry_frees_the_gradient(subject, data):
+    count = subject.draw(data, SIZES, "number of outputs")
+    how = subject.draw(data, ("assignment of None", "pop", "del"), "removed by")
+    order = subject.draw(data, st.permutations(range(count)), "in the order")
+    seen = []
+
+    class Boxed(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return tuple(x * n for n in range(1, count + 1))
+
+        @staticmethod
+        def backward(ctx, grads):
+            total, memory, left = sum(grads), _memory(grads), list(range(count))
+            for place in order:
+                if how == "assignment of None":
+                    grads[place] = None
+                elif how == "pop":
+                    grads.pop(left.index(place))
+                else:
+                    del grads[left.index(place)]
+                left.remove(place)
+                seen.append(_freed(memory))
+            return total
+
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    outputs = Boxed.apply(x)
+    sum((y * n).sum() for n, y in enumerate(outputs, 2)).backward()
+    expected = [[place in order[:step] for place in range(count)] for step in range(1, count + 1)]
+    subject.assert_equal("gradients freed after each removal", got=seen, expected=expected)
+
+
+@keeps("BOX-03")
+def test_a_flag_that_is_no_bool_is_refused(subject, data):
+    flag, value = subject.draw(data, FLAGS, "flag"), subject.draw(data, (1, 0, None, "text", [], 0.5), "value")
+    tracked, right = subject.draw(data, (True, False), "recorded"), subject.draw(data, (True, False), "right value")
+
+    class Flagged(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    x = subject.tensor([1.0, 2.0]).requires_grad_(tracked)
+    setattr(Flagged, flag, value)
+    subject.assert_raises(RuntimeError, lambda: Flagged.apply(x), f"{flag} = {value!r}", naming=[flag, "bool"])
+    setattr(Flagged, flag, right)
+    y = subject.assert_accepted(lambda: Flagged.apply(x), f"{flag} = {right!r}")
+    subject.assert_same("output", got=y, expected=x * 2)
+
+
+@keeps("BOX-04")
+def test_a_boxed_backward_can_be_once_differentiable(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"), outputs=("float",))
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    class Boxed(cls):
+        boxed_grads_call = True
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, grads):
+            return cls.backward(ctx, *grads)
+
+    def f(*tensors):
+        given = iter(tensors)
+        kinds = zip(polynomial.arguments, polynomial.values, strict=True)
+        outputs = Boxed.apply(*(next(given) if kind in ("tracked", "fixed") else value for kind, value in kinds))
+        return sum((y * y).sum() for y in outputs) + sum((x**3).sum() for x in tensors)
+
+    pairs = zip(polynomial.tensors, polynomial.track, strict=True)
+    leaves = [subject.tensor(polynomial.values[i], polynomial.dtype).requires_grad_(t) for i, t in pairs]
+    wanted = [leaf for leaf in leaves if leaf.requires_grad]
+    first = torch.autograd.grad(f(*leaves), wanted, create_graph=True)
+    what = "second derivative through a boxed once-differentiable backward"
+    naming = ["once_differentiable"]
+    subject.assert_raises(RuntimeError, lambda: sum(g.sum() for g in first).backward(), what, naming=naming)
+
+
+@keeps("CLEAR-01")
+def test_reading_saved_tensors_leaves_them_to_local_variables(subject, data):
+    kinds = st.sampled_from(("input", "output", "intermediate"))
+    saved = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "saved")
+    order = subject.draw(data, st.permutations(range(len(saved))), "dropped in the order")
+    seen = []
+
+    class Cleared(Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx, *xs):
+            outputs = tuple(x * 3 for x in xs)
+            made = [
+                {"input": x, "output": y, "intermediate": x * 5}[kind]
+                for kind, x, y in zip(saved, xs, outputs, strict=True)
+            ]
+            ctx.save_for_backward(*made)
+            return outputs
+
+        @staticmethod
+        def backward(ctx, *grads):
+            tensors = list(ctx.saved_tensors)
+            memory = _memory(tensors)
+            seen.append(_freed(memory))
+            for place in order:
+                tensors[place] = None
+                seen.append(_freed(memory))
+            return grads
+
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    sum((y * 1).sum() for y in Cleared.apply(*(x * 1 for _ in saved))).backward()
+    expected = [[place in order[:step] for place in range(len(saved))] for step in range(len(saved) + 1)]
+    subject.assert_equal("saved tensors freed after each step", got=seen, expected=expected)
+
+
+def _reading(count, flag, inside=1):
+    """A Function that saves ``count`` tensors and reads them ``inside`` times in backward."""
+
+    class Reading(Function):
+        clear_saved_tensors_on_access = flag
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(*(x * n for n in range(1, count + 1)))
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            read = [ctx.saved_tensors for _ in range(inside)]
+            return g * 2 + 0 * sum(t for tensors in read for t in tensors)
+
+    return Reading.apply
+
+
+@keeps("CLEAR-02")
+def test_saved_tensors_are_read_once(subject, data):
+    count = subject.draw(data, st.integers(0, 3), "saved tensors")
+    times = st.tuples(*(st.integers(0, 2) for _ in range(3))).filter(lambda t: sum(t) in (1, 2))
+    before, inside, after = subject.draw(data, times, "readings before, in and after backward")
+
+    def readings(flag):
+        x = subject.tensor([1.0, 2.0]).requires_grad_()
+        y = _reading(count, flag, inside)(x)
+        found = [y.grad_fn.saved_tensors for _ in range(before)]
+        torch.autograd.grad(y.sum(), x, retain_graph=True)
+        return len(found + [y.grad_fn.saved_tensors for _ in range(after)])
+
+    if before + inside + after > 1:
+        naming = ["clear_saved_tensors_on_access"]
+        subject.assert_raises(RuntimeError, lambda: readings(True), "a second reading", naming=naming)
+    else:
+        subject.assert_accepted(lambda: readings(True), "a single reading")
+    subject.assert_accepted(lambda: readings(False), "reading without the flag")
+
+
+@keeps("CLEAR-03")
+def test_there_is_no_second_pass(subject, data):
+    count = subject.draw(data, st.integers(0, 3), "saved tensors")
+    first, second = subject.draw(data, WAYS, "first pass"), subject.draw(data, WAYS, "second pass")
+
+    def passes(flag):
+        x = subject.tensor([1.0, 2.0]).requires_grad_()
+        y = _reading(count, flag)(x)
+        WAYS[first](y, x)
+        return WAYS[second](y, x)
+
+    naming = ["clear_saved_tensors_on_access"]
+    subject.assert_raises(RuntimeError, lambda: passes(True), "a second pass", naming=naming)
+    subject.assert_accepted(lambda: passes(False), "a second pass without the flag")
+
+
+@keeps("CLEAR-03", variant="gradcheck", examples=0.2)
+def test_gradcheck_cannot_be_used(subject, data):
+    count, shape = (
+        subject.draw(data, st.integers(0, 3), "saved tensors"),
+        subject.draw(data, ((), (2,), (1, 2)), "shape"),
+    )
+    x = torch.ones(shape, dtype=torch.float64, device=subject.device, requires_grad=True)
+    subject.assert_raises(RuntimeError, lambda: torch.autograd.gradcheck(_reading(count, True), (x,)), "gradcheck")
+    subject.assert_accepted(
+        lambda: torch.autograd.gradcheck(_reading(count, False), (x,)), "gradcheck without the flag"
+    )

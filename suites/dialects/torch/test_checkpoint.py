@@ -1,0 +1,89 @@
+"""Checkpointing: forward runs again in the backward pass; what its variants refuse."""
+
+import torch
+import torch.utils.checkpoint
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.observe import observed
+from autograd_conformance.suites.dialects.torch._hooks import watched
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+
+
+def _start(subject, polynomial, outputs, salt=0):
+    """The outputs that a pass starts from, and their cotangents."""
+    pairs = zip(outputs, subject.tensors(polynomial.cotangents(salt=salt), polynomial.dtype), strict=True)
+    return tuple(zip(*((y, g) for y, g in pairs if g is not None), strict=True))
+
+
+def _checkpointed(subject, polynomial, *, cls=None, **options):
+    """The outputs of a checkpointed call, and the leaves that require grad."""
+    leaves = leaves_of(subject, polynomial)
+    outputs = torch.utils.checkpoint.checkpoint(call_of(subject, polynomial, cls), *leaves, **options)
+    return outputs, [x for x in leaves if x.requires_grad]
+
+
+def _expected(polynomial):
+    return [g for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
+
+
+@keeps("CKPT-01")
+def test_forward_runs_again_in_the_backward_pass(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    ag = subject.implementation.ag
+    cls, seen = observed(polynomial.body(subject.implementation.xp, ag), ag.Function)
+    outputs, leaves = _checkpointed(subject, polynomial, cls=cls, use_reentrant=reentrant)
+    values = [g for g, kind in zip(polynomial.forward(), polynomial.outputs, strict=True) if kind != "static"]
+    got = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind != "static"]
+    subject.assert_all_same("outputs", got=got, expected=values)
+    before = (seen.forwards, seen.backwards)
+    torch.autograd.backward(*_start(subject, polynomial, outputs))
+    runs = (before, (seen.forwards, seen.backwards))
+    what = "runs of forward and of backward, before and after the pass"
+    subject.assert_equal(what, got=runs, expected=((1, 0), (2, 1)))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+
+
+@keeps("CKPT-02")
+def test_saved_tensors_are_read_once_per_backward(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    more = subject.draw(data, st.integers(1, 2), "further reads of ctx.saved_tensors")
+
+    def gradients(reads):
+        cls = watched(subject, polynomial, backward=lambda ctx: [ctx.saved_tensors for _ in range(reads)])
+        outputs, leaves = _checkpointed(subject, polynomial, cls=cls, use_reentrant=False)
+        starts, given = _start(subject, polynomial, outputs)
+        return torch.autograd.grad(starts, leaves, given)
+
+    facts = [("once", "twice", "again", "already")]
+    subject.assert_raises(RuntimeError, lambda: gradients(more), "a further read of ctx.saved_tensors", naming=facts)
+    got = subject.assert_accepted(lambda: gradients(0), "one read of ctx.saved_tensors")
+    subject.assert_all_same("gradients", got=got, expected=_expected(polynomial))
+
+
+@keeps("CKPT-03")
+def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    outputs, leaves = _checkpointed(subject, polynomial, use_reentrant=True)
+    starts, given = _start(subject, polynomial, outputs)
+    passes = {
+        "autograd.grad": lambda: torch.autograd.grad(starts, leaves, given, retain_graph=True),
+        "backward(inputs=...)": lambda: torch.autograd.backward(starts, given, retain_graph=True, inputs=leaves),
+    }
+    refused = subject.draw(data, passes, "pass")
+    facts = [("inputs", "grad")]
+    subject.assert_raises(RuntimeError, passes[refused], f"{refused} of a reentrant checkpoint", naming=facts)
+    subject.assert_accepted(lambda: torch.autograd.backward(starts, given), "backward of a reentrant checkpoint")
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+
+
+@keeps("CKPT-04")
+def test_use_reentrant_must_be_given(subject, data):
+    polynomial = subject.polynomial(data)
+    kinds = (TypeError, ValueError, RuntimeError)
+    what = "checkpoint without use_reentrant"
+    subject.assert_raises(kinds, lambda: _checkpointed(subject, polynomial), what, naming=["use_reentrant"])
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    accepted = lambda: _checkpointed(subject, polynomial, use_reentrant=reentrant)  # noqa: E731
+    subject.assert_accepted(accepted, "checkpoint with use_reentrant")

@@ -1,0 +1,398 @@
+"""Custom Functions under torch.compile, and under the tracers that look through them."""
+
+from contextlib import contextmanager, suppress
+from functools import partial
+
+import numpy as np
+import torch
+import torch._dynamo
+import torch._inductor.config
+from hypothesis import strategies as st
+from torch._dynamo.exc import Unsupported
+from torch.fx.experimental import proxy_tensor
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.strategies.polynomials import polynomials
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+
+# By how much the gradients of these Functions are too large, to tell a backward from the derivative of forward.
+FACTOR = 4
+
+BACKENDS = ("eager", "aot_eager")
+SMALL = {"max_arguments": 3, "max_outputs": 2, "separate": None, "shapes": ((), (3,), (2, 3), (0,))}
+
+
+def _scaled(subject, polynomial, *, inherited=("forward", "setup_context"), name="backward", **members):
+    """The generated Function with gradients FACTOR times too large, from a method of that name."""
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    right = vars(cls)["backward"].__func__
+
+    def backward(ctx, *cotangents):
+        return tuple(g if g is None else FACTOR * g for g in right(ctx, *cotangents))
+
+    methods = {key: value for key, value in vars(cls).items() if key in inherited}
+    return type(cls)("Scaled", (torch.autograd.Function,), {**methods, name: staticmethod(backward), **members})
+
+
+@contextmanager
+def _fresh():
+    """A compiler that remembers nothing and starts no processes."""
+    torch._dynamo.reset()
+    try:
+        with torch._inductor.config.patch(compile_threads=1, force_disable_caches=True):
+            yield
+    finally:
+        torch._dynamo.reset()
+
+
+def _counting(backend, ran):
+    """The back end, noting each time that a graph runs."""
+    compiler = torch._dynamo.lookup_backend(backend)
+
+    def compiled(graph, inputs):
+        run = compiler(graph, inputs)
+
+        def noting(*args):
+            ran.append(graph)
+            return run(*args)
+
+        return noting
+
+    return compiled
+
+
+def _gradients(subject, polynomial, outputs, leaves, **options):
+    """The gradients of the leaves that require them."""
+    cotangents = subject.tensors(polynomial.cotangents(), polynomial.dtype)
+    pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
+    starts, given = zip(*pairs, strict=True)
+    return torch.autograd.grad(starts, [x for x in leaves if x.requires_grad], given, **options)
+
+
+def _expected_gradients(polynomial):
+    found = polynomial.vjp(polynomial.cotangents())
+    return [np.asarray(FACTOR * g) for g in found if g is not None]
+
+
+def _assert_right(subject, polynomial, leaves, outputs):
+    flags, expected = [y.requires_grad for y in outputs], [kind == "float" for kind in polynomial.outputs]
+    subject.assert_equal("requires_grad of the outputs of compiled code", got=flags, expected=expected)
+    subject.assert_all_same("outputs of compiled code", got=outputs, expected=polynomial.forward())
+    got = _gradients(subject, polynomial, outputs, leaves)
+    subject.assert_all_same("gradients of compiled code", got=got, expected=_expected_gradients(polynomial))
+
+
+def _assert_one_graph(subject, call, leaves, backend, check):
+    ran = []
+    with _fresh():
+        f = torch.compile(call, backend=_counting(backend, ran), fullgraph=True)
+        check(subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph"))
+    subject.assert_equal("number of graphs that ran", got=len(ran), expected=1)
+
+
+@keeps("COMPILE-01", slow=True, examples=0.4)
+def test_a_function_is_traced_into_one_graph(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
+    backend = subject.draw(data, BACKENDS, "backend")
+    dynamic = subject.draw(data, (False, True), "whether sizes are symbols")
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    for x in leaves if dynamic and polynomial.shape else ():
+        torch._dynamo.maybe_mark_dynamic(x, 0)
+    _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
+
+
+@keeps("COMPILE-01", variant="inductor", slow=True, examples=0.08)
+def test_the_default_backend_uses_the_own_backward(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    with _fresh():
+        f = torch.compile(call, fullgraph=True)
+        outputs = subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph")
+        _assert_right(subject, polynomial, leaves, outputs)
+
+
+@keeps("COMPILE-01", variant="parent", slow=True, examples=0.2)
+def test_a_backward_that_calls_its_parents_is_traced(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
+    backend = subject.draw(data, BACKENDS, "backend")
+    parent = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    class Scaled(parent):
+        @staticmethod
+        def backward(ctx, *cotangents):
+            return tuple(g if g is None else FACTOR * g for g in parent.backward(ctx, *cotangents))
+
+    call, leaves = call_of(subject, polynomial, Scaled), leaves_of(subject, polynomial)
+    check = partial(_assert_right, subject, polynomial, leaves)
+    _assert_one_graph(subject, call, leaves, backend, check)
+
+
+@keeps("COMPILE-02", slow=True, examples=0.4)
+def test_methods_of_ctx_are_traced(subject, data):
+    restrictions = {**SMALL, "max_outputs": 3, "materialize": None, "outputs": ("float", "marked", "integers")}
+    polynomial = subject.polynomial(data, **restrictions)
+    backend = subject.draw(data, BACKENDS, "backend")
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
+
+
+def _assert_dirty_right(subject, data, backend, inside):
+    """A Function that changes its argument, one of the caller's or a tensor made ``inside`` the compiled code."""
+    weight, shift = subject.draw(data, st.tuples(st.sampled_from((-2, 3)), st.sampled_from((-1, 2))), "weights")
+    numbers = np.asarray(subject.draw(data, st.lists(st.integers(-9, 9), min_size=1, max_size=4), "values"), float)
+
+    class Dirty(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            x.mul_(weight).add_(y)
+            ctx.mark_dirty(x)
+            return x, y * shift
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return FACTOR * weight * g, g + FACTOR * shift * h
+
+    leaves = [subject.tensor(numbers).requires_grad_(), subject.tensor(numbers + 1).requires_grad_()]
+    primals = [x.clone() for x in leaves]
+    call = (lambda x, y: Dirty.apply(x.clone(), y)) if inside else (lambda x, y: Dirty.apply(x, y))
+    changed = weight * numbers + numbers + 1
+
+    def check(outputs):
+        expected = [changed, (numbers + 1) * shift]
+        subject.assert_all_same("outputs of compiled code", got=outputs, expected=expected)
+        subject.assert_same("first argument after the call", got=primals[0], expected=numbers if inside else changed)
+        got = torch.autograd.grad(outputs, leaves, subject.tensors([numbers + 9, numbers - 2]))
+        expected = [FACTOR * weight * (numbers + 9), numbers + 9 + FACTOR * shift * (numbers - 2)]
+        subject.assert_all_same("gradients of compiled code", got=got, expected=expected)
+
+    _assert_one_graph(subject, call, primals, backend, check)
+
+
+@keeps("COMPILE-02", variant="dirty", slow=True, examples=0.3)
+def test_mark_dirty_is_traced(subject, data):
+    places = (("eager", False), ("eager", True), ("aot_eager", True))
+    backend, inside = subject.draw(data, places, "backend, and whether the changed tensor is made in compiled code")
+    _assert_dirty_right(subject, data, backend, inside)
+
+
+@keeps("COMPILE-02", variant="argument", slow=True, examples=0.08)
+def test_mark_dirty_of_an_argument_is_traced_ahead_of_time(subject, data):
+    _assert_dirty_right(subject, data, "aot_eager", inside=False)
+
+
+def _assert_right_or_refused(backend, call, leaves, check):
+    """Compiled code passes the check; as one graph it does too, or is refused."""
+    with _fresh():
+        check(torch.compile(call, backend=backend)(*leaves))
+    with _fresh(), suppress(Unsupported):
+        check(torch.compile(call, backend=backend, fullgraph=True)(*leaves))
+
+
+@keeps("COMPILE-03", slow=True, examples=0.2)
+def test_a_tensor_may_be_passed_twice(subject, data):
+    drawn = polynomials(arguments=("tracked", "fixed"), outputs=("float",), powers=(1,), dtypes=subject.dtypes, **SMALL)
+    polynomial = subject.draw(data, drawn.filter(lambda p: sum(p.needs) > 1), "function")
+    backend = subject.draw(data, BACKENDS, "backend")
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    first, second = subject.draw(data, st.permutations(tracked).map(lambda p: p[:2]), "arguments that are one tensor")
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    inputs = [leaves[first] if i == second else x for i, x in enumerate(leaves)]
+    change = polynomial.values[first] - polynomial.values[second]
+    outputs = [
+        np.asarray(y + w * change) for y, w in zip(polynomial.forward(), polynomial.weights[:, second], strict=True)
+    ]
+    found = polynomial.vjp(polynomial.cotangents())
+
+    def check(got):
+        subject.assert_all_same("outputs of compiled code", got=got, expected=outputs)
+        (gradient,) = _gradients(subject, polynomial, got, [leaves[first]])
+        expected = np.asarray(FACTOR * (found[first] + found[second]))
+        subject.assert_same("gradient of the tensor that was passed twice", got=gradient, expected=expected)
+
+    _assert_right_or_refused(backend, lambda *tensors: call(*tensors), inputs, check)
+
+
+def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
+    polynomial = subject.polynomial(data, **{**SMALL, "outputs": outputs})
+    backend = subject.draw(data, BACKENDS, "backend")
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial, **members)), leaves_of(subject, polynomial)
+    _assert_right_or_refused(backend, call, leaves, partial(_assert_right, subject, polynomial, leaves))
+
+
+@keeps("COMPILE-04", slow=True, examples=0.2)
+def test_a_function_with_jvp_runs(subject, data):
+    _assert_same_as_uncompiled(subject, data, jvp=staticmethod(lambda ctx, *tangents: tangents))
+
+
+@keeps("COMPILE-04", variant="forward", slow=True, examples=0.08)
+def test_compiled_code_uses_the_own_jvp(subject, data):
+    polynomial = subject.polynomial(data, **{**SMALL, "max_outputs": 1, "powers": (1,)})
+    backend = subject.draw(data, BACKENDS, "backend")
+    weights, floating = polynomial.weights[0].tolist(), polynomial.floating
+
+    def jvp(ctx, *tangents):
+        return (FACTOR * sum(w * tangents[i] for w, i in zip(weights, floating, strict=True)),)
+
+    call = call_of(subject, polynomial, _scaled(subject, polynomial, jvp=staticmethod(jvp)))
+    primals = [x.detach() for x in leaves_of(subject, polynomial)]
+
+    def check(outputs):
+        got = [torch.autograd.forward_ad.unpack_dual(y).tangent for y in outputs]
+        expected = [np.asarray(FACTOR * y) for y in polynomial.forward()]
+        subject.assert_all_same("tangents of compiled code", got=got, expected=expected)
+
+    with torch.autograd.forward_ad.dual_level():
+        make_dual = torch.autograd.forward_ad.make_dual
+        duals = [make_dual(x, x.clone()) if x.is_floating_point() else x for x in primals]
+        _assert_right_or_refused(backend, call, duals, check)
+
+
+@keeps("COMPILE-05", slow=True, examples=0.2)
+def test_a_function_with_vjp_for_backward_runs(subject, data):
+    _assert_same_as_uncompiled(subject, data, name="vjp")
+
+
+def _boxed(weight, count):
+    """A Function with ``count`` equal outputs whose backward gets a list."""
+
+    class Boxed(torch.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            outputs = tuple(weight * x * x for _ in range(count))
+            return outputs if count > 1 else outputs[0]
+
+        @staticmethod
+        def backward(ctx, cotangents):
+            (x,) = ctx.saved_tensors
+            return FACTOR * weight * x * cotangents[count - 1]
+
+    return Boxed
+
+
+def _assert_boxed_right(subject, data, count):
+    weight = subject.draw(data, (-1, 1, 2), "weight")
+    shape = subject.draw(data, ((2,), (3,), (2, 3)), "shape")
+    backend = subject.draw(data, BACKENDS, "backend")
+    values = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    x, boxed = subject.tensor(values).requires_grad_(), _boxed(weight, count)
+
+    def check(outputs):
+        last = outputs[-1] if count > 1 else outputs
+        subject.assert_equal("requires_grad of the last output of compiled code", got=last.requires_grad, expected=True)
+        subject.assert_same("last output of compiled code", got=last, expected=weight * values**2)
+        (got,) = torch.autograd.grad(last, x, subject.tensor(values + 1))
+        subject.assert_same("gradient of compiled code", got=got, expected=FACTOR * weight * values * (values + 1))
+
+    _assert_right_or_refused(backend, lambda x: boxed.apply(x), [x], check)
+
+
+@keeps("COMPILE-06", variant="one", slow=True, examples=0.08)
+def test_boxed_calls_with_one_output_run(subject, data):
+    _assert_boxed_right(subject, data, 1)
+
+
+@keeps("COMPILE-06", variant="several", slow=True, examples=0.2)
+def test_boxed_calls_with_several_outputs_run(subject, data):
+    _assert_boxed_right(subject, data, subject.draw(data, (2, 3), "outputs"))
+
+
+def _assert_second_derivative_right_or_refused(subject, data, backends):
+    """A second derivative is asked for together with one that no compiled code takes part in."""
+    drawn = polynomials(arguments=("tracked", "fixed"), powers=(2,), dtypes=subject.dtypes, max_outputs=1,
+                        max_arguments=2, separate=None, shapes=((), (3,), (2, 3)))  # fmt: skip
+    polynomial = subject.draw(data, drawn, "function")
+    backend = subject.draw(data, backends, "backend")
+    call, leaves = call_of(subject, polynomial), leaves_of(subject, polynomial)
+    tracked = [x for x in leaves if x.requires_grad]
+    (cotangent,) = polynomial.cotangents()
+    with _fresh():
+        outputs = torch.compile(call, backend=backend)(*leaves)
+        first = _gradients(subject, polynomial, outputs, leaves, create_graph=True)
+        expected = [np.asarray(g) for g in polynomial.vjp([cotangent]) if g is not None]
+        subject.assert_all_same("gradients of compiled code", got=first, expected=expected)
+        with suppress(RuntimeError):
+            second = torch.autograd.grad(
+                sum(g.sum() + (x * x).sum() for g, x in zip(first, tracked, strict=True)), tracked
+            )
+            weights = [
+                w for w, i in zip(polynomial.weights[0], polynomial.floating, strict=True) if polynomial.needs[i]
+            ]
+            values = [v for v, need in zip(polynomial.values, polynomial.needs, strict=True) if need]
+            expected = [np.asarray(2 * w * cotangent + 2 * v) for w, v in zip(weights, values, strict=True)]
+            subject.assert_all_same("second derivatives through compiled code", got=second, expected=expected)
+
+
+@keeps("COMPILE-07", slow=True, examples=0.2)
+def test_second_derivatives_ahead_of_time_are_right_or_refused(subject, data):
+    _assert_second_derivative_right_or_refused(subject, data, ("aot_eager",))
+
+
+@keeps("COMPILE-08", slow=True, examples=0.2)
+def test_second_derivatives_of_the_traced_graph_are_right_or_refused(subject, data):
+    _assert_second_derivative_right_or_refused(subject, data, ("eager",))
+
+
+class _Called(torch.nn.Module):
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def forward(self, *tensors):
+        return self.f(*tensors)
+
+
+# Functions of one to three tensors, since tracers look at signatures.
+SIGNATURES = {1: lambda f: lambda a: f(a), 2: lambda f: lambda a, b: f(a, b), 3: lambda f: lambda a, b, c: f(a, b, c)}
+TRACERS = {
+    "make_fx": lambda f, xs: proxy_tensor.make_fx(f)(*xs),
+    "make_fx of symbolic shapes": lambda f, xs: proxy_tensor.make_fx(f, tracing_mode="symbolic")(*xs),
+    "symbolic_trace": lambda f, xs: torch.fx.symbolic_trace(f),
+    "torch.export": lambda f, xs: torch.export.export(_Called(f), tuple(xs), strict=False).module(),
+    "torch.export, strict": lambda f, xs: torch.export.export(_Called(f), tuple(xs), strict=True).module(),
+    "torch.jit.trace": lambda f, xs: torch.jit.trace(f, tuple(xs)),
+}
+
+
+def _assert_traced(subject, data, tracers, factor):
+    """What a tracer makes of a Function is right for inputs that are twice as large; gives the tracer's result."""
+    restrictions = {**SMALL, "shapes": ((), (3,), (2, 3))}
+    polynomial = subject.polynomial(data, outputs=("float",), **restrictions)
+    tracer = subject.draw(data, tracers, "tracer")
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    with _fresh():
+        traced = TRACERS[tracer](SIGNATURES[len(leaves)](call), leaves)
+        twice = [(2 * x).detach().requires_grad_(x.requires_grad) for x in leaves]
+        outputs = traced(*twice)
+    expected = [np.asarray(2**polynomial.power * y) for y in polynomial.forward()]
+    subject.assert_all_same("outputs of the traced function", got=outputs, expected=expected)
+    subject.assert_equal(
+        "requires_grad of the outputs of the traced function",
+        got=[y.requires_grad for y in outputs],
+        expected=[True] * len(outputs),
+    )
+    got = _gradients(subject, polynomial, outputs, twice)
+    scale = factor * 2 ** (polynomial.power - 1)
+    expected = [np.asarray(scale * g) for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
+    subject.assert_all_same("gradients of the traced function", got=got, expected=expected)
+    return traced
+
+
+@keeps("COMPILE-09", slow=True, examples=0.4)
+def test_tracers_see_the_operations_of_forward(subject, data):
+    tracers = ("make_fx", "make_fx of symbolic shapes", "symbolic_trace", "torch.export")
+    traced = _assert_traced(subject, data, tracers, factor=1)
+    targets = [str(node.target) for node in traced.graph.nodes]
+    subject.assert_equal("traces of the Function in the graph", got=[t for t in targets if "Scaled" in t], expected=[])
+
+
+@keeps("COMPILE-09", variant="strict", slow=True, examples=0.08)
+def test_strict_export_sees_the_operations_of_forward(subject, data):
+    _assert_traced(subject, data, ("torch.export, strict",), factor=1)
+
+
+@keeps("COMPILE-10", slow=True, examples=0.4)
+def test_a_traced_script_keeps_the_own_backward(subject, data):
+    _assert_traced(subject, data, ("torch.jit.trace",), factor=FACTOR)

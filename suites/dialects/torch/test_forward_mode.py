@@ -1,0 +1,119 @@
+"""Forward mode through torch's own interface: levels, dual tensors, gradcheck."""
+
+import torch
+from hypothesis import strategies as st
+from torch.autograd import forward_ad
+from torch.autograd.gradcheck import gradcheck
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.strategies.polynomials import polynomials
+from autograd_conformance.suites.contract._moving import drawn_function, moving, right_rule
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+
+# Shapes whose every entry gradcheck looks at in little time.
+SMALL = ((), (1,), (2,))
+
+# How to leave a level: by its end, or by an exception.
+LEAVING = ("end", "exception")
+
+
+@keeps("JVP-14", variant="gradcheck", examples=0.4)
+def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
+    kinds = {"arguments": ("tracked", "None"), "outputs": ("float",)}
+    polynomial = drawn_function(subject, data, shapes=SMALL, **kinds)
+    wrong = subject.draw(data, ("neither", "jvp", "backward"), "which is wrong")
+    rule, body = right_rule(polynomial), polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    def jvp(ctx, *given):
+        return tuple(t if t is None or wrong != "jvp" else 3 * t for t in rule(ctx, *given))
+
+    def backward(ctx, *given):
+        return tuple(g if g is None or wrong != "backward" else 3 * g for g in body.backward(ctx, *given))
+
+    f = call_of(subject, polynomial, moving(subject, polynomial, jvp, backward=backward))
+    inputs = _wide_leaves(subject, polynomial)
+    got = [gradcheck(f, inputs, check_forward_ad=flag, raise_exception=False) for flag in (False, True)]
+    what = "gradcheck without and with check_forward_ad"
+    subject.assert_equal(what, got=got, expected=[wrong != "backward", wrong == "neither"])
+
+
+@keeps("JVP-14", variant="marked", examples=0.4)
+def test_gradcheck_verifies_jvp_behind_an_output_that_is_not_differentiable(subject, data):
+    mixed = polynomials(arguments=("tracked",), outputs=("float", "marked"), shapes=SMALL, separate=None)
+    behind = mixed.filter(lambda p: "marked" in p.outputs and p.outputs[-1] == "float")
+    polynomial = subject.draw(data, behind, "function")
+    f, inputs = call_of(subject, polynomial, moving(subject, polynomial)), _wide_leaves(subject, polynomial)
+    got = gradcheck(f, inputs, check_forward_ad=True, raise_exception=False)
+    subject.assert_equal("gradcheck with check_forward_ad of a right jvp", got=got, expected=True)
+
+
+def _wide_leaves(subject, polynomial):
+    """Leaves in the dtype that gradcheck needs."""
+    return [x.double().detach().requires_grad_() for x in leaves_of(subject, polynomial)]
+
+
+@keeps("JVP-16")
+def test_levels_of_forward_mode_cannot_be_nested(subject, data):
+    x, t = _drawn_dual(subject, data)
+    nest = subject.draw(data, ("dual_level", "enter_dual_level"), "nested by")
+    enter = {"dual_level": forward_ad.dual_level().__enter__, "enter_dual_level": forward_ad.enter_dual_level}[nest]
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        subject.assert_raises(RuntimeError, enter, "a nested level", naming=["nested"])
+        subject.assert_same("tangent after it", got=forward_ad.unpack_dual(dual).tangent, expected=t)
+    subject.assert_accepted(lambda: _tangent_in_a_new_level(x), "another level after the first")
+
+
+@keeps("JVP-16", variant="exit")
+def test_tangents_end_with_their_level(subject, data):
+    polynomial = drawn_function(subject, data, arguments=("tracked",), outputs=("float",))
+    calls = subject.draw(data, st.integers(0, 2), "further calls")
+    leaving = subject.draw(data, LEAVING, "level left by")
+    f = call_of(subject, polynomial, moving(subject, polynomial))
+    made = []
+    try:
+        with forward_ad.dual_level():
+            made += [forward_ad.make_dual(x, torch.ones_like(x)) for x in leaves_of(subject, polynomial)]
+            count = len(made)
+            for _ in range(calls + 1):
+                made += f(*made[-1:] * count)
+            within = [forward_ad.unpack_dual(x).tangent is None for x in made]
+            if leaving == "exception":
+                raise KeyError("left")
+    except KeyError:
+        pass
+    subject.assert_equal("tensors without tangent within the level", got=within, expected=[False] * len(made))
+    after = [_tangent_in_a_new_level(x) for x in made]
+    subject.assert_all_same("tangents after the level", got=after, expected=[None] * len(made))
+
+
+@keeps("JVP-16", variant="make_dual")
+def test_make_dual_needs_a_level_and_a_floating_or_complex_tensor(subject, data):
+    x, t = _drawn_dual(subject, data)
+    other = subject.draw(data, (torch.int64, torch.int32, torch.uint8, torch.bool), "dtype without derivatives")
+    given = subject.draw(data, ("primal", "tangent", "both"), "which has it")
+    primal = x.to(other) if given != "tangent" else x
+    tangent = t.to(other) if given != "primal" else t
+    what = "make_dual outside of a level"
+    subject.assert_raises(RuntimeError, lambda: forward_ad.make_dual(x, t), what, naming=["level"])
+    with forward_ad.dual_level():
+        facts = ["floating", "complex", str(other).removeprefix("torch.")]
+        what = "make_dual of a tensor without derivatives"
+        subject.assert_raises(
+            (ValueError, TypeError), lambda: forward_ad.make_dual(primal, tangent), what, naming=facts
+        )
+        dual = subject.assert_accepted(lambda: forward_ad.make_dual(x, t), "make_dual of floating or complex tensors")
+        subject.assert_same("its tangent", got=forward_ad.unpack_dual(dual).tangent, expected=t)
+
+
+def _drawn_dual(subject, data):
+    dtypes = [d for d in (*subject.dtypes, "complex128", "complex64") if d in subject.implementation.dtypes]
+    dtype = subject.draw(data, dtypes, "dtype")
+    shape = subject.draw(data, ((), (3,), (2, 1)), "shape")
+    options = {"dtype": getattr(torch, dtype), "device": subject.device}
+    return torch.ones(shape, **options), torch.full(shape, 2.0, **options)
+
+
+def _tangent_in_a_new_level(x):
+    with forward_ad.dual_level():
+        return forward_ad.unpack_dual(x).tangent

@@ -1,0 +1,229 @@
+"""Custom Functions under the transforms of torch.func."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._moving import expected_tangents, some_tangents
+from autograd_conformance.suites.dialects.torch._transformable import (
+    assert_hessians,
+    assert_jacobians,
+    drawn_function,
+    floating_of,
+    function_of,
+    loss_of,
+    positions_of,
+    some_positions,
+    transformable,
+    weights_of,
+)
+
+FACTORS = (1, -1, 2)
+
+# Each transform, applied to a scalar function of one vector and called there.
+TRANSFORMS = {
+    "grad": lambda f, x: torch.func.grad(f)(x),
+    "grad_and_value": lambda f, x: torch.func.grad_and_value(f)(x),
+    "vjp": lambda f, x: torch.func.vjp(f, x)[1](torch.ones_like(torch.sum(x))),
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (torch.ones_like(x),)),
+    "vmap": lambda f, x: torch.func.vmap(f)(x),
+    "jacrev": lambda f, x: torch.func.jacrev(f)(x),
+    "jacfwd": lambda f, x: torch.func.jacfwd(f)(x),
+    "hessian": lambda f, x: torch.func.hessian(f)(x),
+}
+
+
+@keeps("FUNC-01")
+def test_transforms_ask_for_setup_context(subject, data):
+    polynomial = drawn_function(subject, data, shapes=((1,), (3,)))
+    transform = TRANSFORMS[subject.draw(data, TRANSFORMS, "transform")]
+    constant = subject.draw(data, (False, True), "Function called on constants")
+    xs = floating_of(subject, polynomial)
+
+    def transformed(style):
+        loss = loss_of(subject, style, transformable(subject, style), style.cotangents())
+        return transform(lambda x: torch.sum(x) + (loss(*xs) if constant else loss(x, *xs[1:])), xs[0])
+
+    what = "a transform of a Function without setup_context"
+    combined = replace(polynomial, separate=False)
+    subject.assert_raises(RuntimeError, lambda: transformed(combined), what, naming=["setup_context"])
+    subject.assert_accepted(lambda: transformed(polynomial), "a transform of a Function with setup_context")
+
+
+@keeps("FUNC-02")
+def test_func_grad_calls_backward(subject, data):
+    polynomial, factor, cls = _drawn(subject, data, "backward")
+    positions = polynomial.floating
+    wanted = subject.draw(data, some_positions(polynomial), "argnums of func.grad")
+    cotangents = polynomial.cotangents()
+    loss = loss_of(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=wanted)(*floating_of(subject, polynomial))
+    expected = [factor * polynomial.vjp(cotangents)[positions[i]] for i in wanted]
+    subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
+
+
+@keeps("FUNC-02", variant="vjp")
+def test_func_vjp_calls_backward(subject, data):
+    polynomial, factor, cls = _drawn(subject, data, "backward")
+    cotangents = polynomial.cotangents()
+    _, pullback = torch.func.vjp(function_of(subject, polynomial, cls), *floating_of(subject, polynomial))
+    got = pullback(weights_of(subject, polynomial, cotangents))
+    expected = [factor * polynomial.vjp(cotangents)[i] for i in polynomial.floating]
+    subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
+
+
+@keeps("FUNC-02", variant="nested")
+def test_nested_func_grad_differentiates_backward(subject, data):
+    polynomial, factor, cls = _drawn(subject, data, "backward")
+    positions, cotangents = polynomial.floating, polynomial.cotangents()
+    each = st.sampled_from(positions_of(polynomial))
+    first, second = subject.draw(data, st.tuples(each, each), "argnums, inner and outer")
+    loss = loss_of(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(lambda *xs: torch.sum(torch.func.grad(loss, argnums=first)(*xs)), argnums=second)(
+        *floating_of(subject, polynomial)
+    )
+    curvature = polynomial.power * (polynomial.power - 1) * factor * (first == second)
+    expected = curvature * replace(polynomial, power=1).vjp(cotangents)[positions[first]]
+    subject.assert_same("second derivative", got=got, expected=np.asarray(expected))
+
+
+@keeps("FUNC-03")
+def test_func_jvp_calls_jvp(subject, data):
+    polynomial, factor, cls = _drawn(subject, data, "jvp")
+    tangents = some_tangents(polynomial, polynomial.floating)
+    given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
+    _, got = torch.func.jvp(function_of(subject, polynomial, cls), floating_of(subject, polynomial), given)
+    expected = [t for t in expected_tangents(polynomial, tangents, factor) if t is not None]
+    subject.assert_all_same("tangents", got=got, expected=expected)
+
+
+@keeps("FUNC-03", variant="missing")
+def test_func_jvp_needs_a_jvp(subject, data):
+    polynomial = drawn_function(subject, data)
+    xs = floating_of(subject, polynomial)
+
+    def moved(cls):
+        return torch.func.jvp(function_of(subject, polynomial, cls), xs, tuple(map(torch.ones_like, xs)))
+
+    missing = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    what = "func.jvp of a Function without jvp"
+    subject.assert_raises(NotImplementedError, lambda: moved(missing), what, naming=["jvp"])
+    subject.assert_accepted(lambda: moved(transformable(subject, polynomial)), "func.jvp of a Function with jvp")
+
+
+@keeps("FUNC-04")
+def test_jacrev_needs_no_batching_rule(subject, data):
+    polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
+    f = function_of(subject, polynomial, transformable(subject, polynomial, rule=False))
+    got = subject.assert_accepted(lambda: torch.func.jacrev(f, argnums=wanted)(*xs), "jacrev without a batching rule")
+    assert_jacobians(subject, polynomial, wanted, got)
+
+
+@keeps("FUNC-04", variant="jacfwd", examples=0.4)
+def test_jacfwd_needs_a_batching_rule(subject, data):
+    polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
+
+    def jacobians(rule):
+        f = function_of(subject, polynomial, transformable(subject, polynomial, rule=rule))
+        return torch.func.jacfwd(f, argnums=wanted)(*xs)
+
+    what = "jacfwd without a batching rule"
+    subject.assert_raises(RuntimeError, lambda: jacobians(rule=False), what, naming=["vmap"])
+    assert_jacobians(subject, polynomial, wanted, jacobians(rule=True))
+
+
+@keeps("FUNC-04", variant="hessian", examples=0.4)
+def test_hessian_needs_a_batching_rule(subject, data):
+    polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
+    cotangents = polynomial.cotangents()
+
+    def hessian(rule):
+        loss = loss_of(subject, polynomial, transformable(subject, polynomial, rule=rule), cotangents)
+        return torch.func.hessian(loss, argnums=wanted)(*xs)
+
+    what = "hessian without a batching rule"
+    subject.assert_raises(RuntimeError, lambda: hessian(rule=False), what, naming=["vmap"])
+    assert_hessians(subject, polynomial, wanted, cotangents, hessian(rule=True))
+
+
+def _drawn(subject, data, method):
+    """A Function, the factor by which this method of it is off, and its class."""
+    polynomial = drawn_function(subject, data)
+    factor = subject.draw(data, FACTORS, f"factor by which {method} is off")
+    return polynomial, factor, transformable(subject, polynomial, **{method: factor})
+
+
+def _drawn_for_jacobians(subject, data):
+    polynomial = drawn_function(subject, data, shapes=((), (1,), (2,), (2, 1)), max_outputs=2)
+    wanted = subject.draw(data, some_positions(polynomial), "argnums")
+    return polynomial, wanted, floating_of(subject, polynomial)
+
+
+@keeps("FUNC-05")
+def test_a_missing_gradient_is_zero_under_func_grad(subject, data):
+    polynomial = drawn_function(subject, data)
+    positions, cotangents = polynomial.floating, polynomial.cotangents()
+    wanted = subject.draw(data, some_positions(polynomial), "argnums of func.grad")
+    missing = subject.draw(data, some_positions(polynomial), "arguments for which backward returns None")
+    cls = transformable(subject, polynomial)
+    right = cls.backward
+
+    def backward(ctx, *given):
+        found = list(right(ctx, *given))
+        for i in missing:
+            found[positions[i]] = None
+        return tuple(found)
+
+    cls.backward = staticmethod(backward)
+    loss = loss_of(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=wanted)(*floating_of(subject, polynomial))
+    gradients = polynomial.vjp(cotangents)
+    expected = [np.zeros(polynomial.shape) if i in missing else gradients[positions[i]] for i in wanted]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("FUNC-05", variant="expanded")
+def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
+    polynomial = drawn_function(subject, data, max_arguments=2, max_outputs=1, shapes=((), (1,), (3,), (2, 1)))
+    lead = subject.draw(data, ((), (1,), (2,), (2, 3)), "dimensions added to the gradients")
+    stretched = subject.draw(data, (1, 2), "size to which dimensions of size 1 are expanded")
+    shape = (*lead, *(stretched if size == 1 else size for size in polynomial.shape))
+    cotangents, cls = polynomial.cotangents(), transformable(subject, polynomial)
+    right = cls.backward
+    cls.backward = staticmethod(lambda *given: tuple(None if g is None else g.expand(shape) for g in right(*given)))
+    loss = loss_of(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=tuple(positions_of(polynomial)))(*floating_of(subject, polynomial))
+    copies = np.prod(shape, dtype=int) / np.prod(polynomial.shape, dtype=int)
+    expected = [np.asarray(copies * polynomial.vjp(cotangents)[i]) for i in polynomial.floating]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("FUNC-05", variant="materialize")
+def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
+    polynomial = drawn_function(subject, data, materialize=None)
+    floats = [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
+    used = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1).map(sorted), "outputs that are used")
+    cotangents = polynomial.cotangents([o in used for o in range(len(polynomial.outputs))])
+    cls, seen = transformable(subject, polynomial), []
+    right = cls.backward
+
+    def backward(ctx, *given):
+        seen[:] = [given[o] for o in floats]
+        return right(ctx, *given)
+
+    cls.backward = staticmethod(backward)
+    f, weights = (
+        function_of(subject, polynomial, cls),
+        subject.tensors([cotangents[o] for o in floats], polynomial.dtype),
+    )
+
+    def loss(*xs):
+        return sum(torch.sum(y * g) for y, g in zip(f(*xs), weights, strict=True) if g is not None)
+
+    torch.func.grad(loss)(*floating_of(subject, polynomial))
+    zeros = np.zeros(polynomial.shape) if polynomial.materialize else None
+    expected = [zeros if cotangents[o] is None else cotangents[o] for o in floats]
+    subject.assert_all_same("cotangents", got=seen, expected=expected)

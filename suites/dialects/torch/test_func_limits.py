@@ -1,0 +1,314 @@
+"""What of a custom Function the transforms of torch.func do not see, and how they call it."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch.autograd import functional
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._moving import expected_tangents, some_tangents
+from autograd_conformance.suites.contract._styles import define
+from autograd_conformance.suites.dialects.torch._transformable import (
+    assert_hessians,
+    assert_jacobians,
+    drawn_function,
+    floating_of,
+    function_of,
+    loss_of,
+    positions_of,
+    transformable,
+    weights_of,
+)
+
+FACTORS = (2.0, -1.0, 3.0)
+SMALL = ((), (1,), (2,), (2, 1))
+
+# Derivatives of a function of several vectors, at those, by each of them.
+DERIVATIVES = {
+    "grad": lambda f, xs: torch.func.grad(lambda *each: torch.sum(f(*each)), argnums=tuple(range(len(xs))))(*xs),
+    "vjp": lambda f, xs: torch.func.vjp(f, *xs)[1](torch.ones_like(xs[0])),
+    "jacrev": lambda f, xs: tuple(torch.diagonal(j) for j in torch.func.jacrev(f, tuple(range(len(xs))))(*xs)),
+    "jvp": lambda f, xs: tuple(torch.func.jvp(f, xs, _only(xs, i))[1] for i in range(len(xs))),
+}
+
+
+def _only(xs, position):
+    """Tangents with which one vector moves."""
+    return tuple(torch.ones_like(x) if i == position else torch.zeros_like(x) for i, x in enumerate(xs))
+
+
+@keeps("FUNC-06")
+def test_a_captured_tensor_has_no_gradient(subject, data):
+    derivatives = DERIVATIVES[subject.draw(data, DERIVATIVES, "transform")]
+    captured = subject.draw(data, st.lists(st.booleans(), min_size=2, max_size=3), "tensors captured from outside")
+    dtype = subject.draw(data, subject.dtypes, "dtype")
+    arrays = [np.array([1.0, 2.0]) + i for i in range(len(captured))]
+
+    def f(*xs):
+        outside = [x for x, taken in zip(xs, captured, strict=True) if taken]
+        direct = [x for x, taken in zip(xs, captured, strict=True) if not taken]
+        return _sum_times(subject, outside).apply(xs[0].new_ones(2), *direct)
+
+    got = derivatives(f, subject.tensors(arrays, dtype))
+    product = np.prod([a for a, taken in zip(arrays, captured, strict=True) if taken], axis=0) * np.ones(2)
+    expected = [np.zeros(2) if taken else product for taken in captured]
+    subject.assert_all_same("derivatives", got=got, expected=expected)
+
+
+def _sum_times(subject, outside):
+    """The sum of its arguments times the product of tensors from outside."""
+
+    def product(x):
+        for factor in outside:
+            x = x * factor
+        return x
+
+    def setup_context(ctx, inputs, output):
+        ctx.count = len(inputs)
+
+    return define(
+        subject,
+        name="Capturing",
+        forward=lambda *xs: product(sum(xs)),
+        setup_context=setup_context,
+        backward=lambda ctx, g: (product(g),) * ctx.count,
+        jvp=lambda ctx, *ts: product(sum(t for t in ts if t is not None)),
+    )
+
+
+# What may be assigned to ctx, and how backward takes it from there.
+KEPT = {
+    "input": (lambda x, y: x, lambda kept: kept),
+    "output": (lambda x, y: y, lambda kept: kept),
+    "list of the input": (lambda x, y: [x], lambda kept: kept[0]),
+    "dict of the input": (lambda x, y: {"x": x}, lambda kept: kept["x"]),
+}
+
+
+@keeps("FUNC-07")
+def test_a_tensor_assigned_to_ctx_is_not_tracked(subject, data):
+    keep, take = KEPT[subject.draw(data, KEPT, "assigned to ctx")]
+    factor = subject.draw(data, FACTORS, "factor")
+    shape = subject.draw(data, ((), (3,), (2, 2)), "shape")
+
+    def setup_context(ctx, inputs, output):
+        ctx.kept = keep(inputs[0], output)
+
+    forward = lambda x: factor * x * x  # noqa: E731
+    cls = define(
+        subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: factor * g * take(ctx.kept)
+    )
+    first = torch.func.grad(lambda x: torch.sum(cls.apply(x)))
+    x = subject.tensor(np.ones(shape))
+    subject.assert_same("first derivative", got=first(x), expected=factor * take(keep(x, forward(x))))
+    second = torch.func.grad(lambda x: torch.sum(first(x)))(x)
+    what = "whether a derivative flows through a tensor that is assigned to ctx"
+    subject.assert_equal(what, got=bool(second.any()), expected=False)
+
+
+@keeps("FUNC-08")
+def test_func_grad_differentiates_changes_in_place(subject, data):
+    factors = subject.draw(data, st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3), "factors, in place")
+    returned = subject.draw(data, (True, False), "the output of the last call is used, not the tensor that it changed")
+    order = subject.draw(data, (1, 2), "order")
+    x = subject.draw(data, st.lists(st.sampled_from((1.0, 2.0, -3.0)), max_size=3), "x")
+
+    def forward(x, factor):
+        x *= factor
+        return x
+
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(inputs[0])
+        ctx.factor = inputs[1]
+
+    cls = define(subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: (ctx.factor * g, None))
+
+    def loss(x):
+        changed = x * x
+        for factor in factors:
+            output = cls.apply(changed, factor)
+        return torch.sum(output if returned else changed)
+
+    derivative = torch.func.grad(loss)
+    if order == 2:
+        derivative = torch.func.grad(lambda x: torch.sum(torch.func.grad(loss)(x)))
+    expected = np.prod(factors) * (2 * np.array(x) if order == 1 else np.full(len(x), 2.0))
+    subject.assert_same(f"derivative of order {order}", got=derivative(subject.tensor(np.array(x))), expected=expected)
+
+
+@keeps("FUNC-09")
+def test_vjp_is_backward_by_another_name(subject, data):
+    derivatives = DERIVATIVES[subject.draw(data, ("grad", "vjp", "jacrev"), "transform")]
+    factors = subject.draw(data, st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3), "factors")
+
+    def weighted(xs):
+        return sum(factor * x for factor, x in zip(factors, xs, strict=True))
+
+    cls = define(
+        subject,
+        forward=lambda *xs: weighted(xs),
+        setup_context=lambda ctx, inputs, output: None,
+        vjp=lambda ctx, g: tuple(factor * g for factor in factors),
+    )
+    xs = subject.tensors([np.ones(2)] * len(factors))
+    got = subject.assert_accepted(lambda: derivatives(cls.apply, xs), "a transform of a Function that defines vjp")
+    subject.assert_all_same("gradients", got=got, expected=[np.full(2, factor) for factor in factors])
+
+
+# The slope of a linear function of a vector of ones, as each transform gives it.
+SLOPES = {
+    "grad": lambda f, x: torch.func.grad(lambda x: torch.sum(f(x)))(x),
+    "vjp": lambda f, x: torch.func.vjp(f, x)[1](x)[0],
+    "jvp": lambda f, x: torch.func.jvp(f, (x,), (x,))[1],
+    "jacrev": lambda f, x: torch.diagonal(torch.func.jacrev(f)(x)),
+    "vmap": lambda f, x: torch.func.vmap(f)(x),
+    "grad of vmap": lambda f, x: torch.func.grad(lambda x: torch.sum(torch.func.vmap(f)(x)))(x),
+}
+DEFAULTS = {"tens": 2.0, "ones": 5.0}
+
+
+def _linear(subject, forward):
+    """A Function of a vector, ``tens`` and ``ones``."""
+
+    def setup_context(ctx, inputs, output):
+        ctx.slope = _slope(*inputs[1:])
+
+    rules = {
+        "backward": lambda ctx, g: (ctx.slope * g, None, None),
+        "jvp": lambda ctx, t, *_: ctx.slope * t,
+    }
+    cls = define(subject, forward=forward, setup_context=setup_context, **rules)
+    cls.generate_vmap_rule = True
+    return cls
+
+
+def _slope(tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]):
+    return 10 * tens + ones
+
+
+@keeps("FUNC-10")
+def test_positional_parameters_may_be_passed_by_keyword(subject, data):
+    slope_under = SLOPES[subject.draw(data, SLOPES, "transform")]
+    values = {"x": None, "tens": 3.0, "ones": 7.0}
+    positional = subject.draw(data, st.integers(0, 3), "number of arguments passed by position")
+    named = st.permutations(tuple(values)[positional:]).map(tuple)
+    keywords = subject.draw(data, named, "passed by keyword, in this order, as far as not left out")
+    omitted = subject.draw(data, st.sets(st.sampled_from(("tens", "ones"))).map(sorted), "left out")
+    cls = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
+
+    def call(x):
+        given = {**values, "x": x}
+        by_keyword = {name: given[name] for name in keywords if name not in omitted}
+        return cls.apply(*tuple(given.values())[:positional], **by_keyword)
+
+    got = subject.assert_accepted(lambda: slope_under(call, subject.tensor(np.ones(2))), "arguments by keyword")
+    passed = {name: values[name] for name in DEFAULTS if name not in keywords or name not in omitted}
+    subject.assert_same("slope", got=got, expected=np.full(2, _slope(**passed)))
+
+
+@keeps("FUNC-10", variant="refused")
+def test_keyword_only_parameters_are_refused(subject, data):
+    _assert_refused(subject, data, ("grad", "vjp", "jvp", "jacrev"), "a keyword-only argument")
+
+
+@keeps("FUNC-10", variant="vmap")
+def test_keyword_only_parameters_are_refused_under_vmap(subject, data):
+    _assert_refused(subject, data, ("vmap", "grad of vmap"), "a keyword-only argument under vmap")
+
+
+def _assert_refused(subject, data, transforms, what):
+    """With the closest call that is accepted beside it."""
+    slope_under = SLOPES[subject.draw(data, transforms, "transform")]
+    name = subject.draw(data, tuple(DEFAULTS), "keyword-only parameter")
+    value = subject.draw(data, (1.0, 3.0), "its value")
+    x = subject.tensor(np.ones(2))
+    open_to_all = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
+    keyword_only = _linear(subject, lambda x, *, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
+
+    def slope_of(cls):
+        return slope_under(lambda x: cls.apply(x, **{name: value}), x)
+
+    subject.assert_raises(TypeError, lambda: slope_of(keyword_only), what, naming=["keyword", tuple(DEFAULTS)])
+    got = subject.assert_accepted(lambda: slope_of(open_to_all), "a positional parameter by keyword")
+    subject.assert_same("slope", got=got, expected=np.full(2, _slope(**{name: value})))
+
+
+@keeps("FUNC-11")
+def test_functional_vjp(subject, data):
+    polynomial = drawn_function(subject, data, separate=None)
+    cotangents = polynomial.cotangents()
+    f, xs, given = _plain(subject, polynomial, cotangents)
+    got = functional.vjp(f, xs, given)[1]
+    expected = [polynomial.vjp(cotangents)[i] for i in polynomial.floating]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("FUNC-11", variant="jvp")
+def test_functional_jvp_needs_no_jvp(subject, data):
+    polynomial = drawn_function(subject, data, separate=None)
+    tangents = some_tangents(polynomial, polynomial.floating)
+    given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
+    f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
+    got = functional.jvp(f, xs, given)[1]
+    expected = [t for t in expected_tangents(polynomial, tangents) if t is not None]
+    subject.assert_all_same("tangents", got=got, expected=expected)
+
+
+@keeps("FUNC-11", variant="jacobian", examples=0.4)
+def test_functional_jacobian(subject, data):
+    polynomial = drawn_function(subject, data, separate=None, shapes=SMALL)
+    vectorize = subject.draw(data, (False, True), "vectorize")
+    f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
+    got = functional.jacobian(f, xs, vectorize=vectorize)
+    assert_jacobians(subject, polynomial, positions_of(polynomial), got)
+
+
+@keeps("FUNC-11", variant="hessian", examples=0.4)
+def test_functional_hessian(subject, data):
+    polynomial = drawn_function(subject, data, separate=None, shapes=SMALL, powers=(2,))
+    cotangents = polynomial.cotangents()
+    f, xs, given = _plain(subject, polynomial, cotangents)
+    got = functional.hessian(lambda *xs: sum(torch.sum(y * g) for y, g in zip(f(*xs), given, strict=True)), xs)
+    assert_hessians(subject, polynomial, positions_of(polynomial), cotangents, got)
+
+
+def _plain(subject, polynomial, cotangents):
+    """The Function without a jvp as a function of its floating tensors, with these and its cotangents."""
+    f = function_of(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))
+    return f, floating_of(subject, polynomial), weights_of(subject, polynomial, cotangents)
+
+
+@keeps("FUNC-12")
+def test_setup_context_runs_once_for_each_level(subject, data):
+    polynomial = drawn_function(subject, data, powers=(2,))
+    places = polynomial.floating
+    levels = st.lists(st.sampled_from(("jvp", *positions_of(polynomial))), max_size=3)
+    nested = subject.draw(data, levels, "transforms, the outermost first: jvp, or func.grad by this argument")
+    tracked = subject.draw(data, st.sets(st.sampled_from(positions_of(polynomial))).map(sorted), "require grad")
+    seen = []
+    cls = transformable(subject, polynomial)
+    right = cls.setup_context
+
+    def setup_context(ctx, inputs, output):
+        right(ctx, inputs, output)
+        seen.append(ctx)
+
+    cls.setup_context = staticmethod(setup_context)
+    f = loss_of(subject, polynomial, cls, polynomial.cotangents())
+    for level in reversed(nested):
+        f = _moved_along_ones(f) if level == "jvp" else _sum_of_gradient(f, level)
+    xs = [x.requires_grad_(i in tracked) for i, x in enumerate(floating_of(subject, polynomial))]
+    f(*xs)
+    asked = [tracked, *([] if level == "jvp" else [level] for level in nested)]
+    expected = [tuple(i in [places[p] for p in each] for i in range(len(polynomial.arguments))) for each in asked]
+    got = [ctx.needs_input_grad for ctx in seen]
+    subject.assert_equal("ctx.needs_input_grad of each run of setup_context", got=got, expected=expected)
+    subject.assert_equal("number of different ctx", got=len(set(map(id, seen))), expected=len(nested) + 1)
+
+
+def _moved_along_ones(f):
+    return lambda *xs: torch.func.jvp(f, xs, tuple(map(torch.ones_like, xs)))[1]
+
+
+def _sum_of_gradient(f, argument):
+    return lambda *xs: torch.sum(torch.func.grad(f, argnums=argument)(*xs))

@@ -1,0 +1,191 @@
+"""The class Function: how it is defined and not instantiated, what its forward sees, and what its nodes are called."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+STYLES = st.booleans()
+WEIGHTS = st.integers(-3, 3)
+X = np.array([1.0, 2.0])
+G = np.array([3.0, -1.0])
+OBJECTS = st.none() | st.integers(-9, 9) | st.sampled_from(("text", 0.5)) | st.lists(st.integers(0, 9), max_size=2)
+
+
+class Oops(Exception):
+    """What the tests raise inside a Function."""
+
+
+def _forward(compute, separate):
+    """The methods that compute from the arguments, in the combined or the separate style."""
+    if separate:
+        return {"forward": compute, "setup_context": lambda ctx, inputs, output: None}
+    return {"forward": lambda ctx, *args: compute(*args)}
+
+
+def _define(name="Custom", undecorated=(), **methods):
+    """A Function with these methods, static but for the ``undecorated`` ones."""
+    members = {key: method if key in undecorated else staticmethod(method) for key, method in methods.items()}
+    return type(torch.autograd.Function)(name, (torch.autograd.Function,), members)
+
+
+def _leaf(subject, values=X):
+    return subject.tensor(values).requires_grad_()
+
+
+@keeps("FN-02", variant="positions")
+def test_output_nr_is_the_position_of_the_output(subject, data):
+    polynomial = subject.polynomial(data, separate=None, max_outputs=6)
+    outputs = subject.run(polynomial).outputs
+    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    got = [outputs[i].output_nr for i in floats]
+    subject.assert_equal("output_nr of the differentiable outputs", got=got, expected=floats)
+
+
+@keeps("FN-05")
+def test_forward_gets_tensors_that_do_not_track_history(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    seen = []
+
+    def forward(*args):
+        given = args if polynomial.separate else args[1:]
+        seen.extend(given[i].requires_grad for i in polynomial.tensors)
+        return body.forward(*args)
+
+    subject.run(polynomial, cls=type(body)("Noting", (body,), {"forward": staticmethod(forward)}))
+    expected = [False] * len(polynomial.tensors)
+    subject.assert_equal("requires_grad of the tensors that forward gets", got=seen, expected=expected)
+
+
+@keeps("FN-19")
+def test_instantiating_a_class_is_deprecated(subject, data):
+    name = subject.draw(data, ("Custom", "Scale2", "_Private"), "name of the class")
+    times = subject.draw(data, st.integers(1, 3), "instances made")
+    args = subject.draw(data, st.lists(OBJECTS, max_size=2), "arguments")
+    cls = _define(name, **_forward(lambda x: x * 2, separate=False))
+    made = [
+        subject.assert_warns(DeprecationWarning, lambda: cls(*args), "making an instance", naming=[name])
+        for _ in range(times)
+    ]
+    subject.assert_equal("types of the instances", got=[type(instance) for instance in made], expected=[cls] * times)
+
+
+@keeps("FN-20")
+def test_instances_cannot_be_called(subject, data):
+    args = [_leaf(subject), *subject.draw(data, st.lists(OBJECTS, max_size=2), "arguments after a tensor")]
+    separate = subject.draw(data, STYLES, "setup_context")
+    cls = _define(**_forward(lambda x, *others: x * 2, separate))
+    subject.assert_same("output of apply", got=cls.apply(*args), expected=2 * X)
+    instance = cls()
+    what = "what calling an instance gives"
+    subject.assert_raises(RuntimeError, lambda: instance(*args), what, naming=[("static", "apply", "instance")])
+
+
+@keeps("FN-21")
+def test_methods_must_be_static(subject, data):
+    names = st.lists(st.sampled_from(("forward", "backward")), min_size=1, unique=True)
+    undecorated = subject.draw(data, names, "methods without @staticmethod")
+    methods = _forward(lambda x: x * 2, subject.draw(data, STYLES, "setup_context"))
+
+    def gradient(undecorated):
+        x = _leaf(subject)
+        y = _define(undecorated=undecorated, **methods, backward=lambda ctx, g: g * 5).apply(x)
+        return torch.autograd.grad(y, x, subject.tensor(G))[0]
+
+    subject.assert_same("gradient by static methods", got=gradient(()), expected=5 * G)
+    what = "what a class with a method that is not static gives"
+    kinds = (TypeError, RuntimeError, ValueError)
+    subject.assert_raises(kinds, lambda: gradient(undecorated), what, naming=[("static", "staticmethod")])
+
+
+@keeps("FN-25")
+def test_a_graph_made_in_forward_is_discarded(subject, data):
+    fresh = subject.draw(data, st.booleans(), "forward starts from a new leaf")
+    weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=3), "weights of the outputs")
+
+    def forward(x):
+        with torch.enable_grad():
+            start = x.detach().requires_grad_() if fresh else x
+            return tuple(start * start * weight for weight in weights)
+
+    methods = _forward(forward, subject.draw(data, STYLES, "setup_context"))
+    x = _leaf(subject)
+    outputs = _define(**methods, backward=lambda ctx, *cotangents: sum(cotangents) * 7).apply(x)
+    subject.assert_all_same("outputs", got=outputs, expected=[weight * X * X for weight in weights])
+    (got,) = torch.autograd.grad(outputs, x, [subject.tensor(G)] * len(weights))
+    subject.assert_same("gradient", got=got, expected=len(weights) * 7 * G)
+
+
+@keeps("FN-25", variant="unrecorded")
+def test_an_unrecorded_call_is_detached_from_a_graph_made_in_forward(subject, data):
+    kind = subject.draw(data, ("no_grad", "inference_mode", "fixed"), "why the call is not recorded")
+    weight = subject.draw(data, WEIGHTS, "weight")
+
+    def forward(x):
+        with torch.enable_grad():
+            return x.detach().requires_grad_() * weight if kind == "fixed" else x * weight
+
+    methods = _forward(forward, subject.draw(data, STYLES, "setup_context"))
+    x = subject.tensor(X) if kind == "fixed" else _leaf(subject)
+    modes = {"no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "fixed": torch.enable_grad}
+    with modes[kind]():
+        y = _define(**methods, backward=lambda ctx, g: g * 7).apply(x)
+    subject.assert_same("output", got=y, expected=weight * X)
+    subject.assert_equal("requires_grad and grad_fn", got=(y.requires_grad, y.grad_fn), expected=(False, None))
+
+
+@keeps("FN-27")
+def test_a_node_is_named_for_its_class(subject, data):
+    names = st.sampled_from(("Custom", "Scale2", "_Private", "lower", "ScaleBackward"))
+    ancestry = subject.draw(data, st.lists(names, min_size=1, max_size=3), "names of the class and its subclasses")
+    cls = _define(ancestry[0], forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g)
+    for name in ancestry[1:]:
+        cls = type(cls)(name, (cls,), {"backward": staticmethod(lambda ctx, g: g * 3)})
+    node = cls.apply(_leaf(subject)).grad_fn
+    subject.assert_equal("type of the node", got=type(node).__name__, expected=f"{ancestry[-1]}Backward")
+
+
+@keeps("FN-29", variant="mode")
+def test_exceptions_leave_grad_mode_as_it_was(subject, data):
+    where = subject.draw(data, ("forward", "setup_context", "backward"), "method that raises")
+    graph = subject.draw(data, st.booleans(), "create_graph")
+    mode = subject.draw(data, st.booleans(), "grad mode")
+
+    def raises(*args):
+        raise Oops
+
+    methods = {"forward": lambda x: x * 2, "setup_context": lambda *args: None, "backward": lambda ctx, g: g * 2}
+    working, failing = _define(**methods), _define(**{**methods, where: raises})
+    x = _leaf(subject)
+    y = (failing if where == "backward" else working).apply(x).sum()
+
+    def action():
+        failing.apply(x)
+        return torch.autograd.grad(y, x, create_graph=graph)
+
+    with torch.set_grad_enabled(mode):
+        subject.assert_raises(Oops, action, "what reaches the caller")
+        after = torch.is_grad_enabled()
+    subject.assert_equal("grad mode after the exception", got=after, expected=mode)
+
+
+@keeps("FN-31")
+def test_forward_may_take_the_numpy_array_of_an_input(subject, data):
+    weight = subject.draw(data, WEIGHTS, "weight")
+    dtype = subject.draw(data, ("float64", "float32", "float16"), "dtype")
+    leaf = subject.draw(data, st.booleans(), "x is a leaf")
+    methods = _forward(
+        lambda x: torch.from_numpy(x.cpu().numpy() * weight).to(x.device),
+        subject.draw(data, STYLES, "setup_context"),
+    )
+    x = subject.tensor(X, dtype).requires_grad_()
+    x = x if leaf else x * 1
+    cls = _define(**methods, backward=lambda ctx, g: g * weight)
+    y = subject.assert_accepted(lambda: cls.apply(x), "numpy() of a tracked tensor in forward")
+    subject.assert_same("output", got=y, expected=weight * X)
+    (got,) = torch.autograd.grad(y, x, subject.tensor(G, dtype))
+    subject.assert_same("gradient", got=got, expected=weight * G)
+    what = "what numpy() of a tracked tensor outside a Function gives"
+    subject.assert_raises((RuntimeError, TypeError), lambda: x.cpu().numpy(), what, naming=[("grad", "requires_grad")])

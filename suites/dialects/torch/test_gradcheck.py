@@ -1,0 +1,273 @@
+"""gradcheck: what it accepts, what it catches, and what it refuses to look at."""
+
+import warnings
+from dataclasses import replace
+from functools import partial
+from itertools import count
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.strategies.polynomials import polynomials
+from autograd_conformance.suites.dialects.torch._tools import assert_refused, call_of, leaves_of
+
+SHAPES = ((), (1,), (2,), (2, 2))
+MODES = st.fixed_dictionaries({"fast_mode": st.booleans(), "check_undefined_grad": st.booleans()})
+
+
+def _polynomials(outputs=("float",), shapes=SHAPES, **restrictions):
+    return polynomials(outputs=outputs, shapes=shapes, dtypes=("float64",), max_arguments=3, **restrictions)
+
+
+def _altered(subject, polynomial, change, cotangents=lambda given: given):
+    """The Function with other gradients, ``change`` of the position and the right one, or for other cotangents."""
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    def backward(ctx, *given):
+        return tuple(change(position, g) for position, g in enumerate(cls.backward(ctx, *cotangents(given))))
+
+    return type(cls)("Altered", (cls,), {"backward": staticmethod(backward)})
+
+
+def _scaled(subject, polynomial, position, factor):
+    return _altered(subject, polynomial, lambda p, g: g if g is None or p != position else factor * g)
+
+
+def _gradcheck(subject, polynomial, cls=None, **options):
+    return torch.autograd.gradcheck(call_of(subject, polynomial, cls), leaves_of(subject, polynomial), **options)
+
+
+@keeps("CHECK-01")
+def test_gradcheck_compares_with_finite_differences(subject, data):
+    polynomial = subject.draw(data, _polynomials(separate=None, materialize=None), "function")
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    position = subject.draw(data, tracked, "argument whose gradient is wrong")
+    cls = _scaled(subject, polynomial, position, subject.draw(data, (2, -1, 0), "factor of its gradient"))
+    modes = subject.draw(data, MODES, "options")
+    raising = subject.draw(data, st.booleans(), "raise_exception")
+    right = subject.assert_accepted(
+        lambda: _gradcheck(subject, polynomial, raise_exception=raising, **modes), "gradcheck of a right backward"
+    )
+    subject.assert_equal("gradcheck of a right backward", got=right, expected=True)
+    facts = [f"input {tracked.index(position)}", "output 0"]
+    check = partial(_gradcheck, subject, polynomial, cls)
+    assert_refused(subject, "gradcheck of a wrong backward", check, facts, **modes)
+
+
+@keeps("CHECK-02", variant="none")
+def test_some_input_must_require_grad(subject, data):
+    polynomial = subject.draw(data, _polynomials(), "function")
+    raising = subject.draw(data, st.booleans(), "raise_exception")
+    constants = [x.detach() for x in leaves_of(subject, polynomial)]
+    check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), constants, raise_exception=raising)
+    subject.assert_raises(
+        (ValueError, RuntimeError), check, "gradcheck without tracked inputs", naming=["requires_grad"]
+    )
+
+
+# Tensors of shape (2, 2) over the memory of four numbers, of which all but the last overlap themselves.
+LAYOUTS = {
+    "expanded rows": lambda x: x[:2].expand(2, 2),
+    "expanded columns": lambda x: x[:2, None].expand(2, 2),
+    "sliding windows": lambda x: x.as_strided((2, 2), (1, 1)),
+    "transposed": lambda x: x.view(2, 2).t(),
+}
+
+
+@keeps("CHECK-02", variant="overlap")
+def test_inputs_must_not_overlap_themselves(subject, data):
+    polynomial = subject.draw(data, _polynomials(shapes=((2, 2),)), "function")
+    position = subject.draw(data, [i for i, need in enumerate(polynomial.track) if need], "input")
+    overlapping = subject.draw(data, list(LAYOUTS)[:-1], "its layout")
+    fast = subject.draw(data, st.booleans(), "fast_mode")
+
+    def check(layout):
+        inputs = leaves_of(subject, polynomial)
+        inputs[position] = LAYOUTS[layout](subject.tensor([1.0, 2.0, 3.0, -1.0])).requires_grad_()
+        return torch.autograd.gradcheck(call_of(subject, polynomial), inputs, fast_mode=fast)
+
+    what = "gradcheck of an input that overlaps itself"
+    subject.assert_raises((RuntimeError, ValueError), lambda: check(overlapping), what)
+    got = subject.assert_accepted(lambda: check("transposed"), "gradcheck of a transposed input")
+    subject.assert_equal("gradcheck of a transposed input", got=got, expected=True)
+
+
+@keeps("CHECK-02", variant="single")
+def test_inputs_in_single_precision_are_warned_of(subject, data):
+    polynomial = subject.draw(data, _polynomials(), "function")
+    position = subject.draw(data, [i for i, need in enumerate(polynomial.track) if need], "input")
+    low = subject.draw(data, ("float32", "float16", "bfloat16"), "its dtype")
+    inputs = leaves_of(subject, polynomial)
+    lower = [x.detach().to(getattr(torch, low)).requires_grad_() if i == position else x for i, x in enumerate(inputs)]
+    check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), raise_exception=False)
+    what = "gradcheck of an input in lower precision"
+    subject.assert_warns(UserWarning, lambda: check(lower), what, naming=[position, "precision"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        subject.assert_accepted(lambda: check(inputs), "gradcheck of inputs in double precision")
+
+
+@keeps("CHECK-03", variant="cotangent")
+def test_a_backward_that_ignores_its_cotangent_is_caught(subject, data):
+    function = _polynomials(shapes=((), (1,)), max_outputs=1, separate=None)
+    polynomial = subject.draw(data, function, "function")
+    modes = subject.draw(data, MODES, "options")
+    cls = _altered(subject, polynomial, lambda position, g: g, cotangents=lambda given: map(torch.ones_like, given))
+    check = partial(_gradcheck, subject, polynomial, cls)
+    assert_refused(subject, "gradcheck of a backward that ignores its cotangent", check, **modes)
+
+
+@keeps("CHECK-03", variant="repeated")
+def test_a_backward_that_varies_is_caught(subject, data):
+    polynomial = subject.draw(data, _polynomials(separate=None), "function")
+    modes = subject.draw(data, MODES, "options")
+
+    def check(**options):
+        runs = count()
+        cls = _altered(subject, polynomial, lambda position, g: g if g is None else g * (1 + 1e-8 * next(runs)))
+        return _gradcheck(subject, polynomial, cls, **options)
+
+    assert_refused(subject, "gradcheck of a backward that varies from run to run", check, **modes)
+    got = subject.assert_accepted(lambda: check(nondet_tol=1e-3, **modes), "gradcheck with nondet_tol")
+    subject.assert_equal("gradcheck of a backward that varies by less than nondet_tol", got=got, expected=True)
+
+
+@keeps("CHECK-03", variant="missing")
+def test_a_missing_gradient_is_caught(subject, data):
+    polynomial = subject.draw(data, _polynomials(separate=None), "function")
+    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument without gradient")
+    modes = subject.draw(data, MODES, "options")
+    cls = _altered(subject, polynomial, lambda p, g: None if p == position else g)
+    check = partial(_gradcheck, subject, polynomial, cls)
+    assert_refused(subject, "gradcheck of a backward that lacks a gradient", check, **modes)
+
+
+def _refusing(given, ones):
+    if any(g is None for g in given):
+        raise RuntimeError("a cotangent is missing")
+    return given
+
+
+def _presuming(given, ones):
+    return [ones if g is None else g for g in given]
+
+
+# What a backward does if it is not made for undefined cotangents.
+UNDEFINED = {"raises": _refusing, "takes ones for granted": _presuming}
+
+
+@keeps("CHECK-03", variant="undefined")
+def test_a_backward_that_fails_on_undefined_cotangents_is_caught(subject, data):
+    function = _polynomials(max_outputs=1, separate=None, materialize=False)
+    polynomial = subject.draw(data, function, "function")
+    treat = UNDEFINED[subject.draw(data, UNDEFINED, "what backward does with an undefined cotangent")]
+    fast = subject.draw(data, st.booleans(), "fast_mode")
+    ones = torch.ones_like(subject.tensor(polynomial.forward()[0]))
+    cls = _altered(subject, polynomial, lambda position, g: g, cotangents=lambda given: treat(given, ones))
+    check = partial(_gradcheck, subject, polynomial, cls, fast_mode=fast)
+    assert_refused(subject, "gradcheck of a backward that cannot handle undefined cotangents", check)
+    got = subject.assert_accepted(lambda: check(check_undefined_grad=False), "gradcheck without check_undefined_grad")
+    subject.assert_equal("gradcheck without check_undefined_grad", got=got, expected=True)
+
+
+def _asserting(given):
+    assert all(g is not None for g in given)
+    return given
+
+
+# What users write in a backward that has no undefined cotangents in mind.
+CARELESS = {
+    "multiplies": lambda given: [g * 1 for g in given],
+    "reads the shape": lambda given: [g.reshape(g.shape) for g in given],
+    "asserts": _asserting,
+}
+
+
+@keeps("CHECK-04")
+def test_a_backward_that_presumes_cotangents_fails_the_check(subject, data):
+    function = _polynomials(max_outputs=1, separate=None, materialize=False)
+    polynomial = subject.draw(data, function, "function")
+    careless = CARELESS[subject.draw(data, CARELESS, "what backward does with cotangents")]
+    fast = subject.draw(data, st.booleans(), "fast_mode")
+    cls = _altered(subject, polynomial, lambda position, g: g, cotangents=careless)
+    check = partial(_gradcheck, subject, polynomial, cls, fast_mode=fast)
+    assert_refused(subject, "gradcheck of a backward that cannot handle None", check)
+
+
+@keeps("CHECK-05", variant="same")
+def test_gradients_of_the_right_dtype_are_accepted(subject, data):
+    polynomial = subject.draw(data, _polynomials(separate=None, materialize=None), "function")
+    modes = subject.draw(data, MODES, "options")
+    check = partial(_gradcheck, subject, polynomial, check_grad_dtypes=True, **modes)
+    got = subject.assert_accepted(check, "gradcheck with check_grad_dtypes")
+    subject.assert_equal("gradcheck with check_grad_dtypes", got=got, expected=True)
+
+
+@keeps("CHECK-05", variant="other")
+def test_gradients_of_another_dtype_are_caught(subject, data):
+    polynomial = subject.draw(data, _polynomials(separate=None), "function")
+    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
+    dtype = getattr(torch, subject.draw(data, ("float32", "float16", "bfloat16"), "dtype of its gradient"))
+    modes = subject.draw(data, MODES, "options")
+    cls = _altered(subject, polynomial, lambda p, g: g.to(dtype) if p == position else g)
+    check = partial(_gradcheck, subject, polynomial, cls, check_grad_dtypes=True)
+    assert_refused(subject, "gradcheck of a gradient of another dtype", check, ["dtype"], **modes)
+
+
+def _assert_checked_beside_others(subject, data, function, **options):
+    """Whatever the other outputs are, a right backward passes gradcheck and a wrong one does not."""
+    polynomial = subject.draw(data, function, "function")
+    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
+    wrong = _scaled(subject, polynomial, position, subject.draw(data, (2, -1, 0), "factor of its wrong gradient"))
+    what = "gradcheck of a Function with an output that is not differentiable"
+    got = subject.assert_accepted(lambda: _gradcheck(subject, polynomial, **options), what)
+    subject.assert_equal(what, got=got, expected=True)
+    check = partial(_gradcheck, subject, polynomial, wrong, **options)
+    assert_refused(subject, "gradcheck of a wrong gradient beside such an output", check)
+
+
+def _functions(kind, before=((),), after=((),)):
+    """Functions with outputs of this kind beside float ones, and some before and after all others."""
+    ends = (st.sampled_from(before), st.sampled_from(after))
+    drawn = _polynomials(("float", kind), separate=None)
+    return st.builds(lambda p, first, last: replace(p, outputs=(*first, *p.outputs, *last)), drawn, *ends)
+
+
+@keeps("CHECK-06", variant="slow")
+def test_marked_outputs_are_skipped(subject, data):
+    functions = _functions("marked", after=((), ("integers",)))
+    _assert_checked_beside_others(subject, data, functions)
+
+
+@keeps("CHECK-06", variant="fast")
+def test_integer_outputs_are_skipped_in_fast_mode(subject, data):
+    functions = _functions("integers", after=((), ("marked",)))
+    _assert_checked_beside_others(subject, data, functions, fast_mode=True)
+
+
+@keeps("CHECK-06", variant="integers")
+def test_integer_outputs_before_others_are_skipped(subject, data):
+    functions = _functions("integers", before=(("integers",),))
+    _assert_checked_beside_others(subject, data, functions)
+
+
+@keeps("CHECK-06", variant="marked")
+def test_marked_outputs_before_others_are_skipped_in_fast_mode(subject, data):
+    functions = _functions("marked", before=(("marked",),))
+    _assert_checked_beside_others(subject, data, functions, fast_mode=True)
+
+
+@keeps("CHECK-06", variant="zero")
+def test_without_differentiable_outputs_nothing_may_vary(subject, data):
+    drawn = _polynomials(separate=None)
+    kinds = st.lists(st.sampled_from(("marked", "integers")), max_size=2).map(lambda more: ("marked", *more))
+    polynomial = subject.draw(data, st.builds(lambda p, k: replace(p, outputs=k), drawn, kinds), "function")
+    modes = subject.draw(data, MODES, "options")
+    check = partial(_gradcheck, subject, polynomial)
+    assert_refused(subject, "gradcheck of an output that varies and is marked", check, ["zero"], **modes)
+    f = call_of(subject, polynomial)
+    inputs = leaves_of(subject, polynomial)
+    steps = partial(torch.autograd.gradcheck, lambda *xs: f(*map(torch.round, xs)), inputs, **modes)
+    got = subject.assert_accepted(steps, "gradcheck of a step function")
+    subject.assert_equal("gradcheck of a step function", got=got, expected=True)

@@ -1,0 +1,141 @@
+"""gradgradcheck: what it adds to gradcheck, in each of its modes."""
+
+from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._tools import assert_refused
+
+
+def _power(exponent, weight, kind="right", factor=1, contiguous=None):
+    """``weight * x ** exponent`` with a backward of this kind; ``factor`` is that of its wrong second derivative."""
+    first, second = weight * exponent, weight * exponent * (exponent - 1)
+    in_backward, in_jvp = (factor if kind == wrong else 1 for wrong in ("wrong backward", "wrong jvp"))
+
+    class Slope(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.save_for_forward(x)
+            return first * x ** (exponent - 1)
+
+        @staticmethod
+        def backward(ctx, g):
+            given = g + 0 * g.sum().item() if kind == "unbatchable" else g
+            return in_backward * second * ctx.saved_tensors[0] ** (exponent - 2) * given
+
+        @staticmethod
+        def jvp(ctx, t):
+            return in_jvp * second * ctx.saved_tensors[0] ** (exponent - 2) * t
+
+    class Power(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(first * x ** (exponent - 1) if kind == "intermediate" else x)
+            ctx.save_for_forward(x)
+            return weight * x**exponent
+
+        @staticmethod
+        def backward(ctx, g):
+            if contiguous is not None:
+                contiguous.append(g.is_contiguous())
+            (saved,) = ctx.saved_tensors
+            return g * (saved if kind == "intermediate" else Slope.apply(saved))
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * Slope.apply(ctx.saved_tensors[0])
+
+    class Once(Power):
+        backward = staticmethod(torch.autograd.function.once_differentiable(Power.backward))
+
+    return (Once if kind == "once differentiable" else Power).apply
+
+
+POWERS = st.fixed_dictionaries(
+    {
+        "exponent": st.sampled_from((2, 3)),
+        "weight": st.sampled_from((-2, -1, 1, 3)),
+        "shape": st.sampled_from(((2,), (3,), (2, 2))),
+        "seed": st.integers(0, 99),
+    }
+)
+
+
+@contextmanager
+def _drawn(subject, data):
+    """Exponent and weight of a power, and its input, with torch's generator in a state that is drawn too."""
+    power = subject.draw(data, POWERS, "power")
+    exponent, weight, shape, seed = (power[name] for name in ("exponent", "weight", "shape", "seed"))
+    values = np.random.default_rng(seed).choice([-2.0, -1.0, 1.0, 2.0], size=shape)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield (exponent, weight), subject.tensor(values).requires_grad_()
+
+
+def _assert_passes(subject, what, check, function, x, **options):
+    got = subject.assert_accepted(lambda: check(function, x, **options), what)
+    subject.assert_equal(what, got=got, expected=True)
+
+
+def _assert_second_derivative_checked(subject, data, kind, options):
+    factor = subject.draw(data, (2, -1), "factor of the wrong second derivative")
+    with _drawn(subject, data) as (power, x):
+        right, wrong = _power(*power), _power(*power, kind, factor)
+        _assert_passes(subject, "gradcheck of a right first derivative", torch.autograd.gradcheck, wrong, x)
+        _assert_passes(subject, "gradgradcheck of right derivatives", torch.autograd.gradgradcheck, right, x, **options)
+        check = partial(torch.autograd.gradgradcheck, wrong, x, **options)
+        assert_refused(subject, "gradgradcheck of a wrong second derivative", check)
+
+
+@keeps("CHECK-07")
+def test_gradgradcheck_checks_second_derivatives(subject, data):
+    flags = ("fast_mode", "check_batched_grad", "gen_non_contig_grad_outputs", "check_undefined_grad")
+    options = subject.draw(data, st.fixed_dictionaries({flag: st.booleans() for flag in flags}), "options")
+    _assert_second_derivative_checked(subject, data, "wrong backward", options)
+
+
+@keeps("CHECK-07", variant="forward", needs="jvp", examples=0.4)
+def test_gradgradcheck_checks_forward_over_reverse(subject, data):
+    reverse = subject.draw(data, st.booleans(), "check_rev_over_rev")
+    options = {"check_fwd_over_rev": True, "check_rev_over_rev": reverse, "check_undefined_grad": reverse}
+    _assert_second_derivative_checked(subject, data, "wrong jvp", options)
+
+
+@keeps("CHECK-07", variant="batched", needs="batched_cotangents")
+def test_gradgradcheck_checks_batches(subject, data):
+    fast = subject.draw(data, st.booleans(), "fast_mode")
+    with _drawn(subject, data) as (power, x):
+        function, check = _power(*power, "unbatchable"), torch.autograd.gradgradcheck
+        _assert_passes(subject, "gradgradcheck without check_batched_grad", check, function, x, fast_mode=fast)
+        batched = partial(check, function, x, check_batched_grad=True, fast_mode=fast)
+        assert_refused(subject, "gradgradcheck of a derivative that cannot be batched", batched)
+
+
+@keeps("CHECK-07", variant="strided")
+def test_gradgradcheck_gives_cotangents_that_are_not_contiguous(subject, data):
+    wanted = subject.draw(data, st.booleans(), "gen_non_contig_grad_outputs")
+    seen = []
+    with _drawn(subject, data) as (power, x):
+        function = _power(*power, contiguous=seen)
+        _assert_passes(
+            subject, "gradgradcheck", torch.autograd.gradgradcheck, function, x, gen_non_contig_grad_outputs=wanted
+        )
+    what = "whether backward saw contiguous cotangents alone"
+    subject.assert_equal(what, got=all(seen), expected=not wanted)
+
+
+@keeps("CHECK-08")
+def test_gradcheck_does_not_tell_whether_backward_is_differentiable(subject, data):
+    kind = subject.draw(data, ("once differentiable", "intermediate"), "backward")
+    fast = subject.draw(data, st.booleans(), "fast_mode")
+    with _drawn(subject, data) as (power, x):
+        right, once = _power(*power), _power(*power, kind)
+        _assert_passes(subject, f"gradcheck of {kind}", torch.autograd.gradcheck, once, x, fast_mode=fast)
+        _assert_passes(subject, "gradgradcheck of a right one", torch.autograd.gradgradcheck, right, x, fast_mode=fast)
+        check = partial(torch.autograd.gradgradcheck, once, x, fast_mode=fast)
+        subject.assert_raises(RuntimeError, check, f"gradgradcheck of {kind}")

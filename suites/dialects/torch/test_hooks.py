@@ -1,0 +1,165 @@
+"""Hooks on nodes: what they get and what they may change."""
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.reference.polynomials import TENSORS
+from autograd_conformance.suites.dialects.torch._hooks import (
+    FACTORS,
+    assert_got,
+    floats_of,
+    node_of,
+    passed,
+    some_cotangents,
+    times,
+    watched,
+)
+
+
+@keeps("HOOK-01")
+def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
+    polynomial = subject.polynomial(data, materialize=None)
+    cotangents = some_cotangents(subject, data, polynomial)
+    factors = subject.draw(data, FACTORS, "factors of the pre-hooks")
+    removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "pre-hooks removed after a pass")
+    run, got = subject.run(polynomial), []
+
+    def add(factor):
+        return node_of(run).register_prehook(lambda given: (got.append(given), times(given, factor))[1])
+
+    def check(active):
+        got.clear()
+        gradients = run.gradients(cotangents)
+        *seen, left = passed(cotangents, active)
+        assert_got(subject, "pre-hook", "cotangents", got, seen)
+        subject.assert_all_same("gradients", got=gradients, expected=polynomial.vjp(left))
+
+    handles = [add(factor) for factor in factors]
+    check(factors)
+    [handles[i].remove() for i in removed]
+    check([factor for i, factor in enumerate(factors) if i not in removed])
+
+
+@keeps("HOOK-02")
+def test_post_hooks_replace_the_gradients(subject, data):
+    polynomial = subject.polynomial(data, arguments=TENSORS)
+    cotangents = some_cotangents(subject, data, polynomial)
+    factors = subject.draw(data, FACTORS, "factors of the post-hooks")
+    run, inputs, outputs = subject.run(polynomial), [], []
+
+    def add(factor):
+        def hook(gradients, given):
+            inputs.append(gradients)
+            outputs.append(given)
+            return times(gradients, factor)
+
+        node_of(run).register_hook(hook)
+
+    [add(factor) for factor in factors]
+    got = run.gradients(cotangents)
+    *seen, left = passed(polynomial.vjp(cotangents), factors)
+    assert_got(subject, "post-hook", "gradients", inputs, seen)
+    assert_got(subject, "post-hook", "cotangents", outputs, [cotangents] * len(factors))
+    subject.assert_all_same("gradients", got=got, expected=left)
+
+
+@keeps("HOOK-03")
+def test_post_hooks_get_an_entry_for_each_tensor(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = some_cotangents(subject, data, polynomial)
+    run, got = subject.run(polynomial), []
+    node_of(run).register_hook(lambda gradients, given: got.append(gradients))
+    run.gradients(cotangents)
+    expected = tuple(polynomial.vjp(cotangents)[i] for i in polynomial.tensors)
+    assert_got(subject, "post-hook", "gradients", got, [expected])
+
+
+NODE_HOOKS = ("pre-hook", "post-hook")
+HOOKS = (*NODE_HOOKS, "tensor's hook")
+NUMBERS = {"a value too few": -1, "a value too many": 1}
+FORMS = {
+    "another dtype": lambda v: v.to(torch.float64 if v.dtype == torch.float32 else torch.float32),
+    "another shape": lambda v: v.reshape(1, *v.shape),
+    "another size": lambda v: v.expand(2, *v.shape),
+}
+
+
+def _with_hook(subject, polynomial, hook, change):
+    run = subject.run(polynomial)
+    add = {
+        "pre-hook": lambda: node_of(run).register_prehook(change),
+        "post-hook": lambda: node_of(run).register_hook(lambda gradients, given: change(gradients)),
+        "tensor's hook": lambda: floats_of(run)[0].register_hook(lambda g: change((g,))[0]),
+    }
+    add[hook]()
+    return run
+
+
+def _changed(values, which, change):
+    position = [i for i, v in enumerate(values) if v is not None][which]
+    return tuple(change(v) if i == position else v for i, v in enumerate(values))
+
+
+@keeps("HOOK-04", variant="number")
+def test_hooks_return_as_many_values_as_they_get(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = polynomial.cotangents()
+    hook = subject.draw(data, NODE_HOOKS, "hook")
+    way = subject.draw(data, NUMBERS, "returned")
+    run = _with_hook(subject, polynomial, hook, lambda values: (*values, None)[: len(values) + NUMBERS[way]])
+    count = len(polynomial.tensors if hook == "post-hook" else polynomial.outputs)
+    naming = [count, count + NUMBERS[way]]
+    what = f"a {hook} that returns {way}"
+    subject.assert_raises(RuntimeError, lambda: run.gradients(cotangents), what, naming=naming)
+
+
+@keeps("HOOK-04", variant="form")
+def test_hooks_return_values_of_the_dtype_and_shape_they_get(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = polynomial.cotangents()
+    hook = subject.draw(data, HOOKS, "hook")
+    way = subject.draw(data, FORMS, "returned")
+    which = subject.draw(data, (0, -1), "index of the changed value")
+    run = _with_hook(subject, polynomial, hook, lambda values: _changed(values, which, FORMS[way]))
+    naming = [("dtype", "type") if way == "another dtype" else ("shape", "size")]
+    what = f"a {hook} that returns {way}"
+    subject.assert_raises(RuntimeError, lambda: run.gradients(cotangents), what, naming=naming)
+
+
+@keeps("HOOK-04")
+def test_hooks_may_return_other_tensors_of_the_same_form(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = polynomial.cotangents()
+    hook = subject.draw(data, HOOKS, "hook")
+    run = _with_hook(subject, polynomial, hook, lambda values: _changed(values, 0, torch.clone))
+    got = subject.assert_accepted(lambda: run.gradients(cotangents), f"a {hook} that returns a clone")
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("HOOK-11")
+def test_hooks_may_be_registered_on_ctx(subject, data):
+    polynomial = subject.polynomial(data, arguments=TENSORS, separate=None)
+    cotangents = some_cotangents(subject, data, polynomial)
+    pre = subject.draw(data, FACTORS, "factors of the pre-hooks registered in forward")
+    post = subject.draw(data, FACTORS, "factors of the post-hooks registered in forward")
+    late = subject.draw(data, FACTORS, "factors of the post-hooks registered in backward")
+    given, gradients = [], []
+
+    def add_post_hook(ctx, factor):
+        ctx.register_hook(lambda values, _: (gradients.append(values), times(values, factor))[1])
+
+    def forward(ctx):
+        [ctx.register_prehook(lambda g, factor=factor: (given.append(g), times(g, factor))[1]) for factor in pre]
+        [add_post_hook(ctx, factor) for factor in post]
+
+    def backward(ctx):
+        [add_post_hook(ctx, factor) for factor in late]
+
+    run = subject.run(polynomial, cls=watched(subject, polynomial, forward=forward, backward=backward))
+    got = run.gradients(cotangents)
+    *seen, left = passed(cotangents, pre)
+    assert_got(subject, "pre-hook", "cotangents", given, seen)
+    *seen, left = passed(polynomial.vjp(left), post + late)
+    assert_got(subject, "post-hook", "gradients", gradients, seen)
+    subject.assert_all_same("gradients", got=got, expected=left)

@@ -1,0 +1,102 @@
+"""Hooks on several tensors: once per pass, with the gradients of all of them or with the first."""
+
+from dataclasses import replace
+
+from hypothesis import strategies as st
+from torch.autograd import graph
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._hooks import (
+    backward,
+    floats_of,
+    leaves_of,
+    some_cotangents,
+    tracked,
+)
+
+
+def _members(subject, data, needed):
+    """Which of the tensors the hook is on, in which order: some that a pass needs, and perhaps others."""
+    several = st.lists(st.sampled_from(range(len(needed))), unique=True, min_size=1)
+    some = several.filter(lambda members: any(needed[i] is not None for i in members))
+    return subject.draw(data, some, "tensors with the hook, of the leaves, the float outputs and a stranger")
+
+
+def _floats(polynomial, cotangents):
+    return [g for g, kind in zip(cotangents, polynomial.outputs, strict=True) if kind == "float"]
+
+
+@keeps("HOOK-10")
+def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = some_cotangents(subject, data, polynomial)
+    passes = subject.draw(data, st.integers(1, 2), "passes")
+    run, got = subject.run(polynomial), []
+    leaves = leaves_of(run)
+    some = st.none() | st.sets(st.sampled_from(range(len(leaves))), min_size=1)
+    inputs = subject.draw(data, some, "leaves asked for")
+    gradients = tracked(polynomial, polynomial.vjp(cotangents))
+    wanted = [g if inputs is None or i in inputs else None for i, g in enumerate(gradients)]
+    needed = [*wanted, *_floats(polynomial, cotangents), None]
+    members = _members(subject, data, needed)
+    tensors = [*leaves, *floats_of(run), subject.tensor(1.0).requires_grad_()]
+    graph.register_multi_grad_hook([tensors[i] for i in members], got.append)
+    asked = None if inputs is None else [leaves[i] for i in inputs]
+    [backward(run, cotangents, downstream=True, inputs=asked) for _ in range(passes)]
+    subject.assert_equal("number of calls of the hook", got=len(got), expected=passes)
+    for gradients in got:
+        subject.assert_all_same("gradients that the hook gets", got=gradients, expected=[needed[i] for i in members])
+
+
+@keeps("HOOK-10", variant="any")
+def test_mode_any_gets_the_first_gradient(subject, data):
+    polynomial = subject.polynomial(data)
+    passes = subject.draw(data, st.integers(1, 2), "passes")
+    run, log, got = subject.run(polynomial), [], []
+    tensors = [*leaves_of(run), *floats_of(run)]
+    members = [tensors[i] for i in _members(subject, data, range(len(tensors)))]
+    [tensor.register_hook(log.append) for tensor in members]
+    graph.register_multi_grad_hook(members, lambda g: got.append((len(log), g)), mode="any")
+    [backward(run, polynomial.cotangents(), downstream=True) for _ in range(passes)]
+    calls = [1 + n * len(members) for n in range(passes)]
+    what = "gradients computed whenever the hook is called"
+    subject.assert_equal(what, got=[count for count, _ in got], expected=calls)
+    subject.assert_all_same("gradients", got=[g for _, g in got], expected=[log[count - 1] for count in calls])
+
+
+@keeps("HOOK-10", variant="roots")
+def test_mode_all_takes_the_tensor_that_a_pass_starts_from(subject, data):
+    polynomial = subject.polynomial(data)
+    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    start = subject.draw(data, floats, "output with a cotangent")
+    cotangents = polynomial.cotangents([i == start for i in range(len(polynomial.outputs))])
+    run, got = subject.run(polynomial), []
+    graph.register_multi_grad_hook([run.outputs[start], *leaves_of(run)], got.append)
+    backward(run, cotangents)
+    subject.assert_equal("number of calls of a hook on an output and leaves", got=len(got), expected=1)
+    expected = [cotangents[start], *tracked(polynomial, polynomial.vjp(cotangents))]
+    subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
+
+
+@keeps("HOOK-10", variant="unused")
+def test_mode_any_passes_over_unused_outputs(subject, data):
+    drawn = subject.polynomial(data, outputs=("float",))
+    polynomial = replace(drawn, outputs=("float", *drawn.outputs))
+    used = subject.draw(data, range(1, len(polynomial.outputs)), "output with a cotangent, after a further output")
+    cotangents = polynomial.cotangents([i == used for i in range(len(polynomial.outputs))])
+    run, got = subject.run(polynomial), []
+    graph.register_multi_grad_hook(run.outputs, got.append, mode="any")
+    backward(run, cotangents, downstream=True)
+    subject.assert_all_same("gradients that a hook in mode any gets", got=got, expected=[cotangents[used]])
+
+
+@keeps("HOOK-10", variant="grad")
+def test_mode_all_fires_in_autograd_grad(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = polynomial.cotangents()
+    run, got = subject.run(polynomial), []
+    graph.register_multi_grad_hook(leaves_of(run), got.append)
+    subject.assert_accepted(lambda: run.gradients(cotangents), "autograd.grad where its inputs have a hook in mode all")
+    subject.assert_equal("number of calls of the hook", got=len(got), expected=1)
+    expected = tracked(polynomial, polynomial.vjp(cotangents))
+    subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)

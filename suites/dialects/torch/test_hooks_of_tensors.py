@@ -1,0 +1,128 @@
+"""Hooks on tensors: what they get and change, retained gradients, accumulation, and when they fire."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._hooks import (
+    FACTORS,
+    assert_got,
+    backward,
+    floats_of,
+    leaves_of,
+    node_of,
+    passed,
+    register,
+    scaled,
+    some_cotangents,
+    tracked,
+    watched,
+)
+
+
+@keeps("HOOK-05")
+def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = some_cotangents(subject, data, polynomial)
+    before = subject.draw(data, FACTORS, "factors of the output's hooks")
+    after = subject.draw(data, FACTORS, "factors of each leaf's hooks")
+    output = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output with hooks")
+    run, got = subject.run(polynomial), []
+    [run.outputs[output].register_hook(lambda g, f=f: (got.append((g,)), scaled(f, g))[1]) for f in before]
+    [leaf.register_hook(partial(scaled, factor)) for leaf in leaves_of(run) for factor in after]
+    gradients = run.gradients(cotangents)
+    *seen, (left,) = passed((cotangents[output],), before)
+    assert_got(subject, "output's hook", "gradients", got, seen)
+    subject.assert_same("cotangent that backward gets", got=run.seen.cotangents[output], expected=left)
+    given = [left if i == output else g for i, g in enumerate(cotangents)]
+    subject.assert_all_same("gradients", got=gradients, expected=passed(polynomial.vjp(given), after)[-1])
+
+
+@keeps("HOOK-05", variant="refused")
+def test_tensors_that_require_no_grad_take_no_hook(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float", "marked"))
+    run = subject.run(polynomial)
+    unrecorded = subject.run(polynomial, under=torch.no_grad)
+    marked = [y for y, kind in zip(run.outputs, polynomial.outputs, strict=True) if kind == "marked"]
+    tensors = {
+        "detached output": floats_of(run)[0].detach(),
+        "output of a call without grad mode": unrecorded.outputs[0],
+        **({"marked output": marked[0]} if marked else {}),
+    }
+    kind = subject.draw(data, tensors, "tensor")
+    facts = [("require", "requires", "requires_grad")]
+    what = f"a hook on a {kind}"
+    subject.assert_raises(RuntimeError, lambda: tensors[kind].register_hook(lambda g: g), what, naming=facts)
+    subject.assert_accepted(lambda: floats_of(run)[0].register_hook(lambda g: g), "a hook on an output")
+
+
+@keeps("HOOK-07")
+def test_retained_grads_are_what_tensor_hooks_left(subject, data):
+    polynomial = subject.polynomial(data)
+    cotangents = some_cotangents(subject, data, polynomial)
+    before = subject.draw(data, FACTORS, "factors of the hooks registered before retain_grad")
+    after = subject.draw(data, FACTORS, "factors of the hooks registered after retain_grad")
+    kept = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output that retains its grad")
+    seen = []
+    cls = watched(subject, polynomial, backward=lambda ctx: seen.append(run.outputs[kept].grad))
+    run = subject.run(polynomial, cls=cls)
+    [run.outputs[kept].register_hook(partial(scaled, factor)) for factor in before]
+    run.outputs[kept].retain_grad()
+    [run.outputs[kept].register_hook(partial(scaled, factor)) for factor in after]
+    run.gradients(cotangents)
+    (left,) = passed((cotangents[kept],), before + after)[-1]
+    subject.assert_all_same("retained .grad that backward sees", got=seen, expected=[left])
+    subject.assert_same("retained .grad after the pass", got=run.outputs[kept].grad, expected=left)
+
+
+@keeps("HOOK-08")
+def test_hooks_of_tensors_asked_for_fire_without_their_node(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",))
+    positions = range(len(polynomial.outputs))
+    asked = subject.draw(data, st.sets(st.sampled_from(positions), min_size=1), "outputs asked for")
+    deeper = subject.draw(data, st.booleans(), "leaves asked for too")
+    run, log = subject.run(polynomial), []
+    [register("tensor's hook", run.outputs[i], None, partial(log.append, f"hook of output {i}")) for i in asked]
+    [register(kind, None, node_of(run), partial(log.append, kind)) for kind in ("pre-hook", "post-hook")]
+    inputs = [*(run.outputs[i] for i in asked), *(leaves_of(run) if deeper else ())]
+    downstream = [y * 1 for y in run.outputs]
+    torch.autograd.grad(downstream, inputs, subject.tensors(polynomial.cotangents(), polynomial.dtype))
+    expected = [*(f"hook of output {i}" for i in asked), *(["pre-hook", "post-hook"] if deeper else [])]
+    subject.assert_equal("hooks that fired", got=sorted(log), expected=sorted(expected))
+
+
+def _copy(tensor):
+    return None if tensor is None else tensor.clone()
+
+
+@keeps("HOOK-09")
+def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
+    polynomial = subject.polynomial(data)
+    passes = subject.draw(data, st.integers(1, 3), "passes")
+    cotangents = polynomial.cotangents()
+    run = subject.run(polynomial)
+    got = [[] for _ in leaves_of(run)]
+    for leaf, seen in zip(leaves_of(run), got, strict=True):
+        leaf.register_post_accumulate_grad_hook(lambda it, seen=seen: seen.append(_copy(it.grad)))
+    run.gradients(cotangents)
+    [backward(run, cotangents) for _ in range(passes)]
+    for seen, gradient in zip(got, tracked(polynomial, polynomial.vjp(cotangents)), strict=True):
+        expected = [np.asarray(n * gradient) for n in range(1, passes + 1)]
+        subject.assert_all_same(".grad that the hook of a leaf sees", got=seen, expected=expected)
+
+
+@keeps("HOOK-09", variant="refused")
+def test_tensors_that_are_no_leaves_take_no_post_accumulate_hook(subject, data):
+    run = subject.run(subject.polynomial(data))
+    output = subject.draw(data, range(len(floats_of(run))), "float output")
+    leaf = subject.draw(data, range(len(leaves_of(run))), "leaf")
+
+    def add(tensor):
+        return lambda: tensor.register_post_accumulate_grad_hook(lambda it: None)
+
+    what = "a post-accumulate hook on an output"
+    subject.assert_raises(RuntimeError, add(floats_of(run)[output]), what, naming=[("leaf", "leaves")])
+    subject.assert_accepted(add(leaves_of(run)[leaf]), "a post-accumulate hook on a leaf")

@@ -1,0 +1,115 @@
+"""The gradients of PyTorch's own functions at their kinks."""
+
+import math
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812 - the usual name
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+# Elementwise functions, with their slopes at some points, kinks among them.
+SLOPES = {
+    "relu": (lambda x: torch.relu(x), {-2.0: 0, 0.0: 0, 2.0: 1}),
+    "relu6": (lambda x: F.relu6(x), {-2.0: 0, 0.0: 0, 2.0: 1, 6.0: 0, 7.0: 0}),
+    "abs": (lambda x: torch.abs(x), {-2.0: -1, 0.0: 0, 2.0: 1}),
+    "minus abs": (lambda x: -torch.abs(x), {-2.0: 1, 0.0: 0, 2.0: -1}),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.25), {-2.0: 0.25, 0.0: 0.25, 2.0: 1}),
+    "softshrink": (lambda x: F.softshrink(x, 0.5), {-2.0: 1, -0.5: 0, 0.0: 0, 0.5: 0, 2.0: 1}),
+    "hardtanh": (lambda x: F.hardtanh(x), {-2.0: 0, -1.0: 0, 0.5: 1, 1.0: 0, 2.0: 0}),
+    "threshold": (lambda x: F.threshold(x, 0.0, 0.0), {-2.0: 0, 0.0: 0, 2.0: 1}),
+    "l1_loss": (lambda x: F.l1_loss(x, torch.ones_like(x), reduction="none"), {0.0: -1, 1.0: 0, 2.0: 1}),
+}
+CLAMPS = {
+    "clamp": (lambda x: torch.clamp(x, -1.0, 1.0), {-2.0: 0, -1.0: 0, 0.5: 1, 1.0: 0, 2.0: 0}),
+    "clamp_min": (lambda x: torch.clamp_min(x, 0.0), {-2.0: 0, 0.0: 0, 2.0: 1}),
+    "clamp_max": (lambda x: torch.clamp_max(x, 0.0), {-2.0: 1, 0.0: 0, 2.0: 0}),
+}
+FACTORS = (1.0, -2.0, 3.0)
+
+
+def _assert_slopes(subject, data, functions):
+    f, slopes = functions[subject.draw(data, functions, "function")]
+    points = subject.draw(data, st.permutations(sorted(slopes)), "points")
+    factors = st.lists(st.sampled_from(FACTORS), min_size=len(points), max_size=len(points))
+    cotangents = np.array(subject.draw(data, factors, "cotangents"))
+    dtype = subject.draw(data, ("float64", "float32"), "dtype")
+    x = subject.tensor(points, dtype).requires_grad_()
+    (found,) = torch.autograd.grad(f(x), x, subject.tensor(cotangents, dtype))
+    expected = cotangents * [slopes[point] for point in points]
+    subject.assert_same("gradient", got=found, expected=expected)
+
+
+@keeps("KINK-01", examples=3)
+def test_the_least_slope_is_taken_at_a_kink(subject, data):
+    _assert_slopes(subject, data, SLOPES)
+
+
+@keeps("KINK-01", variant="clamp")
+def test_the_least_slope_is_taken_where_clamp_starts(subject, data):
+    _assert_slopes(subject, data, CLAMPS)
+
+
+# Functions of two tensors, with the entry that they choose.
+LARGER = {"maximum": 1, "minimum": -1, "max": 1, "min": -1}
+IGNORING_NAN = {"fmax": 1, "fmin": -1}
+
+
+def _assert_shares(subject, data, functions):
+    name = subject.draw(data, functions, "function")
+    f, sign = getattr(torch, name), functions[name]
+    entries = st.lists(st.tuples(*[st.sampled_from((0.0, 1.0))] * 2, st.sampled_from(FACTORS)), min_size=1, max_size=4)
+    a, b, cotangents = np.transpose(subject.draw(data, entries, "two values and a cotangent of each entry"))
+    tensors = [x.requires_grad_() for x in subject.tensors([a, b])]
+    found = torch.autograd.grad(f(*tensors), tensors, subject.tensor(cotangents))
+    share = (1 + np.sign(a - b) * sign) / 2
+    subject.assert_all_same("gradient", got=found, expected=[cotangents * share, cotangents * (1 - share)])
+
+
+@keeps("KINK-01", variant="ties")
+def test_a_tie_is_shared_evenly(subject, data):
+    _assert_shares(subject, data, LARGER)
+
+
+@keeps("KINK-01", variant="fmax")
+def test_a_tie_of_fmax_is_shared_evenly(subject, data):
+    _assert_shares(subject, data, IGNORING_NAN)
+
+
+REDUCTIONS = {"amax": max, "amin": min, "max": max, "min": min}
+
+
+@keeps("KINK-01", variant="reductions")
+def test_all_that_tie_share_evenly(subject, data):
+    name = subject.draw(data, REDUCTIONS, "function")
+    f, chosen = getattr(torch, name), REDUCTIONS[name]
+    values = subject.draw(data, st.lists(st.sampled_from((0.0, 1.0)), min_size=1, max_size=4), "values")
+    x = subject.tensor(values).requires_grad_()
+    # Twelve can be shared among up to four.
+    (found,) = torch.autograd.grad(f(x), x, subject.tensor(12.0))
+    ties = np.equal(values, chosen(values))
+    subject.assert_same("gradient", got=found, expected=12.0 * ties / ties.sum())
+
+
+@keeps("KINK-01", variant="norms")
+def test_a_norm_has_gradient_zero_at_zero(subject, data):
+    order = subject.draw(data, (1, 2, 3, math.inf), "order of the norm")
+    shape = subject.draw(data, ((1,), (3,), (2, 2)), "shape")
+    x = subject.tensor(np.zeros(shape)).requires_grad_()
+    (found,) = torch.autograd.grad(torch.linalg.vector_norm(x, order), x, subject.tensor(2.0))
+    subject.assert_same("gradient", got=found, expected=np.zeros(shape))
+
+
+@keeps("KINK-02", variant="built-in")
+def test_a_nan_cotangent_does_not_reach_flat_parts(subject, data):
+    functions = {name: SLOPES[name] for name in ("relu", "relu6", "hardtanh", "threshold", "softshrink")}
+    f, slopes = functions[subject.draw(data, functions, "function")]
+    points = st.sampled_from(sorted(point for point in slopes if abs(point) not in (0.0, 0.5, 1.0, 6.0)))
+    factors = st.sampled_from((1.0, math.nan))
+    entries = st.lists(st.tuples(points, factors), min_size=1, max_size=4)
+    x, g = np.transpose(subject.draw(data, entries, "point and cotangent of each entry"))
+    primal = subject.tensor(x).requires_grad_()
+    (found,) = torch.autograd.grad(f(primal), primal, subject.tensor(g))
+    expected = np.where([slopes[point] == 0 for point in x], 0.0, g)
+    subject.assert_same("gradient", got=found, expected=expected)

@@ -1,0 +1,139 @@
+"""Memory layouts: of the cotangents that backward sees, of what grad returns, and of .grad."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._styles import function
+from autograd_conformance.suites.dialects.torch._entries import BACKWARD, ENTRIES, GRAD, METHOD, enter
+
+DTYPES = ("float64", "float32")
+SHAPES = ((2, 3), (3, 2, 4))
+
+
+def _permuted(x):
+    return x.permute(*range(1, x.dim()), 0).contiguous().permute(x.dim() - 1, *range(x.dim() - 1))
+
+
+def _sliced(x):
+    return x.new_zeros((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2].copy_(x)
+
+
+# How a tensor can lie in memory, and whether it does so densely, without two elements in one place.
+LAYOUTS = {
+    "row-major": (lambda x: x.contiguous(), True),
+    "column-major": (lambda x: x.transpose(0, -1).contiguous().transpose(0, -1), True),
+    "permuted": (_permuted, True),
+    "sliced": (_sliced, False),
+    "expanded": (lambda x: x[..., :1].expand(x.shape), False),
+    "all one element": (lambda x: x[(0,) * x.dim()].expand(x.shape), False),
+}
+
+
+def _made(subject, shape, dtype, layout, factor=1.0):
+    x = subject.tensor(factor * np.resize([1.0, -2.0, 3.0, 2.0], shape), dtype)
+    return LAYOUTS[layout][0](x)
+
+
+def _row_major(shape):
+    return torch.empty(shape, device="meta").stride()
+
+
+@keeps("LAYOUT-01")
+def test_backward_sees_cotangents_as_they_lie(subject, data):
+    entry = subject.draw(data, ENTRIES, "entry")
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    layout = subject.draw(data, LAYOUTS, "layout of the cotangent")
+    seen = []
+    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    g = _made(subject, shape, dtype, layout)
+    x = _made(subject, shape, dtype, "row-major").requires_grad_()
+    enter(entry, [double(x)], [x], [g])
+    subject.assert_equal("strides that backward sees", got=seen[0].stride(), expected=g.stride())
+    subject.assert_same("values that backward sees", got=seen[0], expected=g)
+
+
+@keeps("LAYOUT-01", variant="empty")
+def test_backward_sees_empty_cotangents(subject, data):
+    entry = subject.draw(data, ENTRIES, "entry")
+    shape = subject.draw(data, ((0,), (0, 3), (2, 0), (0, 0)), "shape")
+    turned = subject.draw(data, st.booleans(), "whether the cotangent is transposed")
+    seen = []
+    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    x = subject.tensor(np.zeros(shape)).requires_grad_()
+    g = subject.tensor(np.zeros(shape[::-1])).permute(*range(len(shape))[::-1]) if turned else torch.zeros_like(x)
+    enter(entry, [double(x)], [x], [g])
+    subject.assert_equal(
+        "shapes of the cotangents that backward sees", got=[tuple(s.shape) for s in seen], expected=[shape]
+    )
+
+
+@keeps("LAYOUT-01", variant="consumers")
+def test_built_in_consumers_hand_on_views(subject, data):
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    consumers = {
+        "sum": (lambda y: y.sum(), (0,) * len(shape)),
+        "transposed": (lambda y: y.transpose(0, -1), _made(subject, shape, dtype, "column-major").stride()),
+        "broadcast": (lambda y: y.sum(0), (0, *_row_major(shape[1:]))),
+    }
+    name = subject.draw(data, consumers, "consumer")
+    consume, strides = consumers[name]
+    seen = []
+    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    x = _made(subject, shape, dtype, "row-major").requires_grad_()
+    y = consume(double(x))
+    y.backward(torch.ones(y.shape, dtype=y.dtype, device=y.device))
+    subject.assert_equal("strides that backward sees", got=seen[0].stride(), expected=tuple(strides))
+    subject.assert_same("values that backward sees", got=seen[0], expected=np.ones(shape))
+
+
+@keeps("LAYOUT-03")
+def test_grad_lies_like_its_leaf_and_is_added_to_in_place(subject, data):
+    entries = subject.draw(data, st.lists(st.sampled_from((BACKWARD, METHOD)), min_size=1, max_size=3), "entries")
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    lies, returned = subject.draw(data, LAYOUTS, "leaf"), subject.draw(data, LAYOUTS, "gradient")
+    leaf = _made(subject, shape, dtype, lies).requires_grad_()
+    expected = leaf.stride() if LAYOUTS[lies][1] else _row_major(shape)
+    call = function(subject, lambda x: x * 2, lambda ctx, g: _made(subject, shape, dtype, returned))
+    grads = []
+    for entry in entries:
+        enter(entry, [call(leaf)], [leaf], [torch.ones_like(leaf)])
+        grads.append(leaf.grad)
+        subject.assert_equal("strides of .grad", got=leaf.grad.stride(), expected=expected)
+    kept = [g is grads[0] for g in grads]
+    subject.assert_equal("whether .grad is the first one, after each pass", got=kept, expected=[True] * len(entries))
+    once = subject.implementation.numpy(_made(subject, shape, dtype, returned))
+    subject.assert_same(".grad", got=leaf.grad, expected=once * len(entries))
+
+
+@keeps("LAYOUT-04")
+def test_create_graph_replaces_grad(subject, data):
+    entry = subject.draw(data, (BACKWARD, METHOD), "entry")
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    lies = subject.draw(data, LAYOUTS, "leaf")
+    leaf = _made(subject, shape, dtype, lies).requires_grad_()
+    square = function(subject, lambda x: x * x, lambda ctx, g: 2 * leaf * g)
+    before = leaf.grad = _made(subject, shape, dtype, "row-major", factor=3.0)
+    held = subject.implementation.numpy(before)
+    passes = subject.draw(data, st.integers(1, 2), "passes")
+    for _ in range(passes):
+        enter(entry, [square(leaf)], [leaf], [torch.ones_like(leaf)], create_graph=True)
+    after, leaf.grad = leaf.grad, None
+    subject.assert_that(after is not before, "identity of .grad", got="the tensor that it was", expected="a new one")
+    subject.assert_same("what .grad was before", got=before, expected=held)
+    added = passes * 2 * subject.implementation.numpy(leaf)
+    subject.assert_same(".grad", got=after, expected=held + added)
+    subject.assert_equal("requires_grad of .grad", got=after.requires_grad, expected=True)
+
+
+@keeps("LAYOUT-05")
+def test_gradients_keep_the_layout_that_backward_gave_them(subject, data):
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    lies, returned = subject.draw(data, LAYOUTS, "input"), subject.draw(data, LAYOUTS, "gradient")
+    x = _made(subject, shape, dtype, lies).requires_grad_()
+    gradient = _made(subject, shape, dtype, returned)
+    y = function(subject, lambda x: x * 2, lambda ctx, g: gradient)(x)
+    got = enter(GRAD, [y], [x], [torch.ones_like(y)])[0]
+    subject.assert_equal("strides of what grad returns", got=got.stride(), expected=gradient.stride())
+    subject.assert_same("gradient", got=got, expected=gradient)

@@ -1,0 +1,203 @@
+"""Operators of torch.library with a formula for backward, and the base classes that old code derives from."""
+
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.autograd.function import InplaceFunction
+
+from autograd_conformance.harness.marks import keeps
+
+# What setup_context and backward of the operators were given last.
+SEEN = {}
+
+
+def _formula(op, keywords):
+    """Register the formula of ``a * x + scale * y, x * y``."""
+
+    def setup_context(ctx, inputs, keyword_only_inputs, output):
+        SEEN.update(inputs=inputs, keywords=keyword_only_inputs, output=output, needs=ctx.needs_input_grad)
+        ctx.save_for_backward(*inputs[:2])
+        ctx.rest, ctx.keywords = inputs[2:], keyword_only_inputs
+
+    def without_keywords(ctx, inputs, output):
+        setup_context(ctx, inputs, {}, output)
+
+    def backward(ctx, g, h):
+        SEEN.update(cotangents=(g, h), needs_in_backward=ctx.needs_input_grad)
+        (x, y), (a,), scale = ctx.saved_tensors, ctx.rest, ctx.keywords.get("scale", 1.0)
+        g, h = (0.0 if cotangent is None else cotangent for cotangent in (g, h))
+        return a * g + h * y, scale * g + h * x, None
+
+    op.register_autograd(backward, setup_context=setup_context if keywords else without_keywords)
+
+
+@cache
+def _operators():
+    """The operators that the tests call, defined once a process."""
+    define = torch.library.custom_op
+
+    @define("autograd_conformance::with_keywords", mutates_args=())
+    def with_keywords(
+        x: Tensor, y: Tensor, a: float = 2.0, *, scale: float = 3.0, shift: int = 0
+    ) -> tuple[Tensor, Tensor]:
+        return a * x + scale * y + shift, x * y
+
+    @define("autograd_conformance::without_keywords", mutates_args=())
+    def without_keywords(x: Tensor, y: Tensor, a: float = 2.0) -> tuple[Tensor, Tensor]:
+        return a * x + y, x * y
+
+    @define("autograd_conformance::no_formula", mutates_args=())
+    def no_formula(x: Tensor) -> Tensor:
+        return x * 2
+
+    @define("autograd_conformance::changes_first", mutates_args={"x"})
+    def changes_first(x: Tensor, y: Tensor) -> None:
+        x.mul_(2)
+
+    @define("autograd_conformance::changes_second", mutates_args={"y"})
+    def changes_second(x: Tensor, y: Tensor) -> Tensor:
+        y.mul_(2)
+        return x * 2
+
+    @define("autograd_conformance::returns_input", mutates_args=())
+    def returns_input(x: Tensor) -> Tensor:
+        return x
+
+    @define("autograd_conformance::returns_view", mutates_args=())
+    def returns_view(x: Tensor) -> Tensor:
+        return x.view(-1)
+
+    @define("autograd_conformance::returns_twice", mutates_args=())
+    def returns_twice(x: Tensor) -> tuple[Tensor, Tensor]:
+        y = x * 2
+        return y, y
+
+    _formula(with_keywords, keywords=True)
+    _formula(without_keywords, keywords=False)
+    return SimpleNamespace(**{name: value for name, value in locals().items() if name != "define"})
+
+
+VECTORS = st.lists(st.sampled_from((1.0, -1.0, 2.0, -3.0)), min_size=2, max_size=2)
+OPTIONS = {"a": st.sampled_from((-1.0, 5.0)), "scale": st.sampled_from((-2.0, 7.0)), "shift": st.integers(1, 3)}
+DEFAULTS = {"a": 2.0, "scale": 3.0, "shift": 0}
+
+
+def _call(subject, data, name, options):
+    """A drawn call: the tensors, the arguments passed beside them, and the outputs."""
+    track = subject.draw(data, ((True, False), (False, True), (True, True)), "requires grad")
+    x, y = subject.draw(data, st.tuples(VECTORS, VECTORS), "x and y")
+    passed = subject.draw(data, st.fixed_dictionaries({}, optional={name: OPTIONS[name] for name in options}), "passed")
+    tensors = [t.requires_grad_(flag) for t, flag in zip(subject.tensors([x, y]), track, strict=True)]
+    SEEN.clear()
+    return tensors, passed, getattr(_operators(), name)(*tensors, **passed)
+
+
+def _assert_formula(subject, data, tensors, scale, a, outputs):
+    """Backward gets a cotangent for each output, and its gradients arrive."""
+    g, h = subject.draw(data, st.tuples(VECTORS, st.none() | VECTORS), "cotangents")
+    used = [(out, subject.tensor(c)) for out, c in zip(outputs, (g, h), strict=True) if c is not None]
+    wanted = [t for t in tensors if t.requires_grad]
+    found = torch.autograd.grad([out for out, _ in used], wanted, [c for _, c in used])
+    x, y, g, h = (np.zeros(2) if v is None else np.array(v) for v in (*(t.tolist() for t in tensors), g, h))
+    subject.assert_all_same("cotangents in backward", got=SEEN["cotangents"], expected=[g, h])
+    expected = [d for d, t in zip((a * g + h * y, scale * g + h * x), tensors, strict=True) if t.requires_grad]
+    subject.assert_all_same("gradients", got=found, expected=expected)
+
+
+@keeps("LIB-01")
+def test_setup_context_gets_keyword_only_arguments_apart(subject, data):
+    tensors, passed, outputs = _call(subject, data, "with_keywords", ("a", "scale", "shift"))
+    options = {**DEFAULTS, **passed}
+    keywords = {"scale": options["scale"], "shift": options["shift"]}
+    subject.assert_equal("keyword_only_inputs in setup_context", got=SEEN["keywords"], expected=keywords)
+    subject.assert_equal("number of inputs in setup_context", got=len(SEEN["inputs"]), expected=3)
+    subject.assert_equal("third input in setup_context", got=SEEN["inputs"][2], expected=options["a"])
+    subject.assert_all_same("tensors in setup_context", got=SEEN["inputs"][:2], expected=tensors)
+    subject.assert_all_same("output in setup_context", got=SEEN["output"], expected=outputs)
+    _assert_formula(subject, data, tensors, options["scale"], options["a"], outputs)
+
+
+@keeps("LIB-01", variant="positional")
+def test_setup_context_gets_inputs_and_output_as_of_a_function(subject, data):
+    tensors, passed, outputs = _call(subject, data, "without_keywords", ("a",))
+    a = passed.get("a", DEFAULTS["a"])
+    subject.assert_equal("number of inputs in setup_context", got=len(SEEN["inputs"]), expected=3)
+    subject.assert_equal("third input in setup_context", got=SEEN["inputs"][2], expected=a)
+    subject.assert_all_same("tensors in setup_context", got=SEEN["inputs"][:2], expected=tensors)
+    subject.assert_all_same("output in setup_context", got=SEEN["output"], expected=outputs)
+    _assert_formula(subject, data, tensors, 1.0, a, outputs)
+
+
+@keeps("LIB-01", variant="needs_input_grad")
+def test_needs_input_grad_has_one_flag_for_each_input(subject, data):
+    tensors, _, outputs = _call(subject, data, "without_keywords", ("a",))
+    torch.autograd.grad(outputs[0].sum(), [t for t in tensors if t.requires_grad])
+    expected = (*(t.requires_grad for t in tensors), False)
+    got = (SEEN["needs"], SEEN["needs_in_backward"])
+    what = "ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"
+    subject.assert_equal(what, got=got, expected=(expected, expected))
+
+
+@keeps("LIB-02")
+def test_backward_raises_where_there_is_no_formula(subject, data):
+    count = subject.draw(data, st.integers(1, 2), "number of calls in a row")
+    x, y = (t.requires_grad_() for t in subject.tensors(subject.draw(data, st.tuples(VECTORS, VECTORS), "x and y")))
+    z = x * 1
+    for _ in range(count):
+        z = subject.assert_accepted(lambda z=z: _operators().no_formula(z), "a call of an operator without a formula")
+    naming = ["no_formula", "register_autograd"]
+    what = "a backward pass through an operator without a formula"
+    subject.assert_raises(RuntimeError, lambda: torch.autograd.grad(z.sum(), x, retain_graph=True), what, naming=naming)
+    beside = (z * y).sum()
+    (found,) = subject.assert_accepted(lambda: torch.autograd.grad(beside, y), "a backward pass beside it")
+    subject.assert_same("gradient beside it", got=found, expected=x.detach() * 2**count)
+
+
+@keeps("LIB-02", variant="mutating")
+def test_an_operator_that_changes_an_input_cannot_have_a_formula(subject, data):
+    name = subject.draw(data, ("changes_first", "changes_second"), "operator")
+    by_name = subject.draw(data, st.booleans(), "registered by name")
+    op = f"autograd_conformance::{name}" if by_name else getattr(_operators(), name)
+    _operators()
+    subject.assert_raises(
+        RuntimeError,
+        lambda: torch.library.register_autograd(op, lambda ctx, *_: None),
+        "registering a formula for an operator that changes an input",
+        naming=[f"autograd_conformance::{name}", "functional"],
+    )
+
+
+@keeps("LIB-02", variant="aliasing")
+def test_an_operator_must_not_return_what_is_an_alias(subject, data):
+    name = subject.draw(data, ("returns_input", "returns_view", "returns_twice"), "operator")
+    x = subject.tensor(subject.draw(data, VECTORS, "x")).requires_grad_(subject.draw(data, st.booleans(), "tracked"))
+    what = "a call of an operator that returns an alias"
+    op = getattr(_operators(), name)
+    subject.assert_raises(RuntimeError, lambda: op(x), what, naming=[name, "alias"])
+    subject.assert_accepted(lambda: _operators().no_formula(x), "a call of an operator that returns a new tensor")
+
+
+@keeps("LEGACY-01")
+def test_a_subclass_of_inplace_function_works(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    run = subject.run(polynomial, cls=type("Legacy", (body, InplaceFunction), {}))
+    cotangents = polynomial.cotangents()
+    tensors = [y for y in run.outputs if isinstance(y, Tensor)]
+    expected = [y for y in polynomial.forward() if isinstance(y, np.ndarray)]
+    subject.assert_all_same("outputs", got=tensors, expected=expected)
+    subject.assert_all_same("gradients", got=run.gradients(cotangents), expected=polynomial.vjp(cotangents))
+
+
+@keeps("LEGACY-01", variant="classes")
+def test_the_old_base_classes_are_functions(subject, data):
+    name = subject.draw(data, ("InplaceFunction", "NestedIOFunction"), "class")
+    old = getattr(torch.autograd.function, name)
+    bases = [base.__name__ for base in old.__mro__]
+    what = f"torch.autograd.function.{name}, by its base classes,"
+    subject.assert_that(issubclass(old, torch.autograd.Function), what, got=bases, expected="a Function")
+    subject.assert_accepted(lambda: type("Derived", (old,), {}), "a class derived from it")

@@ -1,0 +1,92 @@
+"""The memory of saved outputs, and the warning about the cycle of a leaf with its .grad."""
+
+import warnings
+from contextlib import contextmanager
+from functools import partial
+
+import torch
+from hypothesis import strategies as st
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._changed import FULL
+from autograd_conformance.suites.contract._stored import storing
+from autograd_conformance.suites.contract.test_memory import without_collector
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+
+
+@keeps("MEM-04", variant="outputs")
+def test_so_does_the_memory_of_saved_outputs(subject, data):
+    function = storing(subject, data, needed=("output",), others=("fixed input", "intermediate"), shapes=FULL)
+    passes = st.integers(0, 2).map(lambda kept: (True,) * kept + (False,))
+    retained = subject.draw(data, passes, "retain_graph of each backward pass")
+    storages, seen = [], []
+
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, cotangent):
+            seen.append(storages[0].expired())
+            return cotangent * 2
+
+    def note(_, known):
+        storages.append(StorageWeakRef(known["output"].untyped_storage()))
+
+    x, fixed = subject.tensors([function.values[kind] for kind in ("input", "fixed input")], function.dtype)
+    body = function.body(torch.autograd, note)
+    with without_collector():
+        result = body.apply(First.apply(x.requires_grad_()), fixed)[-1] * 2
+        for kept in retained:
+            torch.autograd.backward(result, torch.ones_like(result), retain_graph=kept)
+    what = "memory of the saved output is free when the next node runs, in each pass"
+    subject.assert_equal(what, got=seen, expected=[not kept for kept in retained])
+
+
+@contextmanager
+def every_warning():
+    """Warnings that are otherwise given once per process are given every time."""
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)
+    try:
+        yield
+    finally:
+        torch.set_warn_always(always)
+
+
+# Backward passes of one output with a cotangent.
+BACKWARD = {
+    "torch.autograd.backward": lambda *args, **options: torch.autograd.backward(*args, **options),
+    "Tensor.backward": lambda *args, **options: torch.Tensor.backward(*args, **options),
+}
+
+
+@keeps("MEM-06")
+def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",), max_outputs=1)
+    way = subject.draw(data, BACKWARD, "backward pass by")
+    times = subject.draw(data, st.integers(1, 2), "backward passes")
+    leaves = leaves_of(subject, polynomial)
+    (output,) = call_of(subject, polynomial)(*leaves)
+    (cotangent,) = subject.tensors(polynomial.cotangents(), polynomial.dtype)
+    tracked = [x for x in leaves if x.requires_grad]
+    with every_warning():
+        quiet = warned(partial(BACKWARD[way], output, cotangent, retain_graph=True))
+        quiet += warned(partial(torch.autograd.grad, output, tracked, cotangent, create_graph=True))
+        subject.assert_equal("warnings of backward without create_graph, and of grad with it", got=quiet, expected=[])
+        for _ in range(times):
+            action = partial(BACKWARD[way], output, cotangent, create_graph=True)
+            facts = ["create_graph", "cycle", "autograd.grad"]
+            subject.assert_warns(UserWarning, action, "backward with create_graph", naming=facts)
+    for leaf in tracked:
+        leaf.grad = None
+
+
+def warned(action):
+    """The warnings that it gives."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        action()
+    return [str(warning.message) for warning in caught]

@@ -1,0 +1,194 @@
+"""Nodes of custom Functions in the graph: their type, edges and metadata, and gradient edges in place of tensors."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of, small_garbage
+
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True)
+
+# Arguments and outputs that take part in the graph.
+DIFFERENTIABLE = {"arguments": ("tracked", "fixed"), "outputs": ("float",), "shapes": ((), (2,), (2, 3))}
+
+
+def _edges(tensors):
+    return [torch.autograd.graph.get_gradient_edge(t) for t in tensors]
+
+
+@keeps("NODE-01")
+def test_a_node_is_named_after_its_class(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    name = subject.draw(data, NAMES, "name of the class")
+    generated = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    run = subject.run(polynomial, cls=type(generated)(name, (generated,), {}))
+    nodes = [y.grad_fn for y, kind in zip(run.outputs, polynomial.outputs, strict=True) if kind == "float"]
+    kinds = [isinstance(node, torch.autograd.graph.Node) for node in nodes]
+    subject.assert_equal("isinstance(grad_fn, torch.autograd.graph.Node)", got=kinds, expected=[True] * len(nodes))
+    names = [node.name() for node in nodes]
+    subject.assert_equal("grad_fn.name() of the outputs", got=names, expected=[f"{name}Backward"] * len(nodes))
+
+
+@keeps("NODE-02")
+def test_next_functions_has_an_edge_for_each_tensor(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    count = len(polynomial.tensors)
+    sources = st.lists(st.sampled_from(("leaf", 0, 1, 2)), min_size=count, max_size=count)
+    chosen = subject.draw(data, sources, "leaves, and positions in an unbound tensor")
+    leaves = leaves_of(subject, polynomial)
+    primals = [x if s == "leaf" else torch.stack([x] * 3).unbind()[s] for x, s in zip(leaves, chosen, strict=True)]
+    y = call_of(subject, polynomial)(*primals)[polynomial.outputs.index("float")]
+    edges = tuple((x.grad_fn or _edges([x])[0].node, x.output_nr) if x.requires_grad else (None, 0) for x in primals)
+    subject.assert_equal("grad_fn.next_functions", got=y.grad_fn.next_functions, expected=edges)
+
+
+@keeps("NODE-03")
+def test_metadata_is_a_method_that_returns_the_dictionary(subject, data):
+    polynomial = subject.polynomial(data)
+    entries = subject.draw(data, st.dictionaries(NAMES, st.integers()), "entries")
+    y = subject.run(polynomial).outputs[polynomial.outputs.index("float")]
+    metadata = subject.assert_accepted(lambda: y.grad_fn.metadata(), "grad_fn.metadata()")
+    subject.assert_equal("type of grad_fn.metadata()", got=type(metadata), expected=dict)
+    metadata.update(entries)
+    kept = {name: y.grad_fn.metadata().get(name) for name in entries}
+    subject.assert_equal("entries kept in grad_fn.metadata()", got=kept, expected=entries)
+
+
+@keeps("NODE-04")
+def test_a_custom_node_is_no_callable(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",))
+    cotangents = subject.tensors(polynomial.cotangents(), polynomial.dtype)
+    y = subject.run(polynomial).outputs[0]
+    subject.assert_raises(TypeError, lambda: y.grad_fn(*cotangents), "calling a custom node")
+    g = subject.assert_accepted(lambda: y.view_as(y).grad_fn(cotangents[0]), "calling a built-in node")
+    subject.assert_same("what a built-in node gives when called", got=g, expected=cotangents[0])
+
+
+@keeps("NODE-04", variant="apply")
+def test_apply_of_a_node_runs_backward(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",))
+    count = len(polynomial.outputs)
+    some = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
+    cotangents = polynomial.cotangents(subject.draw(data, some, "outputs with a cotangent"))
+    run = subject.run(polynomial)
+    got = run.outputs[0].grad_fn.apply(*subject.tensors(cotangents, polynomial.dtype))
+    subject.assert_equal("number of times that backward ran", got=run.seen.backwards, expected=1)
+    subject.assert_all_same("gradients from grad_fn.apply", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("NODE-05", variant="node")
+def test_a_node_alone_does_not_keep_the_graph_alive(subject, data):
+    polynomial = subject.polynomial(data, **DIFFERENTIABLE)
+    with small_garbage():
+        primals = [x.clone() for x in leaves_of(subject, polynomial)]
+        saved = [weakref.ref(x) for x in primals]
+        outputs = call_of(subject, polynomial)(*primals)
+        node = outputs[0].grad_fn
+        what = f"whether the tensors are alive that {node.name()} saved, while only the node is held"
+        del primals, outputs
+        gc.collect()
+    alive = [ref() is not None for ref in saved]
+    subject.assert_equal(what, got=alive, expected=[False] * len(saved))
+
+
+@keeps("NODE-05", variant="edge")
+def test_a_gradient_edge_keeps_the_graph_alive(subject, data):
+    polynomial = subject.polynomial(data, **DIFFERENTIABLE)
+    position = subject.draw(data, range(len(polynomial.outputs)), "output that the edge is of")
+    leaves = leaves_of(subject, polynomial)
+    with small_garbage():
+        edge = _edges(call_of(subject, polynomial)(*(x.clone() for x in leaves)))[position]
+        gc.collect()
+    cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
+    g = subject.tensor(cotangents[position], polynomial.dtype)
+    tracked = [x for x in leaves if x.requires_grad]
+    got = subject.assert_accepted(lambda: torch.autograd.grad(edge, tracked, g), "grad of an edge without its tensor")
+    expected = [gradient for gradient in polynomial.vjp(cotangents) if gradient is not None]
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+def _accumulated(leaves, starts, g, **options):
+    torch.autograd.backward(starts, g, **options)
+    return [x.grad for x in leaves]
+
+
+# What an edge may stand for; each gets an output, its cotangent, the tensors given to the Function, and their leaves.
+ROLES = {
+    "output of grad": lambda y, g, given, leaves: torch.autograd.grad(_edges([y]), given, g),
+    "outputs of backward": lambda y, g, given, leaves: _accumulated(leaves, _edges([y]), g),
+    "inputs of grad": lambda y, g, given, leaves: torch.autograd.grad(y, _edges(given), g),
+    "leaves of grad": lambda y, g, given, leaves: torch.autograd.grad(y, _edges(leaves), g),
+    "inputs of backward": lambda y, g, given, leaves: _accumulated(leaves, y, g, inputs=_edges(leaves)),
+}
+
+
+@keeps("NODE-06")
+def test_an_edge_stands_for_its_tensor(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_arguments=3)
+    role = subject.draw(data, ROLES, "what the edges are")
+    position = subject.draw(data, range(len(polynomial.outputs)), "output that is used")
+    leaves = leaves_of(subject, polynomial)
+    given = [x.clone() for x in leaves]
+    y = call_of(subject, polynomial)(*given)[position]
+    cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
+    g = subject.tensor(cotangents[position], polynomial.dtype)
+    got = subject.assert_accepted(lambda: ROLES[role](y, g, given, leaves), "an edge for a tensor")
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("NODE-06", variant="none")
+def test_a_tensor_without_grad_has_no_edge(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), outputs=("float", "marked"))
+    leaves = leaves_of(subject, polynomial)
+    tensors = [*leaves, *call_of(subject, polynomial)(*leaves), leaves[0] * 2, leaves[0].detach()]
+    x = subject.draw(data, [t for t in tensors if not t.requires_grad], "tensor that does not require grad")
+    subject.assert_raises(RuntimeError, lambda: _edges([x]), "asking for its edge", naming=[("gradient", "gradients")])
+
+
+@keeps("NODE-07")
+def test_outputs_cannot_be_copied_deeply(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",))
+    y = subject.draw(data, subject.run(polynomial).outputs, "output")
+    subject.assert_raises(RuntimeError, lambda: copy.deepcopy(y), "deep copy of an output", naming=["deepcopy"])
+    copied = subject.assert_accepted(lambda: copy.deepcopy(y.detach()), "deep copy of a detached output")
+    subject.assert_same("deep copy of a detached output", got=copied, expected=y.detach())
+
+
+@keeps("NODE-07", variant="pickle")
+def test_nodes_cannot_be_pickled(subject, data):
+    polynomial = subject.polynomial(data, outputs=("float",))
+    protocol = subject.draw(data, range(pickle.HIGHEST_PROTOCOL + 1), "protocol")
+    y = subject.run(polynomial).outputs[0]
+    kinds = (TypeError, RuntimeError, pickle.PicklingError)
+    subject.assert_raises(kinds, lambda: pickle.dumps(y.grad_fn, protocol), "pickling a node", naming=["pickle"])
+
+
+@keeps("NODE-08")
+def test_a_creation_hook_sees_every_node_once(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    calls = subject.draw(data, st.lists(st.booleans(), max_size=4), "calls, and whether they are recorded")
+    leaves = leaves_of(subject, polynomial)
+    accumulators = _edges([x for x in leaves if x.requires_grad])
+    seen = []
+
+    def nodes(recorded):
+        with torch.set_grad_enabled(recorded):
+            y = call_of(subject, polynomial)(*leaves)[polynomial.outputs.index("float")]
+            z = -y
+        return [t.grad_fn for t in (y, z) if t.grad_fn is not None]
+
+    with torch.autograd.graph.node_creation_hook(lambda node: seen.append((node, node.next_functions))):
+        made = [node for recorded in calls for node in nodes(recorded)]
+    nodes(recorded=True)
+    numbered = [(made.index(node) if node in made else "unknown", node.name()) for node, _ in seen]
+    expected = [(number, node.name()) for number, node in enumerate(made)]
+    subject.assert_equal("nodes that the hook saw, numbered as they were made", got=numbered, expected=expected)
+    edges = [node.next_functions for node in made]
+    subject.assert_equal("edges of the nodes that the hook saw", got=[e for _, e in seen], expected=edges)
+    # A leaf's node is created anew unless it is kept.
+    del accumulators

@@ -1,0 +1,71 @@
+"""once_differentiable where torch has more than one way to ask for a second derivative."""
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
+
+
+def _power(n, once=True):
+    """x ** n, by default with a backward that is declared once-differentiable."""
+
+    class Power(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x**n
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * n * x ** (n - 1)
+
+    if once:
+        Power.backward = staticmethod(torch.autograd.function.once_differentiable(Power.backward))
+    return Power.apply
+
+
+@keeps("ONCE-03", variant="strict")
+def test_grad_of_a_gradient_raises_where_no_input_may_be_unused(subject, data):
+    n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
+    wanted = subject.draw(data, (("x",), ("cotangent",), ("x", "cotangent")), "with respect to")
+
+    def second(f):
+        variables = {"x": subject.tensor(xs).requires_grad_(), "cotangent": subject.tensor(xs).requires_grad_()}
+        x, g = variables.values()
+        (first,) = torch.autograd.grad(f(x), x, g, create_graph=True)
+        return torch.autograd.grad(first.sum(), [variables[name] for name in wanted])
+
+    subject.assert_raises(RuntimeError, lambda: second(_power(n)), "grad of a gradient")
+    what = "grad of a gradient that is not declared once-differentiable"
+    subject.assert_accepted(lambda: second(_power(n, once=False)), what)
+
+
+@keeps("ONCE-05")
+def test_nested_func_grad_raises(subject, data):
+    n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
+    more = subject.draw(data, (0, 1, 2), "factor of a further term")
+    once, x = _power(n), subject.tensor(xs)
+
+    def f(x):
+        return (once(x) + more * x * x).sum()
+
+    first = torch.func.grad(f)
+    subject.assert_same("func.grad", got=first(x), expected=n * x ** (n - 1) + 2 * more * x)
+    action = torch.func.grad(lambda x: first(x).sum())
+    subject.assert_raises(RuntimeError, lambda: action(x), "nested func.grad", naming=["once_differentiable"])
+
+
+@keeps("ONCE-07", variant="inputs")
+def test_backward_for_some_inputs_beside_other_terms_raises(subject, data):
+    n, xs = subject.draw(data, (1, 2, 3), "power"), subject.draw(data, ENTRIES, "x")
+    x = subject.tensor(xs).requires_grad_()
+    (first,) = torch.autograd.grad((_power(n)(x) ** 2 + x**3).sum(), x, create_graph=True)
+    what = "backward of a gradient for some inputs"
+    naming = ["once_differentiable"]
+    subject.assert_raises(RuntimeError, lambda: first.sum().backward(inputs=[x]), what, naming=naming)

@@ -1,0 +1,318 @@
+"""Hooks on saved tensors: when they run, what they see and may return, and which of them apply."""
+
+from functools import partial
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch.autograd import graph
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._hooks import watched
+from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+
+# How the arguments of a call came to be.
+ORIGINS = {
+    "leaf": lambda x: x.requires_grad_(),
+    "computed": lambda x: x.requires_grad_() * 1,
+    "fixed": lambda x: x,
+}
+
+
+def _saver(saved, reads=1, got=None, separate=False):
+    """The sum of its arguments; saves those at these positions, its output for -1, and None for None."""
+    record = [] if got is None else got
+
+    def keep(ctx, tensors, output):
+        ctx.count = len(tensors)
+        ctx.save_for_backward(*(None if i is None else [*tensors, output][i] for i in saved))
+
+    def combined(ctx, *tensors):
+        output = sum(tensors)
+        keep(ctx, tensors, output)
+        return output
+
+    def backward(ctx, g):
+        record.extend(ctx.saved_tensors for _ in range(reads))
+        return (g,) * ctx.count
+
+    styles = {True: {"forward": lambda *tensors: sum(tensors), "setup_context": keep}, False: {"forward": combined}}
+    methods = {name: staticmethod(method) for name, method in {**styles[separate], "backward": backward}.items()}
+    return type("Saver", (torch.autograd.Function,), methods)
+
+
+def _arguments(subject, data):
+    """Tensors of several origins, the first of which requires grad."""
+    more = st.lists(st.sampled_from(tuple(ORIGINS)), max_size=2)
+    origins = subject.draw(data, more.map(lambda others: ["leaf", *others]), "arguments")
+    return [ORIGINS[origin](subject.tensor([1.0 + i, 2.0])) for i, origin in enumerate(origins)]
+
+
+def _saved(subject, data, tensors, *others):
+    positions = st.lists(st.sampled_from((*range(len(tensors)), *others)), min_size=1, max_size=4)
+    return subject.draw(data, positions, "positions of what is saved, -1 for the output")
+
+
+@keeps("PACK-01")
+def test_hooks_run_per_saved_tensor_and_per_access(subject, data):
+    tensors = _arguments(subject, data)
+    saved = _saved(subject, data, tensors, -1, None)
+    reads = subject.draw(data, st.integers(0, 3), "reads of ctx.saved_tensors")
+    passes = subject.draw(data, st.integers(1, 2), "passes")
+    separate = subject.draw(data, st.booleans(), "separate style")
+    packed, unpacked, got = [], [], []
+
+    def pack(tensor):
+        packed.append(tensor.detach())
+        return len(packed) - 1
+
+    def unpack(key):
+        unpacked.append(key)
+        return packed[key]
+
+    with graph.saved_tensors_hooks(pack, unpack):
+        output = _saver(saved, reads, got, separate).apply(*tensors)
+    expected = [None if i is None else [*tensors, output][i] for i in saved]
+    subject.assert_all_same("tensors packed", got=packed, expected=[x for x in expected if x is not None])
+    [output.sum().backward(retain_graph=True) for _ in range(passes)]
+    keys = list(range(len(packed))) * reads * passes
+    subject.assert_equal("what unpack was called with", got=unpacked, expected=keys)
+    for tensors in got:
+        subject.assert_all_same("saved tensors in backward", got=tensors, expected=expected)
+
+
+@keeps("PACK-02")
+def test_pack_hooks_see_the_live_tensor_without_grad_mode(subject, data):
+    tensors = _arguments(subject, data)
+    saved = _saved(subject, data, tensors, -1)
+    separate = subject.draw(data, st.booleans(), "separate style")
+    seen = []
+
+    def pack(tensor):
+        seen.append((tensor.requires_grad, tensor.grad_fn, torch.is_grad_enabled()))
+        return tensor.detach()
+
+    with graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        output = _saver(saved, separate=separate).apply(*tensors)
+    live = [[*tensors, output][i] for i in saved]
+    expected = [(tensor.requires_grad, tensor.grad_fn, False) for tensor in live]
+    subject.assert_equal("requires_grad, grad_fn and grad mode seen by pack hooks", got=seen, expected=expected)
+
+
+def _forms(store):
+    """Into what a tensor may be packed, and how it is unpacked."""
+    return {
+        "scaled tensor": (lambda t: t * 4, lambda packed: packed / 4),
+        "array": (
+            lambda t: (t.double().cpu().numpy(), t.dtype, t.device),
+            lambda packed: torch.from_numpy(packed[0]).to(packed[2], packed[1]),
+        ),
+        "key": (lambda t: (store.append(t.detach().clone()), str(len(store)))[1], lambda key: store[int(key) - 1]),
+        "list": (
+            lambda t: {"values": t.tolist(), "of": t.detach()},
+            lambda packed: packed["of"].new_tensor(packed["values"]),
+        ),
+    }
+
+
+@keeps("PACK-03")
+def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), powers=(2,), separate=None)
+    forms = _forms([])
+    form = subject.draw(data, forms, "packed into")
+    leaves, cotangents = leaves_of(subject, polynomial), polynomial.cotangents()
+    with graph.saved_tensors_hooks(*forms[form]):
+        call = call_of(subject, polynomial)
+        outputs = subject.assert_accepted(lambda: call(*leaves), f"a pack hook that returns a {form}")
+    pairs = zip(outputs, subject.tensors(cotangents, polynomial.dtype), strict=True)
+    starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
+    first = torch.autograd.grad(starts, leaves, given, create_graph=True)
+    expected = polynomial.vjp(cotangents)
+    subject.assert_all_same("gradients", got=first, expected=expected)
+    ones = [torch.ones_like(g) for g in first]
+    second = subject.assert_accepted(lambda: torch.autograd.grad(first, leaves, ones), "second derivatives")
+    curvature = [np.asarray(g / x) for g, x in zip(expected, polynomial.values, strict=True)]
+    subject.assert_all_same("second derivatives", got=second, expected=curvature)
+
+
+@keeps("PACK-04", variant="nested")
+def test_the_innermost_of_nested_hooks_applies(subject, data):
+    tensors = _arguments(subject, data)
+    depth = subject.draw(data, st.integers(1, 4), "levels of hooks")
+    log, outputs = [], []
+
+    def note(name, tensor):
+        log.append(name)
+        return tensor
+
+    def call_within(level):
+        outputs.append(_saver([0]).apply(*tensors))
+        if level < depth:
+            with graph.saved_tensors_hooks(partial(note, f"pack {level}"), partial(note, f"unpack {level}")):
+                call_within(level + 1)
+        outputs.append(_saver([0]).apply(*tensors))
+
+    call_within(0)
+    [output.sum().backward(inputs=tensors[:1]) for output in outputs]
+    levels = [*range(depth), *reversed(range(depth))]
+    expected = [f"{what} {level}" for what in ("pack", "unpack") for level in levels]
+    subject.assert_equal("hooks that ran", got=log, expected=expected)
+
+
+HOOKS = {
+    "saved_tensors_hooks": lambda: graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    "save_on_cpu": graph.save_on_cpu,
+    "allow_mutation_on_saved_tensors": graph.allow_mutation_on_saved_tensors,
+}
+
+
+def _enter(hooks):
+    with HOOKS[hooks]():
+        pass
+
+
+@keeps("PACK-04", variant="disabled")
+def test_hooks_that_are_disabled_cannot_be_entered(subject, data):
+    tensors = _arguments(subject, data)
+    words = st.lists(st.sampled_from(("no", "hooks", "here", "please")), min_size=1, max_size=4)
+    message = subject.draw(data, words.map(" ".join), "message")
+    hooks = subject.draw(data, HOOKS, "hooks")
+    with graph.disable_saved_tensors_hooks(message):
+        subject.assert_raises(RuntimeError, lambda: _enter(hooks), f"{hooks} where disabled", naming=[message])
+        subject.assert_accepted(lambda: _saver([0]).apply(*tensors), "a call where hooks are disabled")
+    subject.assert_accepted(lambda: _enter(hooks), f"{hooks} where no longer disabled")
+
+
+CHANGES = {
+    "add_": lambda t: t.add_(1),
+    "mul_": lambda t: t.mul_(2),
+    "zero_": lambda t: t.zero_(),
+    "copy_": lambda t: t.copy_(t.clone()),
+    "fill_ of a view": lambda t: t.view(-1)[:1].fill_(7),
+}
+
+
+@keeps("PACK-05", variant="pack")
+def test_pack_hooks_that_change_their_tensor_raise(subject, data):
+    tensors = _arguments(subject, data)
+    saved = _saved(subject, data, tensors, -1)
+    change = subject.draw(data, CHANGES, "in-place change")
+    separate = subject.draw(data, st.booleans(), "separate style")
+    saver = _saver(saved, separate=separate)
+
+    def call(given):
+        with graph.saved_tensors_hooks(lambda t: CHANGES[change](given(t)), lambda t: t):
+            return saver.apply(*tensors)
+
+    facts = [("in place", "in-place", "inplace", "modify", "modifying", "modified")]
+    subject.assert_raises(RuntimeError, lambda: call(lambda t: t), "a pack hook that changes its tensor", naming=facts)
+    subject.assert_accepted(lambda: call(torch.clone), "a pack hook that changes a clone")
+
+
+@keeps("PACK-05", variant="unpack")
+def test_unpack_hooks_that_return_no_tensor_raise(subject, data):
+    tensors = _arguments(subject, data)
+    wrong = {"None": None, "number": 2.0, "text": "text", "array": np.ones(2), "tuple of tensors": (tensors[0],)}
+    kind = subject.draw(data, wrong, "unpacked")
+
+    def run(unpacked):
+        with graph.saved_tensors_hooks(lambda t: t, unpacked):
+            output = _saver([0]).apply(*tensors)
+        return output.sum().backward()
+
+    what = f"an unpack hook that returns {kind}"
+    kinds = (TypeError, RuntimeError)
+    subject.assert_raises(kinds, lambda: run(lambda t: wrong[kind]), what, naming=["Tensor"])
+    subject.assert_accepted(lambda: run(lambda t: t), "an unpack hook that returns a tensor")
+
+
+@keeps("PACK-06")
+def test_hooks_see_neither_attributes_nor_calls_that_are_not_recorded(subject, data):
+    tensors = _arguments(subject, data)
+    saved = _saved(subject, data, tensors)
+    recorded = subject.draw(data, ("recorded", "without grad mode", "of tensors that require no grad"), "call")
+    saver, packed = _saver(saved), []
+
+    class Keeper(saver):
+        @staticmethod
+        def forward(ctx, *tensors):
+            ctx.first, ctx.others = tensors[0], list(tensors)
+            return saver.forward(ctx, *tensors)
+
+    given = [t.detach() for t in tensors] if recorded.startswith("of") else tensors
+    hooks = graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t)
+    with hooks, torch.set_grad_enabled(recorded != "without grad mode"):
+        Keeper.apply(*given)
+    expected = [given[i] for i in saved] if recorded == "recorded" else []
+    subject.assert_all_same("tensors packed", got=packed, expected=expected)
+
+
+@keeps("PACK-07")
+def test_changes_of_saved_tensors_are_noticed_under_hooks(subject, data):
+    polynomial = subject.polynomial(data, powers=(2,), separate=None)
+    packs = {"the tensor": lambda t: t, "the detached tensor": lambda t: t.detach(), "a clone": lambda t: t.clone()}
+    pack = subject.draw(data, packs, "packed")
+    changed = subject.draw(data, polynomial.floating, "argument changed after the call")
+    run = subject.run(polynomial, under=lambda: graph.saved_tensors_hooks(packs[pack], lambda t: t))
+    run.primals[polynomial.tensors.index(changed)].fill_(5.0)
+    what = "access to a saved tensor that was changed, under hooks"
+    subject.assert_raises(RuntimeError, lambda: run.gradients(polynomial.cotangents()), what)
+
+
+@keeps("PACK-08", variant="cpu")
+def test_save_on_cpu_gives_saved_tensors_back(subject, data):
+    polynomial = subject.polynomial(data, separate=None)
+    cotangents, seen = polynomial.cotangents(), []
+    cls = watched(subject, polynomial, backward=lambda ctx: seen.extend(ctx.saved_tensors))
+    run = subject.run(polynomial, cls=cls, under=graph.save_on_cpu)
+    got = run.gradients(cotangents)
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+    describe = subject.implementation.describe
+    saved = [polynomial.values[i] for i in polynomial.floating]
+    subject.assert_all_same("saved tensors in backward", got=seen, expected=saved)
+    kinds = [(polynomial.dtype, subject.device)] * len(saved)
+    what = "dtypes and devices of saved tensors in backward"
+    subject.assert_equal(what, got=[(describe(t).dtype, describe(t).device) for t in seen], expected=kinds)
+
+
+@keeps("PACK-08", variant="mutation")
+def test_saved_tensors_may_be_changed_where_that_is_allowed(subject, data):
+    polynomial = subject.polynomial(data, powers=(2,), separate=None)
+    cotangents = polynomial.cotangents()
+    changed = subject.draw(data, st.sets(st.sampled_from(polynomial.floating)), "arguments changed after the call")
+    change = subject.draw(data, CHANGES, "in-place change")
+    with graph.allow_mutation_on_saved_tensors():
+        run = subject.run(polynomial)
+        [CHANGES[change](run.primals[polynomial.tensors.index(i)]) for i in changed]
+        got = run.gradients(cotangents)
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("PACK-09")
+def test_nodes_list_saved_tensors_that_take_one_pair_of_hooks(subject, data):
+    tensors = _arguments(subject, data)
+    saved = _saved(subject, data, tensors)
+    chosen = subject.draw(data, range(len(saved)), "index of the saved tensor with hooks")
+    packed, unpacked, got = [], [], []
+    output = _saver(saved, got=got).apply(*tensors)
+    node = output.grad_fn
+
+    def pack(tensor):
+        packed.append(tensor.clone())
+        return len(packed)
+
+    def unpack(key):
+        unpacked.append(key)
+        return packed[key - 1]
+
+    def register():
+        node._raw_saved_tensors[chosen].register_hooks(pack, unpack)
+
+    subject.assert_equal("number of _raw_saved_tensors", got=len(node._raw_saved_tensors), expected=len(saved))
+    register()
+    subject.assert_all_same("tensors packed when hooks are registered", got=packed, expected=[tensors[saved[chosen]]])
+    subject.assert_raises(RuntimeError, register, "a second pair of hooks", naming=["hooks"])
+    output.sum().backward()
+    subject.assert_all_same("saved tensors in backward", got=got[0], expected=[tensors[i] for i in saved])
+    subject.assert_equal("what unpack was called with", got=unpacked, expected=[1])
+    subject.assert_raises(RuntimeError, lambda: node._raw_saved_tensors, "_raw_saved_tensors after a pass")

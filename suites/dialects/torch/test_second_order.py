@@ -1,0 +1,50 @@
+"""Tensors kept as attributes of ctx, when backward is differentiated."""
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
+
+
+# What is kept on ctx, of what that computes, and how the gradient is computed with it.
+KEPT = {
+    "input": (lambda x: x * x, lambda g, x: g * 2 * x),
+    "output": (lambda x: 1 / x, lambda g, y: -g * y * y),
+    "intermediate": (lambda x: x * x, lambda g, t: g * 2 * t),
+}
+
+
+def _check_no_second_derivative(subject, data, kinds):
+    kept, xs = subject.draw(data, kinds, "kept on ctx"), subject.draw(data, ENTRIES, "x")
+    compute, rule = KEPT[kept]
+
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = compute(x)
+            ctx.kept = {"input": x, "output": y, "intermediate": x * 1}[kept]
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return rule(g, ctx.kept)
+
+    x, g = subject.tensor(xs).requires_grad_(), torch.full((len(xs),), 3.0, dtype=torch.float64, device=subject.device)
+    (first,) = torch.autograd.grad(Kept.apply(x), x, g.requires_grad_(), create_graph=True)
+    slope = rule(1, {"output": 1 / x}.get(kept, x)).detach()
+    subject.assert_same("first derivative", got=first, expected=3 * slope)
+    second = torch.autograd.grad(first.sum(), (x, g), allow_unused=True)
+    subject.assert_same("second derivative with respect to the cotangent", got=second[1], expected=slope)
+    subject.assert_same("second derivative through what is kept on ctx", got=second[0], expected=None)
+
+
+@keeps("DBL-05")
+def test_no_gradient_flows_through_inputs_and_outputs_kept_on_ctx(subject, data):
+    _check_no_second_derivative(subject, data, ("input", "output"))
+
+
+@keeps("DBL-05", variant="intermediate")
+def test_no_gradient_flows_through_intermediates_kept_on_ctx(subject, data):
+    _check_no_second_derivative(subject, data, ("intermediate",))

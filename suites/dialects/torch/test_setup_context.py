@@ -1,0 +1,32 @@
+"""setup_context beside a forward that has keyword-only parameters."""
+
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+
+
+@keeps("SETUP-08")
+def test_keyword_only_parameters(subject, data):
+    class Shifted(torch.autograd.Function):
+        @staticmethod
+        def forward(x, scale=1, *, first=3, second=5):
+            return x * scale + first + 10 * second
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.scale = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.scale, None
+
+    numbers = st.integers(-3, 3)
+    positional = subject.draw(data, st.lists(numbers, max_size=1), "scale")
+    named = subject.draw(data, st.dictionaries(st.sampled_from(("first", "second")), numbers), "keyword arguments")
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    y = subject.assert_accepted(lambda: Shifted.apply(x, *positional, **named), "apply with keyword-only parameters")
+    scale, first, second = *(positional or [1]), named.get("first", 3), named.get("second", 5)
+    subject.assert_same("output", got=y, expected=subject.tensor([1.0, -2.0]) * scale + first + 10 * second)
+    gradient = torch.autograd.grad(y.sum(), x)[0]
+    subject.assert_same("gradient", got=gradient, expected=torch.full_like(x, scale))

@@ -1,0 +1,249 @@
+"""Custom Functions under vmap: generated and written batching rules."""
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._styles import define
+from autograd_conformance.suites.dialects.torch._batches import (
+    drawn_batch,
+    function_of,
+    loss_of,
+    moved_to_front,
+    written,
+)
+from autograd_conformance.suites.dialects.torch._transformable import transformable
+
+FACTORS = (1, -1, 2)
+
+
+@keeps("VMAP-01")
+def test_vmap_needs_a_batching_rule(subject, data):
+    batch = drawn_batch(subject, data)
+    tensors = batch.tensors(subject)
+
+    def mapped(rule):
+        cls = transformable(subject, batch.polynomial, rule=rule)
+        return torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)(*tensors)
+
+    what = "vmap of a Function without a batching rule"
+    facts = ["Transformable", "vmap", "generate_vmap_rule"]
+    subject.assert_raises(RuntimeError, lambda: mapped(rule=False), what, naming=facts)
+    got = subject.assert_accepted(lambda: mapped(rule=True), "vmap of a Function with a batching rule")
+    subject.assert_all_same("outputs", got=got, expected=batch.outputs())
+
+
+@keeps("VMAP-02")
+def test_a_generated_rule_maps_forward(subject, data):
+    batch = drawn_batch(subject, data, outputs=("float", "marked", "integers"))
+    f = function_of(batch, transformable(subject, batch.polynomial))
+    got = torch.func.vmap(f, in_dims=batch.axes)(*batch.tensors(subject))
+    subject.assert_all_same("outputs", got=got, expected=batch.outputs())
+
+
+@keeps("VMAP-02", variant="each")
+def test_a_generated_rule_gives_the_gradient_of_each_call(subject, data):
+    batch = drawn_batch(subject, data)
+    cotangents, places = batch.cotangents(), batch.floating
+    loss = loss_of(batch, transformable(subject, batch.polynomial))
+    gradient = torch.func.grad(loss, argnums=tuple(place + 1 for place in places))
+    mapped = torch.func.vmap(gradient, in_dims=(0, *batch.axes))
+    got = mapped(subject.tensors(cotangents, batch.polynomial.dtype), *batch.tensors(subject))
+    expected = batch.gradients(cotangents)
+    subject.assert_all_same("gradients of each call", got=got, expected=[expected[place] for place in places])
+
+
+@keeps("VMAP-02", variant="all")
+def test_a_generated_rule_gives_the_gradient_of_all_calls(subject, data):
+    batch = drawn_batch(subject, data)
+    got, cotangents = _gradient_of_all(subject, data, batch, transformable(subject, batch.polynomial))
+    subject.assert_all_same("gradients", got=got, expected=batch.summed(batch.gradients(cotangents)))
+
+
+@keeps("VMAP-02", variant="jvp")
+def test_a_generated_rule_maps_jvp(subject, data):
+    batch = drawn_batch(subject, data)
+    polynomial, tangents = batch.polynomial, batch.tangents()
+    inside = subject.draw(data, (False, True), "vmap of jvp, not jvp of vmap")
+    f = function_of(batch, transformable(subject, polynomial))
+    tensors = batch.tensors(subject)
+    placed = batch.placed([tangents.get(i) for i in polynomial.tensors])
+    given = [x if t is None else subject.tensor(t, polynomial.dtype) for x, t in zip(tensors, placed, strict=True)]
+    places = batch.floating
+
+    def moved(call, xs, ts):
+        def of_floating(*some):
+            found = dict(zip(places, some, strict=True))
+            return call(*(found.get(place, x) for place, x in enumerate(xs)))
+
+        return torch.func.jvp(of_floating, tuple(xs[place] for place in places), tuple(ts[place] for place in places))[
+            1
+        ]
+
+    each = torch.func.vmap(lambda *both: moved(f, both[: len(tensors)], both[len(tensors) :]), in_dims=batch.axes * 2)
+    got = each(*tensors, *given) if inside else moved(torch.func.vmap(f, in_dims=batch.axes), tensors, given)
+    subject.assert_all_same("tangents", got=got, expected=batch.moved(tangents))
+
+
+def _gradient_of_all(subject, data, batch, cls):
+    """The gradients of a loss of all calls, through one of the engines, and the cotangents in it."""
+    dtype, places, cotangents = batch.polynomial.dtype, batch.floating, batch.cotangents()
+    mapped = torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)
+    weights, tensors = subject.tensors(cotangents, dtype), list(batch.tensors(subject))
+    engine = subject.draw(data, ("func.grad", "autograd.grad"), "engine")
+
+    def loss(*floating):
+        given = dict(zip(places, floating, strict=True))
+        outputs = mapped(*(given.get(place, x) for place, x in enumerate(tensors)))
+        return sum(torch.sum(y * g) for y, g in zip(outputs, weights, strict=True))
+
+    floating = [tensors[place].requires_grad_(engine == "autograd.grad") for place in places]
+    if engine == "func.grad":
+        found = torch.func.grad(loss, argnums=tuple(range(len(places))))(*floating)
+    else:
+        found = torch.autograd.grad(loss(*floating), floating)
+    return [dict(zip(places, found, strict=True)).get(place) for place in range(len(tensors))], cotangents
+
+
+@keeps("VMAP-03")
+def test_a_rule_is_generated_or_written_not_both(subject, data):
+    batch = drawn_batch(subject, data)
+    generated = transformable(subject, batch.polynomial)
+    by_hand = written(generated)
+    both = type(by_hand)("Both", (by_hand,), {"generate_vmap_rule": True})
+
+    def mapped(cls):
+        return torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)(*batch.tensors(subject))
+
+    what = "vmap of a Function with generate_vmap_rule and a vmap method"
+    subject.assert_raises(RuntimeError, lambda: mapped(both), what, naming=["Both", "generate_vmap_rule", "vmap"])
+    for cls in (generated, by_hand):
+        subject.assert_all_same("outputs", got=mapped(cls), expected=batch.outputs())
+
+
+@keeps("VMAP-04")
+def test_a_written_rule_is_told_where_the_batch_is(subject, data):
+    batch = drawn_batch(subject, data)
+    randomness = subject.draw(data, ("error", "same", "different"), "randomness")
+    outputs = subject.tensors(batch.outputs(), batch.polynomial.dtype)
+    cls, seen = written(transformable(subject, batch.polynomial)), []
+
+    def vmap(*given):
+        seen.append(given)
+        return outputs, (0,) * len(outputs)
+
+    cls.vmap = staticmethod(vmap)
+    torch.func.vmap(function_of(batch, cls), in_dims=batch.axes, randomness=randomness)(*batch.tensors(subject))
+    subject.assert_equal("number of calls of the vmap method", got=len(seen), expected=1)
+    info, in_dims, *args = seen[0]
+    got = (info.batch_size, info.randomness)
+    subject.assert_equal("info.batch_size and info.randomness", got=got, expected=(batch.size, randomness))
+    axes = dict(zip(batch.polynomial.tensors, batch.axes, strict=True))
+    kinds = tuple(type(None if axes.get(i) is None else 0) for i in range(len(args)))
+    got = (type(in_dims), tuple(map(type, in_dims)))
+    subject.assert_equal("types of in_dims and of its entries", got=got, expected=(tuple, kinds))
+    expected = [batch.stacked.get(i, value) for i, value in enumerate(batch.polynomial.values)]
+    subject.assert_all_same("arguments, batch dimension first", got=moved_to_front(in_dims, args), expected=expected)
+
+
+# Dimensions that a batching rule gives for the outputs of one or several tensors, or for all at once.
+DIMS = st.sampled_from((None, 0, 1, 2))
+OUT_DIMS = st.one_of(DIMS, st.lists(DIMS, min_size=1, max_size=3).map(tuple))
+
+
+@keeps("VMAP-05")
+def test_out_dims_tell_where_the_batch_is(subject, data):
+    out_dims = subject.draw(data, OUT_DIMS, "out_dims")
+    count = subject.draw(data, (None, 1, 2), "tensors that forward returns in a tuple")
+    count = len(out_dims) if isinstance(out_dims, tuple) else count
+    x = np.arange(18.0).reshape(3, 2, 3)
+    got = _mapped_over(subject, x, count, lambda outputs: (outputs, out_dims), out_dims)
+    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * (count or 1)
+    expected = [(np.ones_like(x) if dim is None else x) * (k + 1) for k, dim in enumerate(dims)]
+    subject.assert_equal("type of the result", got=type(got), expected=tuple if count else torch.Tensor)
+    subject.assert_all_same("outputs", got=got if count else [got], expected=expected)
+
+
+# What is no pair of output and out_dims of the same structure, for a tensor and for a tuple of tensors.
+WRONG = {
+    "the output alone": lambda y: (y,),
+    "three values": lambda y: (y, 0, 0),
+    "a list": lambda y: [y, 0],
+    "too many out_dims": lambda y: (y, (0,) * (len(y) + 1) if isinstance(y, tuple) else (0,)),
+    "too few out_dims": lambda y: (y, (0,) * (len(y) - 1) if isinstance(y, tuple) else ()),
+    "a list of out_dims": lambda y: (y, [0] * (len(y) if isinstance(y, tuple) else 1)),
+    "a dict of out_dims": lambda y: (y, {"output": 0}),
+}
+
+
+@keeps("VMAP-05", variant="refused")
+def test_out_dims_have_the_structure_of_the_output(subject, data):
+    wrong = WRONG[subject.draw(data, WRONG, "the vmap method returns")]
+    count = subject.draw(data, (None, 1, 2, 3), "tensors that forward returns in a tuple")
+    x = np.ones((3, 2, 3))
+    what = "what the vmap method returns instead of output and out_dims"
+    action = lambda: _mapped_over(subject, x, count, wrong, 0)  # noqa: E731
+    subject.assert_raises(RuntimeError, action, what, naming=["vmap", ("out_dims", "returns")])
+    right = lambda: _mapped_over(subject, x, count, lambda y: (y, 0), 0)  # noqa: E731
+    subject.assert_accepted(right, "output and out_dims")
+
+
+def _mapped_over(subject, x, count, returned, out_dims):
+    """vmap, over the first dimension, of a Function that returns 1 * x, 2 * x, ...
+
+    Its batching rule puts batch dimensions where ``out_dims`` says, for None ones instead of x, and returns
+    ``returned(output)``.
+    """
+
+    def outputs_of(xs):
+        outputs = tuple(factor * x for factor, x in enumerate(xs, 1))
+        return outputs if count else outputs[0]
+
+    def vmap(info, in_dims, x):
+        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * (count or 1)
+        first = x.movedim(in_dims[0], 0)
+        return returned(outputs_of([torch.ones_like(first[0]) if d is None else first.movedim(0, d) for d in dims]))
+
+    def forward(x):
+        return outputs_of([x] * (count or 1))
+
+    cls = define(subject, forward=forward, setup_context=lambda ctx, inputs, output: None, vmap=vmap)
+    return torch.func.vmap(cls.apply)(subject.tensor(x))
+
+
+@keeps("VMAP-06")
+def test_the_vmap_method_runs_at_the_levels_that_batch_an_argument(subject, data):
+    levels = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "levels that batch x, outermost first")
+    others = subject.draw(data, st.tuples(*[st.lists(st.sampled_from((1.0, None)), max_size=2)] * 2), "around x")
+    sizes, seen = (2, 3, 4)[: len(levels)], []
+
+    def vmap(info, in_dims, *args):
+        seen.append(info.batch_size)
+        batched = any(dim is not None for dim in in_dims)
+        return cls.apply(*moved_to_front(in_dims, args)), 0 if batched else None
+
+    def forward(*args):
+        return 2 * args[len(others[0])]
+
+    cls = define(subject, forward=forward, setup_context=lambda ctx, inputs, output: None, vmap=vmap)
+    before, after = ([None if a is None else subject.tensor(a) for a in each] for each in others)
+    f = lambda x, y: cls.apply(*before, x, *after) + 0 * y  # noqa: E731
+    for batches in reversed(levels):
+        f = torch.func.vmap(f, in_dims=(0 if batches else None, 0))
+    shape = [size for size, batches in zip(sizes, levels, strict=True) if batches]
+    x = np.arange(np.prod(shape, dtype=int), dtype=float).reshape(shape)
+    got = f(subject.tensor(x), subject.tensor(np.zeros(sizes)))
+    subject.assert_equal("batch sizes that the vmap method sees", got=seen, expected=shape[::-1])
+    kept = tuple(size if batches else 1 for size, batches in zip(sizes, levels, strict=True))
+    subject.assert_same("output", got=got, expected=np.broadcast_to(2 * x.reshape(kept), sizes))
+
+
+@keeps("VMAP-08")
+def test_vmap_keeps_the_own_backward(subject, data):
+    batch = drawn_batch(subject, data)
+    factor = subject.draw(data, FACTORS, "factor by which backward is off")
+    by_hand = subject.draw(data, (False, True), "batching rule written by hand")
+    generated = transformable(subject, batch.polynomial, backward=factor)
+    got, cotangents = _gradient_of_all(subject, data, batch, written(generated) if by_hand else generated)
+    subject.assert_all_same("gradients", got=got, expected=batch.summed(batch.gradients(cotangents, factor)))
