@@ -78,6 +78,7 @@ class Deviation:
 
     ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); ``what`` is the finding of the test, any other finding
     there is a failure. ``reason`` and ``link`` say why and where to read about it, ``versions`` where it was seen.
+    ``releases``, a version specifier such as ``<2.15``, leaves out releases on which it is known to hold.
     """
 
     id: str
@@ -86,6 +87,7 @@ class Deviation:
     link: str
     versions: str
     function: str = ""
+    releases: str = ""
 
 
 class Unavailable(Exception):

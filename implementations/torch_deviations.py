@@ -170,6 +170,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="KINK-01/clamp",
+        releases="<2.15",
         what="gradient",
         reason="clamp, clamp_min and clamp_max pass the whole gradient where the input equals a bound, unlike relu and "
         "hardtanh, and unlike the note on gradients of non-differentiable functions",
@@ -178,6 +179,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="KINK-01/fmax",
+        releases="<2.15",
         what="gradient, position 0",
         reason="where both inputs of fmax or fmin are equal the first one gets the whole gradient, while maximum and "
         "minimum share it evenly, as the note on gradients of non-differentiable functions asks",
@@ -246,6 +248,15 @@ DEVIATIONS = (
         reason="cotangents and outputs are paired with zip, which drops the surplus in silence",
         link="torch/autograd/__init__.py, _make_grads",
         versions="seen on 2.4.0 and 2.13.0",
+    ),
+    Deviation(
+        id="ENG-09/bare",
+        releases="<2.8",
+        what="a tensor as inputs",
+        reason="backward takes the length of its inputs before it knows whether they are a single tensor: a TypeError "
+        "if that tensor has no dimensions",
+        link="https://github.com/pytorch/pytorch/issues/150883",
+        versions="seen on 2.4.0; held on 2.13.0",
     ),
     Deviation(
         id="NODE-03",
@@ -349,6 +360,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="CHECK-06/marked",
+        releases="<2.15",
         what="gradcheck of a Function with an output that is not differentiable",
         reason="in fast mode the numerical derivatives of all floating outputs are paired with the analytical ones of "
         "differentiable outputs, so that a marked output before another makes a right backward fail",
@@ -357,6 +369,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="COMPILE-01/parent",
+        releases="<2.15",
         what="tracing a Function into one graph",
         reason="a backward that calls the backward of its parent class ends in an AssertionError of the compiler, with "
         "or without fullgraph",
@@ -373,6 +386,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="COMPILE-04/forward",
+        releases="<2.15",
         what="tangents of compiled code, position 0",
         reason="if no argument requires grad the compiler inlines forward, without looking whether there is a jvp: the "
         "tangents are silently those of forward's operations",
@@ -397,6 +411,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="COMPILE-09/strict",
+        releases=">=2.5",
         what="requires_grad of the outputs of the traced function",
         reason="strict export keeps the no_grad mode in which forward ran, so that nothing can be differentiated "
         "through the exported program",

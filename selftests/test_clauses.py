@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 pytest.importorskip("torch")
 
@@ -14,6 +16,7 @@ from autograd_conformance.harness.clauses import ClauseSubject, missing
 from autograd_conformance.harness.marks import Claim, keeps
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.implementations.protocol import CAPABILITIES
+from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -197,9 +200,14 @@ def test_the_table_shows_the_worst_of_several_tests():
 
 
 def test_a_clause_of_a_newer_release_is_unsupported(monkeypatch):
-    monkeypatch.setattr("torch.__version__", "2.4.1+cpu")
+    monkeypatch.setattr("autograd_conformance.implementations.torch.RELEASE", Version("2.4.1"))
     assert TORCH.predates("2.11")
     assert not TORCH.predates("2.4")
+
+
+def test_releases_of_deviations_are_specifiers_that_leave_something_over():
+    for deviation in DEVIATIONS:
+        assert any(SpecifierSet(deviation.releases).contains(f"2.{minor}.0") for minor in range(4, 16))
 
 
 def test_lines_of_clauses_keep_the_schema(command):

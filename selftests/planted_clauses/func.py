@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -244,8 +245,12 @@ def _drops_keywords(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
     return original(cls, *args, **kept)
 
 
-def _calls_without_keywords(original: Any) -> Any:
-    return lambda cls, *args, **_: original(cls, *args)
+def _drops_keyword_only(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
+    parameters = inspect.signature(cls.forward).parameters.values()
+    if transforming() and any(p.kind is p.KEYWORD_ONLY for p in parameters):
+        mine = cls.forward
+        return original(type(cls)(cls.__name__, (cls,), {"forward": staticmethod(lambda *given: mine(*given))}), *args)
+    return original(cls, *args, **options)
 
 
 def _refuses_keywords_under_vmap(original: Any) -> Any:
@@ -321,11 +326,7 @@ FAULTS = (
     ),
     Fault("FUNC-09", lambda: _vjp_for_backward(torch.zeros_like), says=("gradients, position",)),
     Fault("FUNC-10", lambda: around_apply(_drops_keywords)),
-    Fault(
-        "FUNC-10",
-        lambda: replaced(torch.autograd.function, "custom_function_call", _calls_without_keywords),
-        words="keyword-only arguments are dropped",
-    ),
+    Fault("FUNC-10", lambda: around_apply(_drops_keyword_only), words="keyword-only arguments are dropped"),
     Fault("FUNC-11", lambda: _zeros_from("jvp")),
     Fault(
         "FUNC-11", lambda: replaced(functional, "jacobian", _negates_vectorized), words="vectorized ones are negated"

@@ -179,11 +179,13 @@ def test_what_was_saved_for_jvp_is_released_after_the_call(subject, data):
         saved.append(weakref.ref(kept))
 
     cls = moving(subject, polynomial, _constant_rule(polynomial), prepare)
+    collecting = gc.isenabled()
     gc.disable()
     try:
         moved(subject, polynomial, cls, tangents, after=lambda: held.append(saved[0]() is None))
     finally:
-        gc.enable()
+        if collecting:
+            gc.enable()
     subject.assert_equal("whether a tensor saved for jvp is gone when apply returns", got=held[1], expected=True)
 
 
