@@ -8,7 +8,7 @@ from typing import Any
 
 from tabulate import tabulate
 
-from autograd_conformance.harness.matrix import SYMBOLS
+from autograd_conformance.harness.matrix import SYMBOLS, meaning
 from autograd_conformance.reference.clauses import CLAUSES
 
 Line = Mapping[str, Any]
@@ -39,6 +39,11 @@ def overview(results: Iterable[Line]) -> list[str]:
         spaced = " ".join(signs[start : start + 5] for start in range(0, len(signs), 5))
         lines.append(f"{group:8} {spaced}".rstrip())
     return lines
+
+
+def legend(results: Iterable[Line]) -> str:
+    """What the signs of the overview mean."""
+    return meaning(worst(lines)["outcome"] for lines in by_clause(results).values())
 
 
 def rows(results: Iterable[Line], *, outcomes: Sequence[str] = tuple(SYMBOLS)) -> list[tuple[str, str, str, str]]:

@@ -125,15 +125,21 @@ class ClauseSubject:
         """A tensor for each array, None for None."""
         return tuple(None if a is None else self.tensor(a, dtype) for a in arrays)
 
-    def run(self, polynomial: Polynomial, *, cls: Any = None, under: Callable[[], Any] = nullcontext) -> Run:
-        """The generated Function, or another class with its arguments and outputs, called ``under`` a context."""
+    def run(
+        self, polynomial: Polynomial, *, cls: Any = None, under: Callable[[], Any] = nullcontext,
+        prepare: Callable[[Any], Any] = lambda x: x,
+    ) -> Run:  # fmt: skip
+        """The generated Function, or another class with its arguments and outputs, called ``under`` a context.
+
+        It gets what ``prepare`` makes of each leaf.
+        """
         xp, ag = self.implementation.xp, self.implementation.ag
         needs = "needs_input_grad" in self.implementation.capabilities
         watched, seen = observed(cls or polynomial.body(xp, ag), ag.Function, needs=needs)
         apply = self.implementation.function(watched)
 
         def f(*tensors: Any) -> Any:
-            given = iter(tensors)
+            given = iter([prepare(x) for x in tensors])
             pairs = zip(polynomial.arguments, polynomial.values, strict=True)
             with under():
                 return apply(*(next(given) if kind in TENSORS else value for kind, value in pairs))

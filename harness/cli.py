@@ -16,7 +16,7 @@ import pytest
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import catalogue, report
+from autograd_conformance.harness import catalogue, clause_table, report
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.plugin import TIME_LIMIT
 from autograd_conformance.harness.profiles import PROFILES
@@ -155,13 +155,29 @@ def list_properties() -> None:
 
 @list_.command("clauses")
 @click.option("--coverage", is_flag=True, help="Print how many of each group are tested, as Markdown, instead.")
-def list_clauses(coverage: bool) -> None:
+@click.option("--report", "report_", metavar="FILE", help="Print what a report says of each, as Markdown, instead.")
+def list_clauses(coverage: bool, report_: str | None) -> None:
     """The clauses of the documented contract, with their tests."""
+    if coverage and report_ is not None:
+        raise _Problem("--coverage and --report exclude each other; give one of them")
+    if report_ is not None:
+        click.echo(_clauses_of(Path(report_)))
+        return
     if coverage:
         click.echo(catalogue.coverage())
         return
     rows = [(c.id, c.level, c.sentence, c.document, catalogue.where(c)) for c in CLAUSES.values()]
     _table(("clause", "level", "what must hold", "document", "tests"), rows)
+
+
+def _clauses_of(path: Path) -> str:
+    try:
+        results = [line for line in report.read(path) if "clause" in line]
+    except UsageProblem as problem:
+        raise _Problem(str(problem)) from None
+    if not results:
+        raise _Problem(f"{path} has no result of a clause; write one with: autograd-conformance run --report {path}")
+    return clause_table.markdown(results)
 
 
 @list_.command("implementations")

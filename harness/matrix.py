@@ -89,8 +89,13 @@ def columns(matrix: Matrix, width: int) -> list[str]:
 
 def legend(found: Iterable[Matrix]) -> str:
     """What the symbols in these matrices mean."""
-    used = {outcome for matrix in found for outcome in matrix.cells.values()}
-    return ", ".join(f"{SYMBOLS[name]} {name}" for name in reversed(SYMBOLS) if name in used) + ", blank not applicable"
+    return f"{meaning(outcome for matrix in found for outcome in matrix.cells.values())}, blank not applicable"
+
+
+def meaning(outcomes: Iterable[str]) -> str:
+    """The symbols of these outcomes with their names."""
+    used = set(outcomes)
+    return ", ".join(f"{SYMBOLS[name]} {name}" for name in reversed(SYMBOLS) if name in used)
 
 
 def markdown(matrix: Matrix) -> str:

@@ -185,8 +185,8 @@ class Reporter:
                 tell(other.longreprtext)
         if self.results:
             terminalreporter.section("what holds")
-            tell("\n".join(summary.matrices(self.results, self.selection, width)))
-            tell("\n".join(summary.clauses(self.results, width)))
+            told = (summary.matrices(self.results, self.selection, width), summary.clauses(self.results, width))
+            tell("\n\n".join("\n".join(lines) for lines in told if lines))
         # A session of other tests, those of the suite itself, is left alone.
         if self.results or not self.finished:
             terminalreporter.section("verdict")

@@ -39,11 +39,16 @@ def matrices(results: Sequence[Line], selection: Selection, width: int) -> list[
 
 
 def clauses(results: Sequence[Line], width: int) -> list[str]:
-    """A sign for each clause, and those that an implementation is listed not to keep with what shows it."""
+    """A sign for each clause, and a line for each test that an implementation is listed to fail."""
     lines = clause_table.overview(results)
-    for name, level, outcome, text in clause_table.rows(results, outcomes=("known",)):
-        lines += ["", f"{name} ({level}), {outcome}: {CLAUSES[name].sentence}"]
-        lines += [f"  {row}" for row in textwrap.wrap(text, width - 2)]
+    if lines:
+        lines = ["clauses, a sign each", *lines, "", clause_table.legend(results), ""]
+    known = [line for line in results if "clause" in line and line["outcome"] == "known"]
+    if known:
+        order = list(CLAUSES)
+        known.sort(key=lambda line: (order.index(line["clause"]), line["id"]))
+        lines.append(f"{len(known)} listed deviations from them (the report tells each in full)")
+        lines += [textwrap.shorten(f"{line['id']}: {line['reason']}", width, placeholder=" ...") for line in known]
     return lines
 
 

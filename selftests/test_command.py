@@ -36,6 +36,8 @@ BAD = [
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
     (("frobnicate",), ("frobnicate", "run, list")),
+    (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
+    (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
     (("list", "things"), ("things", "functions, properties, clauses, implementations")),
 ]
 
