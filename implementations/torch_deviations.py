@@ -170,7 +170,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="KINK-01/clamp",
-        releases="<2.15",
+        releases="<2.14",
         what="gradient",
         reason="clamp, clamp_min and clamp_max pass the whole gradient where the input equals a bound, unlike relu and "
         "hardtanh, and unlike the note on gradients of non-differentiable functions",
@@ -179,7 +179,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="KINK-01/fmax",
-        releases="<2.15",
+        releases="<2.14",
         what="gradient, position 0",
         reason="where both inputs of fmax or fmin are equal the first one gets the whole gradient, while maximum and "
         "minimum share it evenly, as the note on gradients of non-differentiable functions asks",
@@ -386,7 +386,7 @@ DEVIATIONS = (
     ),
     Deviation(
         id="COMPILE-04/forward",
-        releases="<2.15",
+        releases="<2.14",
         what="tangents of compiled code, position 0",
         reason="if no argument requires grad the compiler inlines forward, without looking whether there is a jvp: the "
         "tangents are silently those of forward's operations",

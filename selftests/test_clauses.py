@@ -161,6 +161,68 @@ def test_facts_are_whole_words_in_any_case(message, naming, absent):
 
 # What a run says of clauses.
 
+TROUBLE = """
+import os
+
+from autograd_conformance.harness.marks import keeps
+
+
+@keeps("FN-01")
+def test_dying_of_the_implementation(subject, data):
+    n = subject.draw(data, range(5), "n")
+    values, dtype = ([1.0], "float64") if n < 3 else (None, "no dtype")
+    subject.assert_that(True, "n", got=subject.implementation.array(values, dtype, subject.device), expected=n)
+
+
+@keeps("FN-02")
+def test_dying_of_itself(subject, data):
+    subject.draw(data, range(5), "n")
+    no_such_name
+
+
+@keeps("FN-03")
+def test_taking_its_process_down(subject, data):
+    subject.draw(data, [7], "n")
+    os._exit(3)
+
+
+@keeps("FN-04")
+def test_checking_nothing(subject, data):
+    subject.draw(data, range(5), "n")
+"""
+
+
+@pytest.fixture(scope="module")
+def trouble(command, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trouble")
+    (folder / "test_trouble.py").write_text(TROUBLE)
+    return command("model", "--suite", str(folder), "-n", "1")
+
+
+@pytest.mark.parametrize(
+    ("clause", "outcome", "chosen", "told"),
+    [
+        ("FN-01", "fail", "n: 3", "what came of it"),
+        ("FN-02", "error", "n: 0", "no_such_name"),
+        ("FN-03", "error", "n: 7", "Death"),
+        ("FN-04", "vacuous", None, "made 0 checks"),
+    ],
+)
+def test_what_goes_wrong_costs_one_id_and_says_where(trouble, clause, outcome, chosen, told):
+    line = trouble.results[f"{clause}[cpu]"]
+    assert (trouble.status, line["outcome"]) == (1, outcome)
+    assert line.get("failure", {}).get("chosen") == chosen
+    assert told in json.dumps(line)
+    assert f"{outcome}: {clause}[cpu]" in trouble.out
+    assert f"--properties {clause} --device cpu" in trouble.out
+
+
+def test_lines_of_trouble_keep_the_schema(trouble):
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "harness" / "report.schema.json").read_text())
+    for line in trouble.lines:
+        jsonschema.validate(line, schema)
+
 
 def test_a_run_reports_clauses(command):
     run = command("model", "--properties", "NIG-*", "-n", "0")
