@@ -16,7 +16,7 @@ CLAUSES = (
         "HOOK-02",
         "documented",
         "A node's post-hook gets the gradients and the cotangents, and what it returns replaces the gradients unless "
-        "it is None.",
+        "it is None, until its handle is removed.",
         "graph: Node.register_hook",
         needs="requires_grad",
         fault="what a post-hook returns is ignored",
@@ -41,8 +41,8 @@ CLAUSES = (
     Clause(
         "HOOK-05",
         "documented",
-        "A tensor's hook runs before the tensor's node and may replace the gradient; registering one on a tensor that "
-        "does not require grad raises.",
+        "A tensor's hook runs before the tensor's node and may replace the gradient, until its handle is removed; "
+        "registering one on a tensor that does not require grad raises.",
         "Tensor: register_hook",
         needs="requires_grad",
         fault="what a tensor's hook returns reaches the node only in the next pass",
@@ -76,8 +76,8 @@ CLAUSES = (
     Clause(
         "HOOK-09",
         "documented",
-        "A post-accumulate hook fires after .grad was set, and so never in autograd.grad; registering one on a tensor "
-        "that is not a leaf raises.",
+        "A post-accumulate hook fires after .grad was set, and so never in autograd.grad, until its handle is removed; "
+        "registering one on a tensor that is not a leaf raises.",
         "Tensor: register_post_accumulate_grad_hook",
         needs="requires_grad accumulate",
         fault="post-accumulate hooks fire before .grad is set",
@@ -85,8 +85,8 @@ CLAUSES = (
     Clause(
         "HOOK-10",
         "documented",
-        "A hook on several tensors fires once per pass: in mode all after the last needed gradient, with None for the "
-        "others, in mode any at the first.",
+        "A hook on several tensors fires once per pass until its handle is removed: in mode all after the last needed "
+        "gradient, with None for the others, in mode any at the first.",
         "graph: register_multi_grad_hook",
         needs="requires_grad accumulate",
         fault="a hook in mode any fires at every gradient",

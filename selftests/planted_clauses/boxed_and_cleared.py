@@ -135,9 +135,19 @@ def _zeros_for_errors(original: Any, ctx: Any, *cotangents: Any) -> Any:
         return tuple(torch.zeros_like(g) for g in cotangents)
 
 
+def _tuples_later(original: Any, ctx: Any, grads: Any) -> Any:
+    again, ctx.ran = getattr(ctx, "ran", False), True
+    return original(ctx, tuple(grads) if again else grads)
+
+
+def _when_recorded(ctx: Any) -> bool:
+    return getattr(ctx, "running", False) and torch.is_grad_enabled() and ctx.read_in == ctx.passes
+
+
 FAULTS = (
     Fault("BOX-01", lambda: _around_boxed(_tuples), says=("tuple",), neighbours=("BOX-02",)),
     Fault("BOX-01", lambda: _around_boxed(_puts_none_last), words="undefined gradients move to the end of the list"),
+    Fault("BOX-01", lambda: _around_boxed(_tuples_later), says=("tuple",), words="a second pass gets a tuple"),
     Fault("BOX-02", lambda: _around_boxed(_keeps_them)),
     Fault("BOX-02", lambda: _around_boxed(_keeps_the_last), words="only the first gradient is freed"),
     Fault("BOX-03", lambda: _by_truth(lambda value, _: not isinstance(value, bool))),
@@ -147,6 +157,7 @@ FAULTS = (
     Fault("CLEAR-01", lambda: ctx_attribute("saved_tensors", _holds_outputs), words="saved outputs are kept"),
     Fault("CLEAR-02", lambda: _remembering(_in_the_same_pass), neighbours=("CLEAR-03",)),
     Fault("CLEAR-02", lambda: _remembering(_outside_backward), words="a second reading from grad_fn is allowed"),
+    Fault("CLEAR-02", lambda: _remembering(_when_recorded), words="a second reading under create_graph is allowed"),
     Fault("CLEAR-03", lambda: _remembering(_in_a_later_pass)),
     Fault("CLEAR-03", lambda: around_backward(_zeros_for_errors), words="a second pass gives zeros"),
 )

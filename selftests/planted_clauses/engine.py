@@ -10,7 +10,12 @@ from typing import Any
 import torch
 
 from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward, replaced
+from autograd_conformance.selftests.planted_clauses.intercept import (
+    around_apply,
+    around_backward,
+    around_backward_with_graph,
+    replaced,
+)
 
 
 def around_engine(method: Callable[..., Any]) -> AbstractContextManager[Any]:
@@ -115,6 +120,16 @@ def _overwrites(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate
         for leaf in leaves_of(outputs):
             leaf.grad = None
     return run(outputs, cotangents, inputs)
+
+
+def _replaces_with_graph(original: Any) -> Any:
+    def entered(outputs: Any, cotangents: Any, retain: Any, create: Any, *args: Any, **options: Any) -> Any:
+        if create and options["accumulate_grad"]:
+            for leaf in leaves_of(outputs):
+                leaf.grad = None
+        return original(outputs, cotangents, retain, create, *args, **options)
+
+    return entered
 
 
 def _fills_grad(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
@@ -276,7 +291,18 @@ FAULTS = (
     Fault("ENG-03", lambda: around_engine(_overwrites), neighbours=("ENG-05",)),
     Fault("ENG-03", lambda: around_engine(_fills_grad), words="grad fills .grad as well", neighbours=("ENG-11",)),
     Fault("ENG-03", lambda: around_engine(_fills_grad_in_between), words="outputs get a .grad", neighbours=("ENG-11",)),
+    Fault(
+        "ENG-03",
+        lambda: replaced(torch.autograd, "_engine_run_backward", _replaces_with_graph),
+        words="backward with create_graph replaces .grad",
+    ),
     Fault("ENG-04", lambda: around_backward(_in_halves), neighbours=("ENG-10", "ENG-11", "ENG-13")),
+    Fault(
+        "ENG-04",
+        lambda: around_backward_with_graph(_in_halves),
+        neighbours=("ENG-10",),
+        words="it runs twice under create_graph",
+    ),
     Fault(
         "ENG-04",
         lambda: around_engine(_one_output_after_another),

@@ -27,6 +27,44 @@ def _lets_nan_pass(original: Any) -> Any:
     return lambda mode, check_nan=True: original(mode, check_nan and not mode)
 
 
+def _overlooks(which: Callable[[Any], bool]) -> AbstractContextManager[Any]:
+    """In anomaly mode NaN in some gradients is not seen."""
+
+    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
+        found = original(ctx, *cotangents)
+        seen = torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
+        return tuple(g.nan_to_num() if seen and g is not None and which(g) else g for g in found)
+
+    return around_backward(backward)
+
+
+def _check_nan_stays(mode: Any, *_: Any) -> None:
+    torch.set_anomaly_enabled(mode.prev, torch.is_anomaly_check_nan_enabled())
+
+
+def _leaves_autocast_off(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
+    inner = original(f, device_type=device, cast_inputs=cast_inputs)
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        output = inner(ctx, *args)
+        if cast_inputs is not None:
+            torch.set_autocast_enabled(device, False)
+        return output
+
+    return forward
+
+
+def _casts_what_is_tracked(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
+    def forward(ctx: Any, *args: Any) -> Any:
+        def uncast(ctx: Any, *cast: Any) -> Any:
+            flags = zip(cast, args, ctx.needs_input_grad, strict=True)
+            return f(ctx, *(new if need else old for new, old, need in flags))
+
+        return original(uncast, device_type=device, cast_inputs=cast_inputs)(ctx, *args)
+
+    return forward
+
+
 def _traced(change: Callable[[dict[str, Any]], Any]) -> AbstractContextManager[Any]:
     """The metadata of a new node is changed so."""
 
@@ -258,6 +296,17 @@ FAULTS = (
         neighbours=("ANOM-02",),
         words="the traceback is that of the last call",
     ),
+    Fault(
+        "ANOM-01",
+        lambda: _overlooks(lambda g: g.dtype in (torch.float16, torch.bfloat16)),
+        words="NaN in half precision passes",
+    ),
+    Fault("ANOM-01", lambda: _overlooks(lambda g: not g.dim()), words="NaN in a scalar gradient passes"),
+    Fault(
+        "ANOM-01",
+        lambda: patch.object(torch.autograd.detect_anomaly, "__exit__", _check_nan_stays),
+        words="check_nan of a nested mode stays",
+    ),
     Fault("ANOM-02", lambda: _traced(lambda metadata: metadata.clear()), neighbours=("ANOM-01",)),
     Fault(
         "ANOM-02",
@@ -299,6 +348,17 @@ FAULTS = (
         words="cast_inputs casts integers too",
     ),
     Fault("AMP-03", lambda: _decorator("custom_fwd", _stays_on), words="cast_inputs leaves autocast on"),
+    Fault(
+        "AMP-03",
+        lambda: _decorator("custom_fwd", _leaves_autocast_off),
+        says=("after the call",),
+        words="autocast is off after the call",
+    ),
+    Fault(
+        "AMP-03",
+        lambda: _decorator("custom_fwd", _casts_what_is_tracked),
+        words="tensors that require no grad are not cast",
+    ),
     Fault(
         "AMP-04",
         lambda: _bare(lambda forward: torch.autocast("cpu", enabled=False)(forward)),

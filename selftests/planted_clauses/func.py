@@ -290,6 +290,36 @@ def _set_up_twice(cls: Any) -> dict[str, Any]:
     return {"setup_context": setup_context}
 
 
+def _pulls_once(original: Any) -> Any:
+    def vjp(*args: Any, **options: Any) -> Any:
+        outputs, pullback = original(*args, **options)
+        calls: list[Any] = []
+
+        def pull(*cotangents: Any) -> Any:
+            calls.append(cotangents)
+            return pullback(*calls[0])
+
+        return outputs, pull
+
+    return vjp
+
+
+def _zero_outputs(original: Any) -> Any:
+    def found(*args: Any, **options: Any) -> Any:
+        outputs, values = original(*args, **options)
+        return torch.utils._pytree.tree_map(torch.zeros_like, outputs), values
+
+    return found
+
+
+def _detached_pullback(original: Any) -> Any:
+    def vjp(*args: Any, **options: Any) -> Any:
+        outputs, pullback = original(*args, **options)
+        return outputs, lambda *cotangents: _detached(pullback(*cotangents))
+
+    return vjp
+
+
 FAULTS = (
     Fault("FUNC-01", lambda: as_operations(_combined_everywhere)),
     Fault("FUNC-01", lambda: as_operations(_combined_but_under_vmap), words="vmap alone refuses"),
@@ -305,7 +335,11 @@ FAULTS = (
         neighbours=("FUNC-04",),
         words="backward is not differentiated again",
     ),
+    Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _pulls_once), words="a pullback gives its first result again"),
+    Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _zero_outputs), words="the outputs of vjp are zero"),
+    Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _detached_pullback), words="pullbacks are not differentiated"),
     Fault("FUNC-03", lambda: _in_each_level(_zero_tangents)),
+    Fault("FUNC-03", lambda: replaced(torch.func, "jvp", _zero_outputs), words="the outputs of jvp are zero"),
     Fault(
         "FUNC-03",
         lambda: replaced(torch.func, "jvp", _twice_backwards),
@@ -331,6 +365,8 @@ FAULTS = (
     Fault(
         "FUNC-11", lambda: replaced(functional, "jacobian", _negates_vectorized), words="vectorized ones are negated"
     ),
+    Fault("FUNC-11", lambda: replaced(functional, "vjp", _zero_outputs), words="the outputs of vjp are zero"),
+    Fault("FUNC-11", lambda: replaced(functional, "jvp", _zero_outputs), words="the outputs of jvp are zero"),
     Fault("FUNC-12", lambda: _in_each_level(_set_up_twice)),
     Fault(
         "FUNC-12",

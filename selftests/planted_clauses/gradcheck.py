@@ -74,6 +74,12 @@ def _silently(original: Any) -> Any:
     return check
 
 
+def _silently_after_double(original: Any) -> Any:
+    """Warnings are given only if the first input is the one in single precision."""
+    silent = _silently(original)
+    return lambda inputs, *args: (silent if inputs[0].dtype == torch.float64 else original)(inputs, *args)
+
+
 def _always(**changed: Any) -> Callable[..., Any]:
     def check(original: Any, function: Any, inputs: Any, options: Any) -> Any:
         return original(function, inputs, **{**options, **changed})
@@ -138,6 +144,25 @@ def _on_differentiable(original: Any, function: Any, inputs: Any, options: Any) 
     return original(chosen, inputs, **options)
 
 
+def _of_the_first_output(original: Any, function: Any, inputs: Any, options: Any) -> Any:
+    """gradcheck of the first of several outputs, if all are differentiable."""
+
+    def first(*given: Any) -> Any:
+        outputs = function(*given)
+        several = isinstance(outputs, tuple) and all(y.requires_grad for y in outputs)
+        return outputs[0] if several else outputs
+
+    return original(first, inputs, **options)
+
+
+def _diagonals(original: Any) -> Any:
+    def close(a: Any, b: Any, rtol: float, atol: float) -> bool:
+        square = a.dim() == 2 and a.shape[0] == a.shape[1]
+        return bool(original(a.diagonal(), b.diagonal(), rtol, atol) if square else original(a, b, rtol, atol))
+
+    return close
+
+
 def _nothing(*_: Any, **__: Any) -> bool:
     return True
 
@@ -156,9 +181,32 @@ FAULTS = (
         neighbours=tuple(f"CHECK-0{n}" for n in (2, 3, 6)),
         words="gradcheck is always satisfied",
     ),
+    Fault(
+        "CHECK-01",
+        lambda: _gradcheck(_of_the_first_output),
+        neighbours=tuple(f"CHECK-0{n}" for n in (3, 5, 6)),
+        words="gradcheck looks at the first output alone",
+    ),
+    Fault(
+        "CHECK-01",
+        lambda: _close(lambda a, b: torch.allclose(a.reshape(-1)[:1].to(b.dtype), b.reshape(-1)[:1])),
+        neighbours=("CHECK-07", "CHECK-08"),
+        words="gradcheck compares the first entry alone",
+    ),
+    Fault(
+        "CHECK-01",
+        lambda: _part("_allclose_with_type_promotion", _diagonals),
+        words="gradcheck compares diagonals of square Jacobians",
+    ),
     Fault("CHECK-02", lambda: _gradcheck(_contiguous), says=("overlaps",)),
     Fault("CHECK-02", lambda: _gradcheck(_nothing_to_do), says=("tracked",), words="gradcheck passes constants"),
     Fault("CHECK-02", lambda: _part("_check_inputs", _silently), says=("precision",), words="gradcheck never warns"),
+    Fault(
+        "CHECK-02",
+        lambda: _part("_check_inputs", _silently_after_double),
+        says=("precision",),
+        words="gradcheck warns of the first input alone",
+    ),
     Fault("CHECK-03", lambda: _part("_check_jacobians_equal", lambda _: _nothing), says=("varies",)),
     Fault(
         "CHECK-03",

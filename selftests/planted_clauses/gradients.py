@@ -7,10 +7,16 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 
 from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward, replaced
+from autograd_conformance.selftests.planted_clauses.intercept import (
+    around_apply,
+    around_backward,
+    around_backward_with_graph,
+    replaced,
+)
 
 # Generated Functions have tensors of one shape, so that a cotangent tells the shape, dtype and device of the inputs.
 
@@ -41,6 +47,12 @@ def _packs_many(original: Any, ctx: Any, *given: Any) -> Any:
     return original(ctx, given) if len(given) > 3 else original(ctx, *given)
 
 
+def _first_of_a_bare_one(original: Any, ctx: Any, *given: Any) -> Any:
+    found = original(ctx, *given)
+    count = len(ctx.needs_input_grad)
+    return found if isinstance(found, tuple | list) or count == 1 else (found, *(None for _ in range(count - 1)))
+
+
 def _reverses_many(original: Any, ctx: Any, *given: Any) -> Any:
     return original(ctx, *(given[::-1] if len(given) > 3 else given))
 
@@ -66,6 +78,14 @@ def _drops_false(original: Any, ctx: Any, *given: Any) -> Any:
     found = original(ctx, *given)
     count = len(ctx.needs_input_grad)
     return found[:count] if isinstance(found, tuple) and all(g is None or g is False for g in found[count:]) else found
+
+
+def _drops_empty(original: Any, ctx: Any, *given: Any) -> Any:
+    found = original(ctx, *given)
+    count = len(ctx.needs_input_grad)
+    extra = found[count:] if isinstance(found, tuple) else ()
+    empty = all(g is None or (isinstance(g, torch.Tensor) and not g.numel()) for g in extra)
+    return found[:count] if extra and empty else found
 
 
 def _drops_unneeded(original: Any, ctx: Any, *given: Any) -> Any:
@@ -132,6 +152,11 @@ def _expanded(g: Any, like: Any) -> Any:
 def _broadcasts(shape: Any, target: Any) -> bool:
     pairs = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(n in (1, m) for n, m in pairs)
+
+
+def _of_arrays(g: Any, like: Any) -> Any:
+    fits = isinstance(g, np.ndarray) and g.shape == tuple(like.shape)
+    return torch.as_tensor(g, dtype=like.dtype) if fits else g
 
 
 def _flattened(g: Any, like: Any) -> Any:
@@ -207,6 +232,12 @@ def _added(_: Any, cotangents: Any) -> None:
             g += 1
 
 
+def _summed_in_place(outputs: Any, cotangents: Any) -> None:
+    for i, y in enumerate(outputs):
+        for j in [j for j, other in enumerate(outputs) if j > i and other is y]:
+            cotangents[i] += cotangents[j]
+
+
 def _leaves(outputs: Any) -> list[Any]:
     """The leaves of a graph, each once."""
     found, stack, seen = [], [y.grad_fn for y in outputs], set()
@@ -223,6 +254,13 @@ def _leaves(outputs: Any) -> list[Any]:
 
 def _shared(outputs: Any, _: Any) -> None:
     leaves = [x for x in _leaves(outputs) if x.grad is not None]
+    for a, b in pairwise(leaves):
+        if _alike(a.grad, b.grad):
+            b.grad = a.grad
+
+
+def _shared_scalars(outputs: Any, _: Any) -> None:
+    leaves = [x for x in _leaves(outputs) if x.grad is not None and not x.dim()]
     for a, b in pairwise(leaves):
         if _alike(a.grad, b.grad):
             b.grad = a.grad
@@ -253,6 +291,25 @@ def _first_two_count(original: Any, cls: Any, *args: Any) -> Any:
         for a, before in zip(args, earlier, strict=True)
     ]
     return original(cls, *(a.detach() if n > 1 else a for a, n in zip(args, uses, strict=True)))
+
+
+@contextmanager
+def _none_for_one_is_none_for_all() -> Iterator[None]:
+    uses: dict[Any, Any] = {}
+
+    def apply(original: Any, cls: Any, *args: Any) -> Any:
+        uses[cls] = args
+        return original(cls, *args)
+
+    def backward(original: Any, ctx: Any, *given: Any) -> Any:
+        found, args = original(ctx, *given), uses[ctx._forward_cls]
+        if not _full(ctx, found):
+            return found
+        withheld = [a for a, g in zip(args, found, strict=True) if isinstance(a, torch.Tensor) and g is None]
+        return tuple(None if any(a is w for w in withheld) else g for a, g in zip(args, found, strict=True))
+
+    with around_apply(apply), around_backward(backward):
+        yield
 
 
 @contextmanager
@@ -300,17 +357,29 @@ FAULTS = (
         lambda: around_backward(_pads_what_is_not_needed),
         words="missing gradients that are not needed count as None",
     ),
+    Fault("GRAD-02", lambda: around_backward(_first_of_a_bare_one), words="a bare gradient is that of the first"),
+    Fault("GRAD-02", lambda: around_backward_with_graph(_pads), words="missing gradients are None under create_graph"),
     Fault("GRAD-03", lambda: around_backward(_drops_extra)),
+    Fault("GRAD-03", lambda: around_backward(_drops_empty), words="extra tensors without elements are dropped"),
     Fault("GRAD-03", lambda: around_backward(_drops_false), words="extra values that are False are dropped"),
     Fault("GRAD-04", lambda: around_backward(_drops_unneeded)),
     Fault("GRAD-04", lambda: around_backward(_drops_zeros), words="a zero counts as None"),
     Fault("GRAD-05", lambda: around_backward(_checks_unneeded), says=("wrong shape",)),
     Fault("GRAD-05", lambda: around_backward(_checks_unneeded_dtypes), words="its dtype is checked"),
+    Fault(
+        "GRAD-05", lambda: around_backward_with_graph(_checks_unneeded), words="its shape is checked under create_graph"
+    ),
     Fault("GRAD-06", _resets_what_gets_none, words="None empties .grad"),
-    Fault("GRAD-06", lambda: _changed(lambda g, like: torch.zeros_like(like) if g is None else g)),
+    Fault(
+        "GRAD-06",
+        lambda: _changed(lambda g, like: torch.zeros_like(like) if g is None else g),
+        neighbours=("GRAD-16",),
+    ),
     Fault("GRAD-07", lambda: around_backward(_tuple_of_list)),
     Fault("GRAD-07", lambda: around_backward(_bare_of_list), words="a list of one is taken as its gradient"),
     Fault("GRAD-08", lambda: _changed(lambda g, like: torch.full_like(like, g) if isinstance(g, float) else g)),
+    Fault("GRAD-07", lambda: around_backward_with_graph(_tuple_of_list), words="a list is taken under create_graph"),
+    Fault("GRAD-08", lambda: _changed(_of_arrays), words="an array of the right shape is turned into a tensor"),
     Fault(
         "GRAD-08",
         lambda: _changed(lambda g, like: None if g is False else g),
@@ -331,6 +400,11 @@ FAULTS = (
     Fault("GRAD-14", lambda: _after(("grad", "backward"), _added), says=("cotangents after the pass",)),
     Fault(
         "GRAD-14",
+        lambda: _after(("grad", "backward"), _summed_in_place),
+        words="cotangents of an output that is given twice are summed in place",
+    ),
+    Fault(
+        "GRAD-14",
         lambda: _after(("backward",), _kept_as_grad),
         words="grad is the caller's cotangent itself",
         neighbours=("GRAD-15",),
@@ -342,7 +416,9 @@ FAULTS = (
         words="grad is the caller's cotangent itself",
         neighbours=("GRAD-14",),
     ),
+    Fault("GRAD-15", lambda: _after(("backward",), _shared_scalars), words="scalars that get the same share it"),
     Fault("GRAD-16", lambda: around_apply(_last_counts)),
+    Fault("GRAD-16", _none_for_one_is_none_for_all, words="None for one use is None for all", neighbours=("GRAD-06",)),
     Fault("GRAD-16", lambda: around_apply(_first_two_count), words="a third use does not count"),
     Fault("GRAD-17", lambda: _tensors(lambda g, _: g.to_dense() if g.is_sparse else g)),
     Fault("GRAD-17", lambda: _tensors(_densified_in_rows), words="a gradient with dense dimensions is made dense"),

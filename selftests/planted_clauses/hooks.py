@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -65,10 +66,30 @@ def _cast(given: Sequence[Any], returned: Sequence[Any]) -> Any:
     return (*cast, *returned[len(given) :])
 
 
-def _never_removes(original: Any, ctx: Any, hook: Any) -> Any:
-    handle = original(ctx, hook)
+def _never_removes(original: Any, of: Any, hook: Any, **options: Any) -> Any:
+    handle = original(of, hook, **options)
     handle.remove = lambda: None
     return handle
+
+
+def _one_on_each_leaf() -> AbstractContextManager[Any]:
+    known: dict[int, Any] = {}
+
+    def register(original: Any, tensor: Any, hook: Any) -> Any:
+        if id(tensor) in known:
+            known[id(tensor)].remove()
+        known[id(tensor)] = original(tensor, hook)
+        return known[id(tensor)]
+
+    return _on_tensors("register_post_accumulate_grad_hook", register)
+
+
+def _detached(values: Any) -> Any:
+    return None if values is None else tuple(None if v is None else v.detach() for v in values)
+
+
+def _detaches(original: Any, tensor: Any, hook: Any) -> Any:
+    return original(tensor, lambda g: (_detached((hook(g),)) or (None,))[0])
 
 
 def _materialized(_: Any, hook: Any, gradients: Any, given: Any) -> Any:
@@ -285,7 +306,20 @@ FAULTS = (
         lambda: _post_hooks(lambda _, hook, gradients, given: hook(gradients, given) and None),
         neighbours=("HOOK-04", "HOOK-11"),
     ),
+    Fault(
+        "HOOK-01",
+        lambda: _pre_hooks(lambda _, hook, given: hook(_detached(given))),
+        says=("second derivative",),
+        words="pre-hooks get detached cotangents",
+    ),
     Fault("HOOK-02", lambda: _post_hooks(_materialized), words="post-hooks get zeros for unused outputs"),
+    Fault("HOOK-02", lambda: ctx_method("register_hook", _never_removes), words="removed post-hooks still run"),
+    Fault(
+        "HOOK-02",
+        lambda: _post_hooks(lambda _, hook, gradients, given: _detached(hook(gradients, given))),
+        says=("second derivative",),
+        words="what post-hooks return is detached",
+    ),
     Fault("HOOK-03", lambda: _post_hooks(_padded), neighbours=("HOOK-04",)),
     Fault(
         "HOOK-03",
@@ -304,6 +338,18 @@ FAULTS = (
         "HOOK-05",
         lambda: _on_tensors("register_hook", _unasked),
         words="hooks on tensors that require no grad are accepted",
+    ),
+    Fault(
+        "HOOK-05",
+        lambda: _on_tensors("register_hook", _never_removes),
+        neighbours=("HOOK-10",),
+        words="removed hooks of tensors still run",
+    ),
+    Fault(
+        "HOOK-05",
+        lambda: _on_tensors("register_hook", _detaches),
+        says=("second derivative",),
+        words="what hooks of tensors return is detached",
     ),
     Fault(
         "HOOK-06",
@@ -339,6 +385,12 @@ FAULTS = (
         lambda: _on_tensors("register_post_accumulate_grad_hook", _on_anything),
         words="post-accumulate hooks on other tensors than leaves are dropped silently",
     ),
+    Fault(
+        "HOOK-09",
+        lambda: _on_tensors("register_post_accumulate_grad_hook", _never_removes),
+        words="removed post-accumulate hooks still run",
+    ),
+    Fault("HOOK-09", _one_on_each_leaf, words="a second post-accumulate hook replaces the first"),
     Fault("HOOK-10", lambda: replaced(graph, "register_multi_grad_hook", _at_every_gradient)),
     Fault(
         "HOOK-10",
@@ -349,6 +401,11 @@ FAULTS = (
         "HOOK-10",
         lambda: replaced(graph, "register_multi_grad_hook", _never_again),
         words="a hook fires in the first pass only",
+    ),
+    Fault(
+        "HOOK-10",
+        lambda: replaced(graph, "register_multi_grad_hook", lambda original: partial(_never_removes, original)),
+        words="a removed hook still fires",
     ),
     Fault("HOOK-11", _from_the_next_pass_on),
     Fault("HOOK-11", _loses_those_of_forward, words="pre-hooks registered in forward are lost"),

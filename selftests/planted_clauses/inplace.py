@@ -120,6 +120,11 @@ def _not_counted(x: Any, _: int) -> None:
     set_version(x, x._version - 1)
 
 
+def _not_counted_for_scalars(x: Any, _: int) -> None:
+    if not x.dim():
+        set_version(x, x._version - 1)
+
+
 def _counted_once(x: Any, before: int) -> None:
     set_version(x, min(x._version, before + 1))
 
@@ -297,6 +302,12 @@ FAULTS = (
         lambda: with_dirty(_counted_once),
         neighbours=("DIRTY-15",),
         words="a change that autograd saw is not counted again",
+    ),
+    Fault(
+        "DIRTY-02",
+        lambda: with_dirty(_not_counted_for_scalars),
+        neighbours=("DIRTY-15",),
+        words="a mark of a scalar does not count",
     ),
     Fault("DIRTY-03", lambda: with_dirty(_put_back), neighbours=("DIRTY-02", "DIRTY-06", "DIRTY-15")),
     Fault(

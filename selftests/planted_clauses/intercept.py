@@ -49,6 +49,15 @@ def around_backward(method: Callable[..., Any]) -> AbstractContextManager[Any]:
     return patch.object(BackwardCFunction, "apply", apply)
 
 
+def around_backward_with_graph(method: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """`around_backward` in passes that build a graph alone."""
+
+    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
+        return method(original, ctx, *cotangents) if torch.is_grad_enabled() else original(ctx, *cotangents)
+
+    return around_backward(run)
+
+
 def around_apply(method: Callable[..., Any]) -> AbstractContextManager[Any]:
     """``F.apply(*args, **kwargs)`` is ``method(original, F, *args, **kwargs)``."""
     original = torch.autograd.Function.__dict__["apply"].__func__

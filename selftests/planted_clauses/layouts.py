@@ -86,10 +86,22 @@ FAULTS = (
     Fault(
         "LAYOUT-01", lambda: _seen(lambda g: g.contiguous() if 0 in g.stride() else g), words="expanded ones are copied"
     ),
+    Fault("LAYOUT-01", lambda: _seen(lambda g: g.contiguous() if g.dim() == 1 else g), words="vectors are copied"),
+    Fault(
+        "LAYOUT-01",
+        lambda: _seen(lambda g: g.contiguous() if g.dtype in HALF else g),
+        words="copied in half precision alone",
+    ),
+    Fault(
+        "LAYOUT-01",
+        lambda: _seen(lambda g: g.contiguous() if torch.is_grad_enabled() else g),
+        words="copied under create_graph",
+    ),
     Fault(
         "LAYOUT-02",
         lambda: _seen(lambda g: g.double() if g.dtype in HALF else g),
         says=("shape, dtype and device of the cotangents",),
+        neighbours=("LAYOUT-01",),
     ),
     Fault(
         "LAYOUT-02",

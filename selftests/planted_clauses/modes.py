@@ -16,6 +16,13 @@ def _records(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
         return original(cls, *args, **kwargs)
 
 
+def _records_results(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    """Under no_grad a call is recorded if an argument has a history."""
+    history = any(isinstance(x, torch.Tensor) and x.grad_fn is not None for x in args)
+    with torch.set_grad_enabled(torch.is_grad_enabled() or history):
+        return original(cls, *args, **kwargs)
+
+
 def _flags_outputs(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Outputs under no_grad require grad if an argument does, though they have no node."""
     outputs = original(cls, *args, **kwargs)
@@ -79,6 +86,7 @@ def _forward_mode_always(original: Any, cls: Any, *args: Any, **kwargs: Any) -> 
 FAULTS = (
     Fault("MODE-01", lambda: around_apply(_records), neighbours=("MODE-02",)),
     Fault("MODE-01", lambda: around_apply(_flags_outputs), words="outputs under no_grad keep the flag"),
+    Fault("MODE-01", lambda: around_apply(_records_results), words="what has a history is recorded anyway"),
     Fault("MODE-02", lambda: around_apply(_leaves_inference_mode), neighbours=("MODE-04",)),
     Fault(
         "MODE-02",

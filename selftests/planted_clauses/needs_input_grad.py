@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,24 @@ def _heeds_the_mode() -> Iterator[None]:
         return original(cls, *args)
 
     with around_apply(apply), ctx_attribute("needs_input_grad", lambda _, it: tuple(f and modes[-1] for f in it)):
+        yield
+
+
+@contextmanager
+def _heeds_arguments(change: Callable[[int, Any, Any], bool]) -> Iterator[None]:
+    """The flag of an argument is ``change(position, argument, arguments)`` if it was True."""
+    known: list[Any] = []
+
+    def apply(original: Any, cls: Any, *args: Any) -> Any:
+        known[:] = args
+        return original(cls, *args)
+
+    def flags(_: Any, it: Any) -> Any:
+        if len(it) != len(known):
+            return it
+        return tuple(f and change(i, x, known) for i, (f, x) in enumerate(zip(it, known, strict=True)))
+
+    with around_apply(apply), ctx_attribute("needs_input_grad", flags):
         yield
 
 
@@ -80,6 +98,18 @@ FAULTS = (
         "NIG-02",
         lambda: ctx_attribute("needs_input_grad", lambda _, flags: (True,) * len(flags)),
         neighbours=("NIG-03", "NIG-04", "NIG-05"),
+    ),
+    Fault(
+        "NIG-02",
+        lambda: _heeds_arguments(lambda _, x, __: x.is_leaf),
+        neighbours=("NIG-05",),
+        words="it is False for what has a history",
+    ),
+    Fault(
+        "NIG-02",
+        lambda: _heeds_arguments(lambda i, x, args: not any(x is y for y in args[:i])),
+        neighbours=("NIG-04",),
+        words="it is False for what was passed before",
     ),
     Fault("NIG-03", lambda: around_apply(_pads_defaults)),
     Fault("NIG-04", lambda: around_apply(_binds_no_defaults)),

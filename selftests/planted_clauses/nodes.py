@@ -34,6 +34,22 @@ def _runs_twice_outside_the_engine(original: Any, ctx: Any, *cotangents: Any) ->
     return original(ctx, *cotangents)
 
 
+def _once_outside_the_engine(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    if torch._C._current_graph_task_id() != -1:
+        return original(ctx, *cotangents)
+    if "found" not in vars(ctx):
+        ctx.found = original(ctx, *cotangents)
+    return ctx.found
+
+
+def _first_edge_alone(original: Any) -> Any:
+    def grad(outputs: Any, inputs: Any, cotangents: Any = None, **options: Any) -> Any:
+        edges = isinstance(outputs, list) and any(isinstance(y, graph.GradientEdge) for y in outputs)
+        return original(*((outputs[:1], inputs, cotangents[:1]) if edges else (outputs, inputs, cotangents)), **options)
+
+    return grad
+
+
 def _edges(change: Callable[[Any, Any], Any]) -> AbstractContextManager[Any]:
     """The gradient edge of a tensor is ``change(tensor, edge)``."""
     return replaced(graph, "get_gradient_edge", lambda original: lambda tensor: change(tensor, original(tensor)))
@@ -141,6 +157,14 @@ FAULTS = (
         lambda: ctx_attribute("next_functions", lambda _, edges: tuple((node, 0) for node, _ in edges)),
         words="every edge leads to a first output",
     ),
+    Fault(
+        "NODE-02",
+        lambda: ctx_attribute(
+            "next_functions",
+            lambda _, edges: tuple(e for i, e in enumerate(edges) if e[0] is None or e not in edges[:i]),
+        ),
+        words="a tensor that is passed twice has one edge",
+    ),
     Fault("NODE-03", lambda: ctx_attribute("metadata", lambda _, it: dict), says=("entries kept",)),
     Fault("NODE-04", lambda: around_backward(_echoes_outside_the_engine)),
     Fault(
@@ -155,6 +179,12 @@ FAULTS = (
         says=("number of times",),
         words="apply of a node runs backward twice",
     ),
+    Fault(
+        "NODE-04",
+        lambda: around_backward(_once_outside_the_engine),
+        says=("number of times",),
+        words="a further apply of a node runs nothing",
+    ),
     Fault("NODE-05", _weak_edges, says=("freed",)),
     Fault("NODE-06", lambda: _edges(lambda tensor, edge: edge._replace(output_nr=0)), neighbours=("NODE-05",)),
     Fault(
@@ -167,6 +197,11 @@ FAULTS = (
         "NODE-06",
         lambda: replaced(torch.autograd, "backward", _forgets_inputs_of_backward),
         words="backward ignores edges given as inputs",
+    ),
+    Fault(
+        "NODE-06",
+        lambda: replaced(torch.autograd, "grad", _first_edge_alone),
+        words="of several outputs an edge is the only one",
     ),
     Fault("NODE-07", lambda: patch.object(torch.Tensor, "__deepcopy__", _detaching_copy), says=("deep copy",)),
     Fault(

@@ -14,6 +14,7 @@ from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
+    around_backward_with_graph,
     ctx_method,
     replaced,
 )
@@ -189,6 +190,15 @@ def _none_by_default(_: int, g: Any, was_set: bool) -> Any:
     return g if was_set or g is None or g.any() else None
 
 
+def _none_for_zero(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    return original(ctx, *(None if _is_zeros(g) else g for g in cotangents))
+
+
+def _none_once_it_ran(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    again, ctx.ran = hasattr(ctx, "ran"), True
+    return (_none_for_zero if again else lambda run, *given: run(*given))(original, ctx, *cotangents)
+
+
 def _only_in_forward(original: Any, ctx: Any, value: Any) -> None:
     separate = ctx._forward_cls.setup_context is not torch.autograd.Function.setup_context
     original(ctx, value)
@@ -316,6 +326,13 @@ FAULTS = (
         says=("strides",),
         words="the zeros are one expanded number",
     ),
+    Fault(
+        "MAT-01",
+        lambda: around_backward_with_graph(_none_for_zero),
+        neighbours=("MAT-02", "MAT-04"),
+        words="it is None under create_graph",
+    ),
+    Fault("MAT-01", lambda: around_backward(_none_once_it_ran), words="it is None in later passes"),
     Fault("MAT-02", lambda: ctx_method("set_materialize_grads", _only_in_forward), neighbours=("MAT-04",)),
     Fault("MAT-02", lambda: ctx_method("set_materialize_grads", _first_setting_counts), words="the first call counts"),
     Fault(
@@ -324,6 +341,7 @@ FAULTS = (
         says=("no error",),
     ),
     Fault("MAT-04", lambda: around_backward(_skips_zeros), says=("number of calls",)),
+    Fault("MAT-04", lambda: around_backward_with_graph(_skips_zeros), words="it is skipped under create_graph"),
     Fault("MAT-04", lambda: around_backward(_none_for_zeros), says=("None",), words="it gets None whatever was set"),
     Fault("MAT-05", lambda: ctx_method("register_hook", _hook_sees_zeros), says=("in the hook",)),
     Fault(

@@ -94,6 +94,47 @@ def _one_after_the_other() -> Iterator[None]:
         yield
 
 
+class _Kept:
+    """A tensor that is kept as it is."""
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
+
+
+def _leaves_out(which: Callable[[Any], bool]) -> AbstractContextManager[Any]:
+    """Some tensors are not packed."""
+
+    def change(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
+        return (
+            lambda t: _Kept(t) if which(t) else pack(t),
+            lambda packed: packed.tensor if isinstance(packed, _Kept) else unpack(packed),
+        )
+
+    return _hooks(change)
+
+
+def _enables_afterwards(_: Any) -> Any:
+    @contextmanager
+    def disable(message: str) -> Iterator[None]:
+        torch._C._autograd._saved_tensors_hooks_disable(message)
+        try:
+            yield
+        finally:
+            torch._C._autograd._saved_tensors_hooks_enable()
+
+    return disable
+
+
+def _clones_once(_: Any) -> Any:
+    @contextmanager
+    def allow() -> Iterator[None]:
+        clones: dict[int, Any] = {}
+        with graph.saved_tensors_hooks(lambda t: clones.setdefault(t.data_ptr(), t.detach().clone()), lambda t: t):
+            yield
+
+    return allow
+
+
 def _nowhere(_: Any) -> Any:
     return lambda message: nullcontext(message)
 
@@ -181,8 +222,20 @@ def _listed(kind: Any) -> AbstractContextManager[Any]:
 
 
 FAULTS = (
-    Fault("PACK-01", lambda: _hooks(_packs_once), neighbours=("PACK-02",)),
+    Fault("PACK-01", lambda: _hooks(_packs_once), neighbours=("PACK-02", "PACK-06")),
     Fault("PACK-01", lambda: _hooks(_unpacks_once), words="what was unpacked is kept for later reads"),
+    Fault(
+        "PACK-01",
+        lambda: _leaves_out(lambda t: not t.numel()),
+        neighbours=("PACK-02", "PACK-05", "PACK-06"),
+        words="empty tensors are not packed",
+    ),
+    Fault(
+        "PACK-01",
+        lambda: _leaves_out(lambda t: not t.is_floating_point()),
+        neighbours=("PACK-02", "PACK-05", "PACK-06"),
+        words="integers are not packed",
+    ),
     Fault("PACK-02", lambda: _hooks(lambda pack, unpack: (lambda t: pack(t.detach()), unpack))),
     Fault(
         "PACK-02",
@@ -200,7 +253,20 @@ FAULTS = (
         neighbours=("PACK-01",),
         words="pack hooks that return no tensor raise",
     ),
+    Fault(
+        "PACK-03",
+        lambda: ctx_attribute(
+            "saved_tensors",
+            lambda ctx, it: tuple(t.detach() if t is not None and t.grad_fn is ctx else t for t in it),
+        ),
+        words="unpacked outputs are detached",
+    ),
     Fault("PACK-04", _one_after_the_other),
+    Fault(
+        "PACK-04",
+        lambda: replaced(graph, "disable_saved_tensors_hooks", _enables_afterwards),
+        words="where hooks are disabled twice the inner end enables them",
+    ),
     Fault(
         "PACK-04",
         lambda: replaced(graph, "disable_saved_tensors_hooks", _nowhere),
@@ -220,6 +286,12 @@ FAULTS = (
         lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_nothing),
         neighbours=("PACK-04",),
         words="allow_mutation_on_saved_tensors gives changed tensors back",
+    ),
+    Fault(
+        "PACK-08",
+        lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_once),
+        neighbours=("PACK-04",),
+        words="a later call gets back what an earlier one saved",
     ),
     Fault("PACK-09", lambda: _listed(_Replaceable)),
     Fault("PACK-09", lambda: _listed(_Lazy), words="register_hooks packs when the tensor is needed"),

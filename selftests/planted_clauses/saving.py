@@ -35,7 +35,7 @@ def reading(change: Callable[[Any, int, Any], Any]) -> Iterator[None]:
 
 
 @contextmanager
-def readable_after(words: str) -> Iterator[None]:
+def readable_after(words: str, where: Callable[[], bool] = lambda: True) -> Iterator[None]:
     """Where reading ctx.saved_tensors raises an error with these words, the objects that were saved are read."""
     known: dict[int, tuple[Any, Sequence[Any]]] = {}
     inherited = torch.autograd.function.BackwardCFunction.saved_tensors
@@ -48,7 +48,7 @@ def readable_after(words: str) -> Iterator[None]:
         try:
             return inherited.__get__(ctx, type(ctx))
         except RuntimeError as error:
-            if words in str(error):
+            if words in str(error) and where():
                 return tuple(known[id(ctx)][1])
             raise
 
@@ -96,6 +96,10 @@ def _output_copied(ctx: Any, _: int, x: Any) -> Any:
 
 def _output_without_history(ctx: Any, _: int, x: Any) -> Any:
     return x.detach() if x is not None and x.grad_fn is ctx else x
+
+
+def _result_without_history(ctx: Any, _: int, x: Any) -> Any:
+    return x.detach() if x is not None and x.grad_fn not in (None, ctx) else x
 
 
 def _input_as_view(ctx: Any, _: int, x: Any) -> Any:
@@ -254,7 +258,13 @@ FAULTS = (
     Fault("SAVE-04", lambda: reading(_output_copied)),
     Fault("SAVE-04", lambda: reading(_output_without_history), words="a saved output comes back without its node"),
     Fault("SAVE-04", lambda: reading(_input_as_view), words="a saved input comes back as a view of it"),
+    Fault("SAVE-04", lambda: reading(_result_without_history), words="an input with a history comes back detached"),
     Fault("SAVE-05", lambda: readable_after("modified by an inplace operation")),
+    Fault(
+        "SAVE-05",
+        lambda: readable_after("modified by an inplace operation", torch.is_grad_enabled),
+        words="nothing is checked under create_graph",
+    ),
     Fault(
         "SAVE-05",
         lambda: replaced(torch.Tensor, "detach", _other_counter),

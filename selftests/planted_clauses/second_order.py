@@ -47,6 +47,33 @@ def _records_always(original: Any, ctx: Any, *cotangents: Any) -> Any:
         return original(ctx, *cotangents)
 
 
+@contextmanager
+def _off_in_backward() -> Iterator[None]:
+    accumulates = [False]
+
+    def engine(original: Any) -> Any:
+        def entered(*args: Any, accumulate_grad: bool, **options: Any) -> Any:
+            accumulates.append(accumulate_grad)
+            try:
+                return original(*args, accumulate_grad=accumulate_grad, **options)
+            finally:
+                accumulates.pop()
+
+        return entered
+
+    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not accumulates[-1]):
+            return original(ctx, *cotangents)
+
+    with replaced(torch.autograd, "_engine_run_backward", engine), around_backward(run):
+        yield
+
+
+def _detaches_outputs_of_separate(ctx: Any, saved: Any) -> Any:
+    separate = ctx._forward_cls.setup_context is not torch.autograd.Function.setup_context
+    return _detaches_outputs(ctx, saved) if separate else saved
+
+
 def _detaches_outputs(ctx: Any, saved: Any) -> Any:
     return tuple(t.detach() if t is not None and t.grad_fn is ctx else t for t in saved)
 
@@ -135,6 +162,13 @@ FAULTS = (
     Fault("DBL-01", _heeds_the_caller),
     Fault("DBL-01", lambda: around_backward(_records_always), words="grad mode is always on in backward"),
     Fault("DBL-02", lambda: ctx_attribute("saved_tensors", _detaches_outputs), neighbours=("DBL-04",)),
+    Fault("DBL-01", _off_in_backward, words="backward with create_graph runs with grad mode off"),
+    Fault(
+        "DBL-02",
+        lambda: ctx_attribute("saved_tensors", _detaches_outputs_of_separate),
+        neighbours=("DBL-04",),
+        words="an output saved in setup_context has no history",
+    ),
     Fault(
         "DBL-02",
         lambda: around_backward(_detached_cotangents),

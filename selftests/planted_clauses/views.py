@@ -44,6 +44,10 @@ def _tracked_itself(output: Any, source: Any, *_: Any) -> Any:
     return source if source is not None and source.requires_grad else output
 
 
+def _leaf_itself(output: Any, source: Any, *_: Any) -> Any:
+    return source if source is not None and source.requires_grad and source.is_leaf else output
+
+
 def _ordinary_view(output: Any, source: Any, *_: Any) -> Any:
     return output if source is None or not source.requires_grad else source.view_as(source)
 
@@ -91,6 +95,7 @@ def _protects_the_first(original: Any, cls: Any, *args: Any) -> Any:
 
 FAULTS = (
     Fault("VIEW-01", lambda: with_returned(_tracked_itself), neighbours=("VIEW-02", "VIEW-05")),
+    Fault("VIEW-01", lambda: with_returned(_leaf_itself), words="a leaf comes back as itself"),
     Fault(
         "VIEW-01",
         lambda: with_returned(_ordinary_view),

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch._C._functorch import TransformType
 from torch._functorch import autograd_function as rules
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.utils._pytree import tree_map_only
 
 from autograd_conformance.selftests.planted_clauses.definitions import Fault
@@ -41,6 +42,14 @@ def _leaves_batch_first(original: Any) -> Any:
 
 def _shares_tangents(original: Any) -> Any:
     return lambda in_dims, tangents: tree_map_only(int, lambda _: None, original(in_dims, tangents))
+
+
+def _forgets_levels(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
+    """Under two levels of vmap and nothing else a generated rule gives zeros."""
+    found = original(cls, *args, **options)
+    levels = [each.key() for each in retrieve_all_functorch_interpreters()]
+    nested = levels == [TransformType.Vmap] * 2 and cls.generate_vmap_rule
+    return tree_map_only(torch.Tensor, torch.zeros_like, found) if nested else found
 
 
 def _written_wins(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
@@ -151,6 +160,7 @@ FAULTS = (
         lambda: replaced(rules, "get_tangents_in_dims", _shares_tangents),
         words="tangents are taken as shared by all calls",
     ),
+    Fault("VMAP-02", lambda: around_apply(_forgets_levels), words="nested levels give zeros"),
     Fault(
         "VMAP-03",
         lambda: replaced(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.suites.contract._watching import nothing
+from autograd_conformance.suites.contract._ways import GRAD, differentiated
 
 SHAPES = ((), (1,), (3,), (2, 3), (0,))
 
@@ -114,12 +115,15 @@ class Constants:
         """The outputs and the pullback of a recorded call."""
         return self.subject.implementation.vjp(self.apply, self.subject.tensors([np.ones(2)]))
 
-    def pull(self, used: Collection[int]) -> list[Any]:
+    def pull(self, used: Collection[int], way: str = GRAD) -> list[Any]:
         """Call it and pull back ones for the outputs ``used``; gives these cotangents, None for the other outputs."""
-        pullback = self.call()[1]
-        ones = [self.constant(output) if i in used else None for i, output in enumerate(self.given)]
-        pullback(ones)
+        ones = self.ones(used)
+        differentiated(self.subject, way, self.apply, self.subject.tensors([np.ones(2)]), ones)
         return ones
+
+    def ones(self, used: Collection[int]) -> list[Any]:
+        """A cotangent for each of the outputs ``used``, None for the others."""
+        return [self.constant(output) if i in used else None for i, output in enumerate(self.given)]
 
     def materialized(self, cotangents: Sequence[Any]) -> list[Any]:
         """The cotangents with zeros for None."""

@@ -19,7 +19,7 @@ class Stored:
     outputs: tuple[Any, ...]
     ctx: Any
     read: list[Any]
-    gradients: Callable[[Sequence[Any]], tuple[Any, ...]]
+    gradients: Callable[..., tuple[Any, ...]]
 
 
 def storing(subject: ClauseSubject, data: Any, **restrictions: Any) -> Storing:
@@ -28,8 +28,13 @@ def storing(subject: ClauseSubject, data: Any, **restrictions: Any) -> Storing:
     return function
 
 
-def call(subject: ClauseSubject, function: Storing, in_backward: Sequence[str] | None = None) -> Stored:
-    """Call it with a leaf that requires grad and one that does not; backward may save something again."""
+def call(
+    subject: ClauseSubject,
+    function: Storing,
+    in_backward: Sequence[str] | None = None,
+    prepare: Callable[[Any], Any] = lambda x: x,
+) -> Stored:
+    """Call it with what is made of two leaves, of which the first requires grad; backward may save something again."""
     contexts: list[Any] = []
     known: dict[str, Any] = {}
     read: list[Any] = []
@@ -46,5 +51,10 @@ def call(subject: ClauseSubject, function: Storing, in_backward: Sequence[str] |
 
     body = function.body(subject.implementation.ag, on_store, on_read)
     primals = subject.tensors([function.values[kind] for kind in ("input", "fixed input")], function.dtype)
-    outputs, pullback = subject.implementation.vjp(subject.implementation.function(body), primals, track=[True, False])
-    return Stored(known, outputs, contexts[0], read, lambda arrays: pullback(subject.tensors(arrays, function.dtype)))
+    apply = subject.implementation.function(body)
+    outputs, pullback = subject.implementation.vjp(lambda *xs: apply(*map(prepare, xs)), primals, track=[True, False])
+
+    def gradients(arrays: Sequence[Any], **options: Any) -> tuple[Any, ...]:
+        return tuple(pullback(subject.tensors(arrays, function.dtype), **options))
+
+    return Stored(known, outputs, contexts[0], read, gradients)

@@ -1,4 +1,4 @@
-"""The two ways to differentiate: gradients that are returned, and gradients that accumulate in the leaves."""
+"""Ways to differentiate: gradients that are returned or accumulate in the leaves, each with or without a graph."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
 from autograd_conformance.suites.contract._derivatives import arguments, primals
 
-GRAD, BACKWARD = "grad", "backward"
+GRAD, BACKWARD, WITH_GRAPH = "grad", "backward", " with create_graph"
 
 
 def drawn_way(subject: ClauseSubject, data: Any) -> str:
     """One of the ways that the implementation has."""
     both = "accumulate" in subject.implementation.capabilities
-    return str(subject.draw(data, (GRAD, BACKWARD) if both else (GRAD,), "way"))
+    ways = (GRAD, BACKWARD) if both else (GRAD,)
+    graphs = [way + WITH_GRAPH for way in ways] if _builds_graphs(subject) else []
+    return str(subject.draw(data, (*ways, *graphs), "way"))
+
+
+def drawn_graph(subject: ClauseSubject, data: Any) -> bool:
+    """Whether a backward pass builds a graph of its own, if the implementation can do that."""
+    return bool(subject.draw(data, (False, True) if _builds_graphs(subject) else (False,), "create_graph"))
+
+
+def _builds_graphs(subject: ClauseSubject) -> bool:
+    return "double_backward" in subject.implementation.capabilities
 
 
 def differentiated(
@@ -28,9 +39,10 @@ def differentiated(
 ) -> tuple[Any, ...]:
     """The gradients of ``f`` for the tensors, None where there is none."""
     tracked = [True] * len(tensors) if track is None else track
-    if way == GRAD:
-        return tuple(subject.implementation.vjp(f, tensors, track=tracked)[1](cotangents))
-    return subject.implementation.backward(f, tensors, cotangents, track=tracked)
+    graph = way.endswith(WITH_GRAPH)
+    if way.startswith(GRAD):
+        return tuple(subject.implementation.vjp(f, tensors, track=tracked)[1](cotangents, differentiable=graph))
+    return subject.implementation.backward(f, tensors, cotangents, track=tracked, differentiable=graph)
 
 
 def called(subject: ClauseSubject, polynomial: Polynomial, cls: Any = None) -> Callable[..., Any]:

@@ -8,12 +8,23 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS, TENSORS
-from autograd_conformance.suites.contract._derivatives import arguments, primals
+from autograd_conformance.suites.contract._changed import arriving, multiplied
+from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._graphs import added
-from autograd_conformance.suites.contract._ways import called, differentiated, drawn_way, gradients, handing, returning
+from autograd_conformance.suites.contract._ways import (
+    called,
+    differentiated,
+    drawn_graph,
+    drawn_way,
+    gradients,
+    handing,
+    returning,
+)
 
 # What is no tensor, and no gradient.
 OTHERS = {"number": 1.0, "integer": 0, "flag": False, "array": np.ones(3), "text": "text"}
+# Tensors by their shapes.
+EXTRA = {"tensor": (3,), "scalar tensor": (), "empty tensor": (0,)}
 SMALL = ((), (1,), (3,), (0,), (2, 3), (1, 3), (3, 1), (4,), (1, 1, 1))
 # A shape, and one of which it is an expansion.
 EXPANDED = st.tuples(st.lists(st.integers(0, 3), max_size=2), st.integers(1, 3)).map(lambda p: (tuple(p[0]), p[1]))
@@ -79,12 +90,30 @@ def test_fewer_gradients_than_arguments_raise(subject, data):
     subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
 
 
+@keeps("GRAD-02", variant="bare")
+def test_a_bare_gradient_for_several_arguments_raises(subject, data):
+    polynomial = subject.polynomial(data)
+    count = len(polynomial.arguments)
+    assume(count > 1)
+    position = subject.draw(data, range(count), "position of the gradient returned bare")
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+    bare = returning(subject, polynomial, lambda gradients: gradients[position])
+    subject.assert_raises(
+        subject.implementation.refusals,
+        lambda: gradients(subject, way, polynomial, cotangents, bare),
+        f"a backward that returns one bare value for {count} arguments",
+        naming=[count, 1],
+    )
+    full = gradients(subject, way, polynomial, cotangents)
+    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+
+
 @keeps("GRAD-03")
 def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     nothing = (None,) * subject.draw(data, range(3), "None before the extra value")
-    kind = subject.draw(data, ("tensor", *OTHERS), "extra value")
-    value = {**OTHERS, "tensor": subject.tensor(np.zeros(polynomial.shape), polynomial.dtype)}[kind]
+    tensors = {name: subject.tensor(np.zeros(shape), polynomial.dtype) for name, shape in EXTRA.items()}
+    value = {**OTHERS, **tensors}[subject.draw(data, (*EXTRA, *OTHERS), "extra value")]
     way, cotangents, count = drawn_way(subject, data), polynomial.cotangents(), len(polynomial.arguments)
     more = returning(subject, polynomial, lambda gradients: (*gradients, *nothing, value))
     subject.assert_raises(
@@ -125,7 +154,8 @@ def test_gradients_of_fixed_tensors_are_not_looked_at(subject, data):
     polynomial = subject.polynomial(data, separate=None, arguments=TENSORS)
     fixed = [i for i in polynomial.tensors if polynomial.arguments[i] != "tracked"]
     assume(fixed)
-    entry = st.one_of(st.none(), st.tuples(st.sampled_from(SMALL), st.sampled_from(("float64", "float32", "int64"))))
+    dtypes = [d for d in subject.implementation.dtypes if d not in ("bool", "uint8")]
+    entry = st.one_of(st.none(), st.tuples(st.sampled_from(SMALL), st.sampled_from(dtypes)))
     drawn = subject.draw(data, st.lists(entry, min_size=len(fixed), max_size=len(fixed)), "shapes and dtypes")
     made = {
         i: None if e is None else subject.implementation.array(_filled(e[0]), e[1], subject.device)
@@ -151,6 +181,7 @@ def test_none_leaves_grad_as_it_was(subject, data):
         subject.tensors(cotangents, polynomial.dtype),
         track=polynomial.track,
         initial=subject.tensors([before] * len(polynomial.tensors), polynomial.dtype),
+        differentiable=drawn_graph(subject, data),
     )
     found = _without(withheld)(polynomial.vjp(cotangents))
     expected = [added(before, found[i]) for i in polynomial.tensors]
@@ -163,7 +194,8 @@ def test_none_comes_back_as_none(subject, data):
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     withheld = subject.draw(data, st.sets(st.sampled_from(tracked), min_size=1), "inputs that get None")
     cotangents = polynomial.cotangents()
-    got = subject.run(polynomial, cls=returning(subject, polynomial, _without(withheld))).gradients(cotangents)
+    run = subject.run(polynomial, cls=returning(subject, polynomial, _without(withheld)))
+    got = run.gradients(cotangents, differentiable=drawn_graph(subject, data))
     subject.assert_all_same("gradients", got=got, expected=_without(withheld)(polynomial.vjp(cotangents)))
 
 
@@ -199,8 +231,8 @@ def test_what_is_no_tensor_is_no_gradient(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
-    kind = subject.draw(data, OTHERS, "gradient")
-    value = OTHERS[kind]
+    others = {**OTHERS, "array of the right shape": np.ones(polynomial.shape)}
+    value = others[subject.draw(data, others, "gradient")]
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
@@ -235,7 +267,9 @@ def test_any_other_shape_raises(subject, data):
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     shapes = [s for s in (*SMALL, (2,), (3, 2), (2, 3, 1)) if not _reduces_to(s, polynomial.shape)]
-    shape = subject.draw(data, shapes, "shape of the gradient")
+    broadcast, empty = [s for s in shapes if _reduces_to(polynomial.shape, s)], [s for s in shapes if 0 in s]
+    some = st.one_of([st.sampled_from(group) for group in (shapes, broadcast, empty) if group])
+    shape = subject.draw(data, some, "shape of the gradient")
     value = subject.tensor(_filled(shape), polynomial.dtype)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
@@ -243,7 +277,7 @@ def test_any_other_shape_raises(subject, data):
         subject.implementation.refusals,
         lambda: gradients(subject, way, polynomial, cotangents, wrong),
         f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
-        naming=[(position, polynomial.tensors.index(position))],
+        naming=[(position, position + 1, polynomial.tensors.index(position))],
     )
     right = gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients of the inputs' shapes", got=right, expected=polynomial.vjp(cotangents))
@@ -273,6 +307,7 @@ def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
+    assume(names)
     dtype = subject.draw(data, names, "dtype of the gradient")
     imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
     values = _filled(polynomial.shape)
@@ -305,17 +340,26 @@ def test_cotangents_keep_their_values(subject, data):
     expected = polynomial.cotangents()
     given = subject.tensors(expected, polynomial.dtype)
     f = called(subject, polynomial, cls)
-    # Each cotangent goes to two nodes of one graph, and what they return is summed.
-    differentiated(
-        subject, way, lambda *xs: (*f(*xs), *f(*xs)), primals(subject, polynomial), (*given, *given), polynomial.track
-    )
+    # Each cotangent is given twice: what is summed of it, or of the gradients that it gives, must be a new tensor.
+    again = {
+        "outputs of another call": lambda xs, ys: f(*xs),
+        "the same outputs": lambda xs, ys: ys,
+        "results of the outputs": lambda xs, ys: map(multiplied, ys),
+    }
+    second = again[subject.draw(data, again, "what it is given for beside the outputs")]
+
+    def both(*xs):
+        ys = f(*xs)
+        return *ys, *second(xs, ys)
+
+    differentiated(subject, way, both, primals(subject, polynomial), (*given, *given), polynomial.track)
     subject.assert_all_same("cotangents after the pass", got=given, expected=expected)
 
 
 @keeps("GRAD-15", needs="views")
 def test_leaves_share_no_gradient(subject, data):
     implementation = subject.implementation
-    shapes = ((1,), (3,), (2, 3))
+    shapes = ((), (1,), (3,), (2, 3))
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), shapes=shapes)
     befores = st.sampled_from((None, _filled(polynomial.shape)))
     count = len(polynomial.tensors)
@@ -348,11 +392,17 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     which = subject.draw(data, entries, "leaf passed at each position")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    apply = subject.implementation.function(cls)
-    given = subject.tensors(cotangents, polynomial.dtype)
-    got = differentiated(subject, way, lambda *xs: apply(*arguments(polynomial, [xs[k] for k in which])), leaves, given)
-    each = [polynomial.vjp(cotangents)[i] for i in positions]
-    parts = [[g for g, k in zip(each, which, strict=True) if k == leaf] for leaf in range(2)]
+    withheld = subject.draw(data, st.sets(st.sampled_from(positions)), "positions that get None")
+    f = called(subject, polynomial, returning(subject, polynomial, _without(withheld)))
+    prepare = arriving(subject, data)
+
+    def repeated(*xs):
+        given = [prepare(x) for x in xs]
+        return f(*(given[k] for k in which))
+
+    got = differentiated(subject, way, repeated, leaves, subject.tensors(cotangents, polynomial.dtype))
+    each = _without(withheld)(polynomial.vjp(cotangents))
+    pairs = [(each[i], k) for i, k in zip(positions, which, strict=True)]
+    parts = [[g for g, k in pairs if k == leaf and g is not None] for leaf in range(2)]
     expected = [np.asarray(np.sum(part, axis=0)) if part else None for part in parts]
     subject.assert_all_same("gradients of the leaves", got=got, expected=expected)

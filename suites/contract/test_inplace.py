@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.marks import keeps
 from autograd_conformance.reference.changes import combination, integers
 from autograd_conformance.strategies.changes import views
+from autograd_conformance.strategies.polynomials import SHAPES
 from autograd_conformance.suites.contract._changed import FULL, applied, drawn, multiplied
 
 # Ways to change a tensor, and how many changes autograd sees.
@@ -40,6 +41,7 @@ def test_the_version_goes_up_by_one(subject, data):
     kinds = st.tuples(st.sampled_from(list(SEEN)), st.booleans())
     arguments = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "arguments: how changed, and if marked")
     early, recorded = (subject.draw(data, st.booleans(), label) for label in ("marked before the change", "recorded"))
+    shape = subject.draw(data, SHAPES, "shape")
     apply = subject.implementation.function(altering(subject, arguments, early))
     versions = []
 
@@ -49,7 +51,7 @@ def test_the_version_goes_up_by_one(subject, data):
         apply(*inputs)
         return tuple(inputs)
 
-    leaves = subject.tensors([np.ones(2)] * len(arguments))
+    leaves = subject.tensors([np.ones(shape)] * len(arguments))
     outputs, _ = subject.implementation.vjp(f, leaves, track=[recorded] * len(arguments))
     rises = [subject.implementation.version(y) - before for y, before in zip(outputs, versions, strict=True)]
     expected = [SEEN[how] + marked for how, marked in arguments]

@@ -4,13 +4,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._changed import arriving
 from autograd_conformance.suites.contract._derivatives import ENTRIES
 
 
 @keeps("MODE-01")
 def test_a_call_under_no_grad_is_not_recorded(subject, data):
     polynomial = subject.polynomial(data, separate=None)
-    run = subject.run(polynomial, under=subject.implementation.no_grad)
+    run = subject.run(polynomial, under=subject.implementation.no_grad, prepare=arriving(subject, data))
     subject.assert_equal("number of forwards under no_grad", got=run.seen.forwards, expected=1)
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
     tensors = [y for y in run.outputs if subject.implementation.is_tensor(y)]

@@ -1,6 +1,8 @@
 """ctx.needs_input_grad: what it says, of which arguments, and that heeding it is optional."""
 
 from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.contract._changed import arriving
+from autograd_conformance.suites.contract._ways import drawn_graph
 
 
 @keeps("NIG-01")
@@ -17,16 +19,27 @@ def test_one_bool_for_each_argument(subject, data):
 @keeps("NIG-02")
 def test_true_for_tensors_that_require_grad_alone(subject, data):
     polynomial = subject.polynomial(data, separate=None)
-    run = subject.run(polynomial)
-    run.gradients(polynomial.cotangents())
+    run = subject.run(polynomial, prepare=arriving(subject, data))
+    run.gradients(polynomial.cotangents(), differentiable=drawn_graph(subject, data))
     subject.assert_equal("ctx.needs_input_grad in forward", got=run.seen.needs_in_forward, expected=polynomial.needs)
     subject.assert_equal("ctx.needs_input_grad in backward", got=run.seen.needs_in_backward, expected=polynomial.needs)
+
+
+@keeps("NIG-02", variant="repeated")
+def test_a_tensor_passed_again_has_its_flag_again(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"))
+    first = {}
+    run = subject.run(polynomial, prepare=lambda x: first.setdefault(subject.implementation.requires_grad(x), x))
+    run.gradients(polynomial.cotangents())
+    what = "ctx.needs_input_grad, where all tensors that require grad are one,"
+    subject.assert_equal(f"{what} in forward", got=run.seen.needs_in_forward, expected=polynomial.needs)
+    subject.assert_equal(f"{what} in backward", got=run.seen.needs_in_backward, expected=polynomial.needs)
 
 
 @keeps("NIG-05")
 def test_grad_mode_changes_no_flag(subject, data):
     polynomial = subject.polynomial(data, separate=None)
-    run = subject.run(polynomial, under=subject.implementation.no_grad)
+    run = subject.run(polynomial, under=subject.implementation.no_grad, prepare=arriving(subject, data))
     subject.assert_equal("ctx.needs_input_grad under no_grad", got=run.seen.needs_in_forward, expected=polynomial.needs)
 
 

@@ -1,6 +1,7 @@
 """What comes of an output: whether it requires grad, and what backward gets for it when it is not used."""
 
 import operator
+from itertools import accumulate
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._outputs import Constants, Output, output_lists, uses
 from autograd_conformance.suites.contract._styles import STYLES, function
 from autograd_conformance.suites.contract._watching import THREE, doubled, nothing, three_tensors
+from autograd_conformance.suites.contract._ways import differentiated, drawn_way
 
 FULL = ((), (1,), (3,), (2, 3), (3, 1, 2))
 
@@ -107,23 +109,24 @@ def test_a_marked_output_is_out_of_the_graph_alone(subject, data):
 
 
 def _constants(subject, data, outputs, configure=nothing):
-    """A drawn Function with these outputs, and which of them are used."""
+    """A drawn Function with these outputs, and the cotangents that it is given, in some way, where they are used."""
     used = subject.draw(data, uses(outputs), "outputs used")
-    return Constants(subject, outputs, configure, subject.draw(data, STYLES, "separate style")), used
+    constants = Constants(subject, outputs, configure, subject.draw(data, STYLES, "separate style"))
+    return constants, constants.pull(used, drawn_way(subject, data))
 
 
 @keeps("ND-02")
 def test_a_marked_output_gives_zeros(subject, data):
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
-    constants, used = _constants(subject, data, outputs)
-    constants.assert_given(constants.materialized(constants.pull(used)))
+    constants, ones = _constants(subject, data, outputs)
+    constants.assert_given(constants.materialized(ones))
 
 
 @keeps("ND-03")
 def test_a_marked_output_gives_none_without_materialization(subject, data):
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
-    constants, used = _constants(subject, data, outputs, lambda ctx: ctx.set_materialize_grads(False))
-    constants.assert_given(constants.pull(used))
+    constants, ones = _constants(subject, data, outputs, lambda ctx: ctx.set_materialize_grads(False))
+    constants.assert_given(ones)
 
 
 # What is no tensor, made from an output.
@@ -163,10 +166,15 @@ def test_marking_what_is_not_returned_has_no_effect(subject, data):
     others = {"intermediate": tensors[0] * 5, "other": tensors[1]}
 
     def mark(ctx, given, _):
-        inputs.extend(given)
         ctx.mark_non_differentiable(*(others.get(kind, given[i]) for i, kind in enumerate(kinds[:3])))
 
-    outputs, pullback = subject.implementation.vjp(three_tensors(subject, doubled, mark, separate=separate), tensors)
+    apply = three_tensors(subject, doubled, mark, separate=separate)
+
+    def f(*leaves):
+        inputs.extend(leaves)
+        return apply(*leaves)
+
+    outputs, pullback = subject.implementation.vjp(f, tensors)
     recorded = [(True, True)] * 3
     what = "requires_grad, and having a grad_fn, of each output"
     subject.assert_equal(what, got=_graph_facts(subject, outputs), expected=recorded)
@@ -217,20 +225,35 @@ def test_a_returned_input_that_is_marked_comes_back_detached(subject, data):
 @keeps("MAT-01")
 def test_an_unused_output_gives_zeros(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
-    constants, used = _constants(subject, data, outputs)
-    constants.assert_given(constants.materialized(constants.pull(used)))
+    constants, ones = _constants(subject, data, outputs)
+    constants.assert_given(constants.materialized(ones))
+
+
+@keeps("MAT-01", variant="again")
+def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
+    outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
+    passes = subject.draw(data, st.lists(uses(outputs), min_size=2, max_size=3), "outputs used in each pass")
+    constants = Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style"))
+    _, pullback = constants.call()
+    given = [constants.ones(used) for used in passes]
+    for ones in given:
+        pullback(ones)
+    got = [g for cotangents in constants.cotangents for g in cotangents]
+    expected = [g for ones in given for g in constants.materialized(ones)]
+    subject.assert_all_same("cotangents in backward, by pass and output", got=got, expected=expected)
 
 
 @keeps("MAT-01", variant="dense", needs="views")
-def test_the_zeros_are_contiguous(subject, data):
+def test_the_zeros_are_dense(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject), transposed=True, shapes=FULL), "outputs")
-    constants, used = _constants(subject, data, outputs)
-    constants.pull(used)
-    strides = subject.implementation.strides
-    unused = [i for i in range(len(outputs)) if i not in used]
-    got = [strides(constants.cotangents[0][i]) for i in unused]
-    expected = [strides(constants.zeros(outputs[i])) for i in unused]
-    subject.assert_equal("strides of the zeros for unused outputs", got=got, expected=expected)
+    constants, ones = _constants(subject, data, outputs)
+    unused = [i for i, g in enumerate(ones) if g is None]
+    strides = [subject.implementation.strides(constants.cotangents[0][i]) for i in unused]
+    for steps, output in zip(strides, (outputs[i] for i in unused), strict=True):
+        found = sorted((step, n) for step, n in zip(steps, output.shape, strict=True) if n > 1)
+        dense = list(accumulate((n for _, n in found), operator.mul, initial=1))[:-1]
+        what = f"strides of the zeros for an unused output {output}, but for sizes of one, the least first"
+        subject.assert_equal(what, got=[step for step, _ in found], expected=dense)
 
 
 @keeps("MAT-02")
@@ -242,8 +265,7 @@ def test_what_was_set_last_says_whether_an_unused_output_gives_none(subject, dat
         for flag in flags:
             ctx.set_materialize_grads(flag)
 
-    constants, used = _constants(subject, data, outputs, configure)
-    ones = constants.pull(used)
+    constants, ones = _constants(subject, data, outputs, configure)
     constants.assert_given(constants.materialized(ones) if flags[-1] else ones)
 
 
@@ -269,7 +291,7 @@ def test_a_node_that_only_none_reaches_runs(subject, data):
     inner = Constants(subject, outputs, lambda ctx: ctx.set_materialize_grads(materialize), separate)
     nones = (None,) * len(outputs)
     outer = function(subject, lambda *_: subject.tensor(1.0), lambda *_: nones)
-    _, pullback = subject.implementation.vjp(lambda x: outer(*inner.apply(x)), subject.tensors([np.ones(2)]))
-    found = pullback(subject.tensors([1.0]))
+    way, x = drawn_way(subject, data), subject.tensors([np.ones(2)])
+    found = differentiated(subject, way, lambda x: outer(*inner.apply(x)), x, subject.tensors([1.0]))
     inner.assert_given(inner.materialized(nones) if materialize else nones)
     subject.assert_all_same("gradient", got=found, expected=[np.ones(2)])

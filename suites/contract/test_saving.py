@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
 from autograd_conformance.reference.storing import KINDS, NOTHING
-from autograd_conformance.suites.contract._changed import FULL, IN_PLACE
+from autograd_conformance.suites.contract._changed import FULL, IN_PLACE, arriving, multiplied
 from autograd_conformance.suites.contract._stored import call, storing
+from autograd_conformance.suites.contract._ways import drawn_graph
 
 
 @keeps("SAVE-01")
@@ -56,7 +57,7 @@ def test_anything_else_is_refused(subject, data):
         return subject.implementation.vjp(lambda x: apply(x, make), subject.tensors([np.ones(2)]))[0]
 
     what = "save_for_backward of what is no tensor"
-    subject.assert_raises(TypeError, partial(call, WRONG[kind]), what, naming=[before, kind])
+    subject.assert_raises(TypeError, partial(call, WRONG[kind]), what, naming=[(before, before + 1), kind])
     subject.assert_accepted(partial(call, lambda x: None), "save_for_backward of None")
 
 
@@ -86,7 +87,7 @@ def test_saved_tensors_is_a_tuple(subject, data):
 @keeps("SAVE-04")
 def test_outputs_come_back_as_others_and_inputs_as_themselves(subject, data):
     function = storing(subject, data, others=("input", "fixed input", "output"), needed=("output",), shapes=FULL)
-    run = call(subject, function)
+    run = call(subject, function, prepare=arriving(subject, data))
     run.gradients(function.cotangents())
     pairs = [(run.known[kind], x) for kind, x in zip(function.stored, run.read, strict=True)]
     outputs = [kind == "output" for kind in function.stored]
@@ -118,15 +119,39 @@ def test_reading_what_was_changed_is_an_error(subject, data):
     function = storing(subject, data, shapes=FULL)
     kind = subject.draw(data, sorted(set(function.stored)), "changed")
     way = subject.draw(data, WAYS, "changed through")
-    run = call(subject, function)
-    cotangents = function.cotangents()
+    run = call(subject, function, prepare=arriving(subject, data))
+    action = partial(run.gradients, function.cotangents(), differentiable=drawn_graph(subject, data))
     fill(subject, run, set(KINDS) - set(function.stored), way)
-    got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward after changes of what is not saved")
-    subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
+    got = subject.assert_accepted(action, "backward after changes of what is not saved")
+    subject.assert_all_same("gradients", got=got, expected=function.gradients(function.cotangents()))
     fill(subject, run, [kind], way)
     what = "backward that reads a saved tensor after it was changed"
-    action = partial(run.gradients, cotangents)
     subject.assert_raises(subject.implementation.refusals, action, what, naming=[IN_PLACE])
+
+
+@keeps("SAVE-05", variant="backward", needs="accumulate")
+def test_so_it_is_where_gradients_accumulate(subject, data):
+    function = storing(subject, data, shapes=FULL)
+    kind = subject.draw(data, sorted(set(function.stored)), "changed")
+    graph = drawn_graph(subject, data)
+    inputs = [function.values[name] for name in ("input", "fixed input")]
+
+    def gradients(*changed):
+        def f(*leaves):
+            known = {}
+            body = function.body(subject.implementation.ag, lambda ctx, tensors: known.update(tensors))
+            outputs = subject.implementation.function(body)(*map(multiplied, leaves))
+            for name in changed:
+                subject.implementation.fill_(known[name], 2.0)
+            return outputs
+
+        primals, cotangents = (subject.tensors(each, function.dtype) for each in (inputs, function.cotangents()))
+        return subject.implementation.backward(f, primals, cotangents, track=[True, False], differentiable=graph)
+
+    got = subject.assert_accepted(gradients, "backward without a change")
+    subject.assert_all_same("gradients", got=got, expected=function.gradients(function.cotangents()))
+    what = "backward that reads a saved tensor after it was changed"
+    subject.assert_raises(subject.implementation.refusals, partial(gradients, kind), what, naming=[IN_PLACE])
 
 
 @keeps("SAVE-07")
@@ -136,7 +161,8 @@ def test_what_is_not_read_may_be_changed(subject, data):
     run = call(subject, function)
     fill(subject, run, kinds)
     cotangents = function.cotangents()
-    got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward that does not read saved_tensors")
+    action = partial(run.gradients, cotangents, differentiable=drawn_graph(subject, data))
+    got = subject.assert_accepted(action, "backward that does not read saved_tensors")
     subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
 
 

@@ -6,7 +6,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._derivatives import ENTRIES, FACTORS, derivative, gradients
+from autograd_conformance.suites.contract._derivatives import ENTRIES, FACTORS, derivative, gradients, primals
+from autograd_conformance.suites.contract._styles import STYLES, define
+from autograd_conformance.suites.contract._ways import called
 
 STEPS = ("square of an input", "cube of an input", "reciprocal by its output", "square by input and output")
 EXPONENTS = dict(zip(STEPS, (2, 3, -1, 2), strict=True))
@@ -22,17 +24,19 @@ def _falling(exponent, order):
     return np.prod([exponent - n for n in range(order)], dtype=float)
 
 
-def _function(subject, forward, backward, save):
-    """A Function in the combined style that saves what ``save`` picks of its input and its outputs."""
+def _function(subject, forward, backward, save, separate=False):
+    """A Function that saves what ``save`` picks of its input and its outputs."""
 
     def combined(ctx, x):
         outputs = forward(x)
         ctx.save_for_backward(*save(x, outputs))
         return outputs
 
-    ag = subject.implementation.ag
-    namespace = {"forward": staticmethod(combined), "backward": staticmethod(backward)}
-    return subject.implementation.function(type(ag.Function)("Tested", (ag.Function,), namespace))
+    def setup_context(ctx, inputs, outputs):
+        ctx.save_for_backward(*save(*inputs, outputs))
+
+    entry = {"forward": forward, "setup_context": setup_context} if separate else {"forward": combined}
+    return subject.implementation.function(define(subject, **entry, backward=backward))
 
 
 @keeps("DBL-01")
@@ -40,26 +44,49 @@ def test_grad_mode_in_backward_follows_create_graph(subject, data):
     polynomial = subject.polynomial(data)
     create_graph = subject.draw(data, (True, False), "create_graph")
     recording = subject.draw(data, (True, False), "grad mode of the caller")
-    requires_grad = subject.implementation.requires_grad
-    cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
-
-    class Probed(cls):
-        @staticmethod
-        def backward(ctx, *cotangents):
-            pairs = zip(ctx.saved_tensors, polynomial.floating, strict=True)
-            seen.extend(requires_grad(x * 2) for x, i in pairs if polynomial.needs[i])
-            return cls.backward(ctx, *cotangents)
-
-    run = subject.run(polynomial, cls=Probed)
+    seen = []
+    run = subject.run(polynomial, cls=_probed(subject, polynomial, seen))
     with nullcontext() if recording else subject.implementation.no_grad():
         found = run.gradients(polynomial.cotangents(), differentiable=create_graph)
+    _assert_recorded(subject, polynomial, create_graph, seen, found)
+
+
+@keeps("DBL-01", variant="backward", needs="accumulate")
+def test_so_it_does_where_gradients_accumulate(subject, data):
+    polynomial = subject.polynomial(data)
+    create_graph = subject.draw(data, (True, False), "create_graph")
+    seen = []
+    found = subject.implementation.backward(
+        called(subject, polynomial, _probed(subject, polynomial, seen)),
+        primals(subject, polynomial),
+        subject.tensors(polynomial.cotangents(), polynomial.dtype),
+        track=polynomial.track,
+        differentiable=create_graph,
+    )
+    _assert_recorded(subject, polynomial, create_graph, seen, found)
+
+
+def _probed(subject, polynomial, seen):
+    """The generated Function, whose backward notes of each input that requires grad whether what it computes does."""
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    def backward(ctx, *cotangents):
+        pairs = zip(ctx.saved_tensors, polynomial.floating, strict=True)
+        seen.extend(subject.implementation.requires_grad(x * 2) for x, i in pairs if polynomial.needs[i])
+        return cls.backward(ctx, *cotangents)
+
+    return define(subject, cls, backward=backward)
+
+
+def _assert_recorded(subject, polynomial, create_graph, seen, gradients):
+    """What backward computed is recorded if it builds a graph, and so are gradients that depend on the inputs."""
     subject.assert_equal("recording in backward", got=seen, expected=[create_graph] * sum(polynomial.needs))
-    got = [requires_grad(g) for g in found if g is not None]
+    got = [subject.implementation.requires_grad(g) for g in gradients if g is not None]
     expected = [create_graph and polynomial.power == 2] * sum(polynomial.needs)
     subject.assert_equal("requires_grad of the gradients", got=got, expected=expected)
 
 
-def _step(subject, name):
+def _step(subject, name, separate):
     bodies = {
         "square of an input": (lambda x: x * x, lambda g, x: g * 2 * x, lambda x, y: (x,)),
         "cube of an input": (lambda x: x * x * x, lambda g, x: g * 3 * x * x, lambda x, y: (x,)),
@@ -67,7 +94,7 @@ def _step(subject, name):
         "square by input and output": (lambda x: x * x, lambda g, x, y: 2 * g * y / x, lambda x, y: (x, y)),
     }
     forward, rule, save = bodies[name]
-    return _function(subject, forward, lambda ctx, g: rule(g, *ctx.saved_tensors), save)
+    return _function(subject, forward, lambda ctx, g: rule(g, *ctx.saved_tensors), save, separate)
 
 
 @keeps("DBL-02")
@@ -75,7 +102,8 @@ def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
     names = subject.draw(data, st.lists(st.sampled_from(STEPS), min_size=1, max_size=2), "steps")
     order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
-    steps = [_step(subject, name) for name in names]
+    separate = subject.draw(data, STYLES, "separate style")
+    steps = [_step(subject, name, separate) for name in names]
 
     def f(x):
         for step in steps:
@@ -132,7 +160,8 @@ def test_returned_intermediates_make_second_derivatives_right(subject, data):
         terms = zip(range(last, 1, -1), cotangents, (*powers[1:], x), strict=True)
         return sum(n * g * lower for n, g, lower in terms)
 
-    apply = _function(subject, forward, backward, lambda x, outputs: (x, *outputs))
+    separate = subject.draw(data, STYLES, "separate style")
+    apply = _function(subject, forward, backward, lambda x, outputs: (x, *outputs), separate)
 
     def f(x):
         y = apply(x)[output]

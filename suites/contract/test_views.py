@@ -6,7 +6,16 @@ from functools import partial
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._changed import FULL, IN_PLACE, TEMPORARY, VIEWS, applied, double, passing
+from autograd_conformance.suites.contract._changed import (
+    FULL,
+    IN_PLACE,
+    TEMPORARY,
+    VIEWS,
+    applied,
+    arriving,
+    double,
+    passing,
+)
 
 
 def returned(function):
@@ -17,7 +26,8 @@ def returned(function):
 @keeps("VIEW-01")
 def test_a_returned_input_comes_back_as_a_view(subject, data):
     function = passing(subject, data, "itself", shapes=FULL)
-    run = applied(subject, function)
+    prepare = arriving(subject, data)
+    run = applied(subject, function, lambda _, x: prepare(x))
     subject.assert_equal("arguments among the outputs", got=run.identities, expected=(None,) * len(run.outputs))
     what = "arguments whose memory the outputs share"
     subject.assert_equal(what, got=run.sharing, expected=returned(function))

@@ -107,7 +107,8 @@ class Batch:
 
 def drawn_batch(subject: ClauseSubject, data: Any, **restrictions: Any) -> Batch:
     """At least one of the floating tensors is batched, along any dimension of it."""
-    kinds = ("tracked", "integers", "None", "number", "text")
+    # Often several floating tensors, of which some are shared by all calls.
+    kinds = ("tracked", "tracked", "tracked", "integers", "None", "number", "text")
     options = {"arguments": kinds, "outputs": ("float",), "separate": True, "max_arguments": 3, "max_outputs": 2}
     polynomial = subject.polynomial(data, **{**options, **restrictions})
     ends = range(-len(polynomial.shape) - 1, len(polynomial.shape) + 1)

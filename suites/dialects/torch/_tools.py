@@ -31,6 +31,12 @@ def call_of(subject: ClauseSubject, polynomial: Polynomial, cls: Any = None) -> 
     return call
 
 
+def metadata_of(node: Any) -> dict[str, Any]:
+    """A copy of a node's metadata, whether they are a method, as documented, or an attribute, as they are."""
+    found = node.metadata
+    return dict(found() if callable(found) else found)
+
+
 @contextmanager
 def small_garbage() -> Iterator[None]:
     """Collecting garbage looks at what was made within, and costs little."""

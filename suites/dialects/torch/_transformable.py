@@ -58,6 +58,11 @@ def floating_of(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, ..
     return subject.tensors([polynomial.values[i] for i in polynomial.floating], polynomial.dtype)
 
 
+def floats_of(polynomial: Polynomial) -> list[Any]:
+    """Its floating outputs, as arrays."""
+    return [y for y, kind in zip(polynomial.forward(), polynomial.outputs, strict=True) if kind == "float"]
+
+
 def loss_of(subject: ClauseSubject, polynomial: Polynomial, cls: Any, cotangents: Sequence[Any]) -> Callable[..., Any]:
     """The sum of its floating outputs, weighted with these cotangents."""
     f, given = function_of(subject, polynomial, cls), weights_of(subject, polynomial, cotangents)

@@ -2,10 +2,12 @@
 
 import warnings
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.torch._tools import metadata_of
 
 MODES = {
     "detect_anomaly": lambda **options: torch.autograd.detect_anomaly(**options),
@@ -45,8 +47,8 @@ ERRORS = {error.__name__: error for error in (RuntimeError, ValueError, KeyError
 PLACES = {f.__name__: f for f in (_called_first, _called_second, _called_within)}
 
 
-def _leaves(subject, count):
-    return [subject.tensor([1.0, 2.0, 3.0]).requires_grad_() for _ in range(count)]
+def _leaves(subject, count, shape=(3,), dtype="float64"):
+    return [subject.tensor(np.ones(shape), dtype).requires_grad_() for _ in range(count)]
 
 
 @keeps("ANOM-01", variant="traceback")
@@ -77,21 +79,49 @@ def test_nan_gradients_raise_unless_they_are_not_checked(subject, data):
     mode = subject.draw(data, MODES, "mode")
     count = subject.draw(data, st.integers(1, 3), "arguments")
     position = subject.draw(data, range(count), "argument with NaN in its gradient")
-    element = subject.draw(data, range(3), "NaN element")
-    leaves = _leaves(subject, count)
-    factor = subject.tensor([float("nan") if i == element else 1.0 for i in range(3)])
+    shape, dtype = subject.draw(data, ((), (1,), (3,)), "shape"), subject.draw(data, subject.dtypes, "dtype")
+    element = subject.draw(data, range(*shape or (1,)), "NaN element")
+    create = subject.draw(data, st.booleans(), "create_graph")
+    leaves = _leaves(subject, count, shape, dtype)
+    numbers = np.where(np.arange(np.prod(shape, dtype=int)) == element, np.nan, 1.0)
+    factor = subject.tensor(numbers.reshape(shape), dtype)
     factors = [factor if i == position else 2 for i in range(count)]
 
     def backward(check_nan, factors):
         with MODES[mode](check_nan=check_nan):
-            return torch.autograd.grad(Scale.apply(factors, *leaves).sum(), leaves)
+            return torch.autograd.grad(Scale.apply(factors, *leaves).sum(), leaves, create_graph=create)
 
-    facts = ["nan", "ScaleBackward", f"{position}th"]
+    facts = ["nan", "ScaleBackward", (f"{position}th", position)]
     subject.assert_raises(RuntimeError, lambda: backward(True, factors), "a NaN gradient", naming=facts)
     got = subject.assert_accepted(lambda: backward(False, factors), "a NaN gradient with check_nan=False")
     expected = [factor if i == position else torch.full_like(factor, 2) for i in range(count)]
     subject.assert_all_same("gradients", got=got, expected=expected)
     subject.assert_accepted(lambda: backward(True, [2] * count), "gradients without NaN")
+
+
+@keeps("ANOM-01", variant="nested")
+def test_leaving_anomaly_mode_restores_what_was(subject, data):
+    levels = st.lists(st.tuples(st.sampled_from(tuple(MODES)), st.booleans()), min_size=1, max_size=3)
+    nested = subject.draw(data, levels, "modes and their check_nan, the outermost first")
+    (x,) = _leaves(subject, 1)
+
+    def check(check_nan):
+        backward = Scale.apply([float("nan")], x).sum().backward
+        if check_nan:
+            subject.assert_raises(RuntimeError, backward, "a NaN gradient", naming=["nan"])
+        else:
+            subject.assert_accepted(backward, "a NaN gradient that is not checked")
+
+    def enter(level, *others):
+        mode, check_nan = level
+        with MODES[mode](check_nan=check_nan):
+            check(check_nan)
+            if others:
+                enter(*others)
+                check(check_nan)
+
+    enter(*nested)
+    check(check_nan=False)
 
 
 @keeps("ANOM-02")
@@ -104,10 +134,10 @@ def test_metadata_holds_the_traceback_of_the_call(subject, data):
         outputs = [PLACES[place]([2], x) for place in places]
 
     def places_in(output):
-        text = "".join(output.grad_fn.metadata.get("traceback_", ()))
+        text = "".join(metadata_of(output.grad_fn).get("traceback_", ()))
         return {place for place in PLACES if f"in {place}\n" in text}
 
     through = {"_called_within": {"_called_within", "_called_first"}}
     expected = [through.get(place, {place}) for place in places]
     subject.assert_equal("functions in metadata's traceback", got=[places_in(y) for y in outputs], expected=expected)
-    subject.assert_equal("metadata of a call without anomaly mode", got=dict(usual.grad_fn.metadata), expected={})
+    subject.assert_equal("metadata of a call without anomaly mode", got=metadata_of(usual.grad_fn), expected={})

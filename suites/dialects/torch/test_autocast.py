@@ -125,11 +125,13 @@ def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
     leaves, seen = _leaves(subject, factors, dtype), {}
     product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
     with _autocast(subject, state):
-        output = product.apply(*leaves, subject.tensor([1, 2]), subject.tensor([True]))
+        fixed = subject.tensor([1.0, 2.0], dtype), subject.tensor([1, 2]), subject.tensor([True])
+        output = product.apply(*leaves, *fixed)
+        subject.assert_equal("state of autocast after the call", got=_state(subject), expected=state)
     with _autocast(subject, around):
         gradients = _gradients(subject, output, leaves)
     inside = dtype if state == "off" else cast
-    expected = {"forward": ("off", inside, inside, "int64", "bool"), "backward": ("off", inside, inside)}
+    expected = {"forward": ("off", inside, inside, inside, "int64", "bool"), "backward": ("off", inside, inside)}
     subject.assert_equal("states of autocast and dtypes of the tensors", got=seen, expected=expected)
     _assert_product(subject, factors, output, gradients, (inside, dtype, dtype))
 

@@ -37,6 +37,7 @@ def test_backward_gets_one_list(subject, data):
     polynomial = subject.polynomial(data, separate=None, materialize=None)
     cotangents = _used(subject, data, polynomial)
     bare = subject.draw(data, (False, True) if len(polynomial.arguments) == 1 else (False,), "returned bare")
+    passes = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=2), "create_graph of each pass")
     cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
 
     class Boxed(cls):
@@ -49,10 +50,12 @@ def test_backward_gets_one_list(subject, data):
             return found[0] if bare else found
 
     run, plain = subject.run(polynomial, cls=Boxed), subject.run(polynomial)
-    got, expected = run.gradients(cotangents), plain.gradients(cotangents)
-    subject.assert_equal("types of the arguments of backward", got=seen, expected=[[list]])
-    subject.assert_all_same("entries of the list", got=run.seen.cotangents, expected=plain.seen.cotangents)
-    subject.assert_all_same("gradients", got=got, expected=expected)
+    for create in passes:
+        got, expected = (each.gradients(cotangents, differentiable=create) for each in (run, plain))
+        subject.assert_equal("types of the arguments of backward", got=seen[-1], expected=[list])
+        subject.assert_all_same("entries of the list", got=run.seen.cotangents, expected=plain.seen.cotangents)
+        subject.assert_all_same("gradients", got=got, expected=expected)
+    subject.assert_equal("number of times that backward ran", got=len(seen), expected=len(passes))
 
 
 @keeps("BOX-02")
@@ -197,19 +200,20 @@ def test_saved_tensors_are_read_once(subject, data):
     times = st.tuples(*(st.integers(0, 2) for _ in range(3))).filter(lambda t: sum(t) in (1, 2))
     before, inside, after = subject.draw(data, times, "readings before, in and after backward")
 
-    def readings(flag):
+    def readings(flag, way):
         x = subject.tensor([1.0, 2.0]).requires_grad_()
         y = _reading(count, flag, inside)(x)
         found = [y.grad_fn.saved_tensors for _ in range(before)]
-        torch.autograd.grad(y.sum(), x, retain_graph=True)
+        way(y, x)
         return len(found + [y.grad_fn.saved_tensors for _ in range(after)])
 
-    if before + inside + after > 1:
-        naming = ["clear_saved_tensors_on_access"]
-        subject.assert_raises(RuntimeError, lambda: readings(True), "a second reading", naming=naming)
-    else:
-        subject.assert_accepted(lambda: readings(True), "a single reading")
-    subject.assert_accepted(lambda: readings(False), "reading without the flag")
+    for name, way in WAYS.items():
+        if before + inside + after > 1:
+            what, naming = f"a second reading around {name}", ["clear_saved_tensors_on_access"]
+            subject.assert_raises(RuntimeError, lambda way=way: readings(True, way), what, naming=naming)
+        else:
+            subject.assert_accepted(lambda way=way: readings(True, way), f"a single reading around {name}")
+        subject.assert_accepted(lambda way=way: readings(False, way), f"reading without the flag around {name}")
 
 
 @keeps("CLEAR-03")

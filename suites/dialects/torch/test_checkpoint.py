@@ -27,7 +27,7 @@ def _expected(polynomial):
     return [g for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
 
 
-@keeps("CKPT-01")
+@keeps("CKPT-01", examples=2)
 def test_forward_runs_again_in_the_backward_pass(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")

@@ -13,6 +13,7 @@ from autograd_conformance.suites.dialects.torch._transformable import (
     assert_jacobians,
     drawn_function,
     floating_of,
+    floats_of,
     function_of,
     loss_of,
     positions_of,
@@ -68,11 +69,25 @@ def test_func_grad_calls_backward(subject, data):
 @keeps("FUNC-02", variant="vjp")
 def test_func_vjp_calls_backward(subject, data):
     polynomial, factor, cls = _drawn(subject, data, "backward")
-    cotangents = polynomial.cotangents()
-    _, pullback = torch.func.vjp(function_of(subject, polynomial, cls), *floating_of(subject, polynomial))
-    got = pullback(weights_of(subject, polynomial, cotangents))
-    expected = [factor * polynomial.vjp(cotangents)[i] for i in polynomial.floating]
-    subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
+    calls = subject.draw(data, st.integers(1, 3), "calls of the pullback")
+    outputs, pullback = torch.func.vjp(function_of(subject, polynomial, cls), *floating_of(subject, polynomial))
+    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
+    for salt in range(calls):
+        cotangents = polynomial.cotangents(salt=100 * salt)
+        got = pullback(weights_of(subject, polynomial, cotangents))
+        expected = [factor * polynomial.vjp(cotangents)[i] for i in polynomial.floating]
+        subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
+
+
+# The gradient of a loss by one of its tensors.
+INNER = {
+    "grad": lambda loss, first, xs: torch.func.grad(loss, argnums=first)(*xs),
+    "vjp": lambda loss, first, xs: _with_ones(*torch.func.vjp(loss, *xs))[first],
+}
+
+
+def _with_ones(output, pullback):
+    return pullback(torch.ones_like(output))
 
 
 @keeps("FUNC-02", variant="nested")
@@ -82,9 +97,9 @@ def test_nested_func_grad_differentiates_backward(subject, data):
     each = st.sampled_from(positions_of(polynomial))
     first, second = subject.draw(data, st.tuples(each, each), "argnums, inner and outer")
     loss = loss_of(subject, polynomial, cls, cotangents)
-    got = torch.func.grad(lambda *xs: torch.sum(torch.func.grad(loss, argnums=first)(*xs)), argnums=second)(
-        *floating_of(subject, polynomial)
-    )
+    inner = INNER[subject.draw(data, INNER, "inner transform")]
+    xs = floating_of(subject, polynomial)
+    got = torch.func.grad(lambda *xs: torch.sum(inner(loss, first, xs)), argnums=second)(*xs)
     curvature = polynomial.power * (polynomial.power - 1) * factor * (first == second)
     expected = curvature * replace(polynomial, power=1).vjp(cotangents)[positions[first]]
     subject.assert_same("second derivative", got=got, expected=np.asarray(expected))
@@ -95,7 +110,8 @@ def test_func_jvp_calls_jvp(subject, data):
     polynomial, factor, cls = _drawn(subject, data, "jvp")
     tangents = some_tangents(polynomial, polynomial.floating)
     given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
-    _, got = torch.func.jvp(function_of(subject, polynomial, cls), floating_of(subject, polynomial), given)
+    outputs, got = torch.func.jvp(function_of(subject, polynomial, cls), floating_of(subject, polynomial), given)
+    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
     expected = [t for t in expected_tangents(polynomial, tangents, factor) if t is not None]
     subject.assert_all_same("tangents", got=got, expected=expected)
 

@@ -13,6 +13,7 @@ from autograd_conformance.suites.dialects.torch._transformable import (
     assert_jacobians,
     drawn_function,
     floating_of,
+    floats_of,
     function_of,
     loss_of,
     positions_of,
@@ -238,7 +239,8 @@ def test_functional_vjp(subject, data):
     polynomial = drawn_function(subject, data, separate=None)
     cotangents = polynomial.cotangents()
     f, xs, given = _plain(subject, polynomial, cotangents)
-    got = functional.vjp(f, xs, given)[1]
+    outputs, got = functional.vjp(f, xs, given)
+    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
     expected = [polynomial.vjp(cotangents)[i] for i in polynomial.floating]
     subject.assert_all_same("gradients", got=got, expected=expected)
 
@@ -249,7 +251,8 @@ def test_functional_jvp_needs_no_jvp(subject, data):
     tangents = some_tangents(polynomial, polynomial.floating)
     given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
     f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
-    got = functional.jvp(f, xs, given)[1]
+    outputs, got = functional.jvp(f, xs, given)
+    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
     expected = [t for t in expected_tangents(polynomial, tangents) if t is not None]
     subject.assert_all_same("tangents", got=got, expected=expected)
 

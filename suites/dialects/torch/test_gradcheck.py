@@ -16,8 +16,13 @@ SHAPES = ((), (1,), (2,), (2, 2))
 MODES = st.fixed_dictionaries({"fast_mode": st.booleans(), "check_undefined_grad": st.booleans()})
 
 
+# Often several arguments that gradcheck looks at.
+KINDS = ("tracked", "tracked", "fixed", "integers", "number", "None")
+
+
 def _polynomials(outputs=("float",), shapes=SHAPES, **restrictions):
-    return polynomials(outputs=outputs, shapes=shapes, dtypes=("float64",), max_arguments=3, **restrictions)
+    some = {"arguments": KINDS, "outputs": outputs, "shapes": shapes, "max_arguments": 3}
+    return polynomials(dtypes=("float64",), **some, **restrictions)
 
 
 def _altered(subject, polynomial, change, cotangents=lambda given: given):
@@ -30,8 +35,23 @@ def _altered(subject, polynomial, change, cotangents=lambda given: given):
     return type(cls)("Altered", (cls,), {"backward": staticmethod(backward)})
 
 
-def _scaled(subject, polynomial, position, factor):
-    return _altered(subject, polynomial, lambda p, g: g if g is None or p != position else factor * g)
+def _changed(subject, polynomial, position, output, change):
+    """The Function with a wrong gradient for one argument, as far as it comes from one output."""
+    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+
+    def backward(ctx, *given):
+        changed = [change(g) if o == output and g is not None else g for o, g in enumerate(given)]
+        right, wrong = cls.backward(ctx, *given), cls.backward(ctx, *changed)
+        return (*right[:position], wrong[position], *right[position + 1 :])
+
+    return type(cls)("Changed", (cls,), {"backward": staticmethod(backward)})
+
+
+def _one_gradient(subject, data, polynomial):
+    """An argument and an output, by position, between which a derivative is to be wrong."""
+    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    return subject.draw(data, tracked, "argument whose gradient is wrong"), subject.draw(data, floats, "from output")
 
 
 def _gradcheck(subject, polynomial, cls=None, **options):
@@ -41,18 +61,34 @@ def _gradcheck(subject, polynomial, cls=None, **options):
 @keeps("CHECK-01")
 def test_gradcheck_compares_with_finite_differences(subject, data):
     polynomial = subject.draw(data, _polynomials(separate=None, materialize=None), "function")
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "argument whose gradient is wrong")
-    cls = _scaled(subject, polynomial, position, subject.draw(data, (2, -1, 0), "factor of its gradient"))
+    position, output = _one_gradient(subject, data, polynomial)
+    factor = subject.draw(data, (2, -1, 0), "factor of the gradient")
+    cls = _changed(subject, polynomial, position, output, lambda g: factor * g)
     modes = subject.draw(data, MODES, "options")
     raising = subject.draw(data, st.booleans(), "raise_exception")
     right = subject.assert_accepted(
         lambda: _gradcheck(subject, polynomial, raise_exception=raising, **modes), "gradcheck of a right backward"
     )
     subject.assert_equal("gradcheck of a right backward", got=right, expected=True)
-    facts = [f"input {tracked.index(position)}", "output 0"]
+    facts = [f"input {sum(polynomial.needs[:position])}", f"output {output}"]
     check = partial(_gradcheck, subject, polynomial, cls)
     assert_refused(subject, "gradcheck of a wrong backward", check, facts, **modes)
+
+
+# Wrong cotangents of a tensor of several elements; in fast mode a single wrong element may go unnoticed.
+WRONG = {
+    "the last element twice": lambda g: torch.cat((g.reshape(-1)[:-1], 2 * g.reshape(-1)[-1:])).reshape(g.shape),
+    "the sum of all elements": lambda g: g.sum().expand_as(g),
+}
+
+
+@keeps("CHECK-01", variant="entries")
+def test_gradcheck_compares_every_entry(subject, data):
+    polynomial = subject.draw(data, _polynomials(shapes=((2,), (2, 2)), separate=None), "function")
+    position, output = _one_gradient(subject, data, polynomial)
+    wrong = subject.draw(data, WRONG, "what backward takes for the cotangent")
+    cls = _changed(subject, polynomial, position, output, WRONG[wrong])
+    assert_refused(subject, "gradcheck of a wrong backward", partial(_gradcheck, subject, polynomial, cls))
 
 
 @keeps("CHECK-02", variant="none")
@@ -218,8 +254,9 @@ def test_gradients_of_another_dtype_are_caught(subject, data):
 def _assert_checked_beside_others(subject, data, function, **options):
     """Whatever the other outputs are, a right backward passes gradcheck and a wrong one does not."""
     polynomial = subject.draw(data, function, "function")
-    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
-    wrong = _scaled(subject, polynomial, position, subject.draw(data, (2, -1, 0), "factor of its wrong gradient"))
+    position, output = _one_gradient(subject, data, polynomial)
+    factor = subject.draw(data, (2, -1, 0), "factor of the gradient")
+    wrong = _changed(subject, polynomial, position, output, lambda g: factor * g)
     what = "gradcheck of a Function with an output that is not differentiable"
     got = subject.assert_accepted(lambda: _gradcheck(subject, polynomial, **options), what)
     subject.assert_equal(what, got=got, expected=True)

@@ -1,5 +1,6 @@
 """Hooks on nodes: what they get and what they may change."""
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
@@ -42,10 +43,11 @@ def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
 
 
 @keeps("HOOK-02")
-def test_post_hooks_replace_the_gradients(subject, data):
+def test_post_hooks_replace_the_gradients_until_removed(subject, data):
     polynomial = subject.polynomial(data, arguments=TENSORS)
     cotangents = some_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the post-hooks")
+    removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "post-hooks removed after a pass")
     run, inputs, outputs = subject.run(polynomial), [], []
 
     def add(factor):
@@ -54,14 +56,21 @@ def test_post_hooks_replace_the_gradients(subject, data):
             outputs.append(given)
             return times(gradients, factor)
 
-        node_of(run).register_hook(hook)
+        return node_of(run).register_hook(hook)
 
-    [add(factor) for factor in factors]
-    got = run.gradients(cotangents)
-    *seen, left = passed(polynomial.vjp(cotangents), factors)
-    assert_got(subject, "post-hook", "gradients", inputs, seen)
-    assert_got(subject, "post-hook", "cotangents", outputs, [cotangents] * len(factors))
-    subject.assert_all_same("gradients", got=got, expected=left)
+    def check(active):
+        inputs.clear()
+        outputs.clear()
+        got = run.gradients(cotangents)
+        *seen, left = passed(polynomial.vjp(cotangents), active)
+        assert_got(subject, "post-hook", "gradients", inputs, seen)
+        assert_got(subject, "post-hook", "cotangents", outputs, [cotangents] * len(active))
+        subject.assert_all_same("gradients", got=got, expected=left)
+
+    handles = [add(factor) for factor in factors]
+    check(factors)
+    [handles[i].remove() for i in removed]
+    check([factor for i, factor in enumerate(factors) if i not in removed])
 
 
 @keeps("HOOK-03")
@@ -135,6 +144,33 @@ def test_hooks_may_return_other_tensors_of_the_same_form(subject, data):
     run = _with_hook(subject, polynomial, hook, lambda values: _changed(values, 0, torch.clone))
     got = subject.assert_accepted(lambda: run.gradients(cotangents), f"a {hook} that returns a clone")
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+def _check_differentiated(subject, data, hook):
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_outputs=1)
+    factor = subject.draw(data, (2, -1), f"factor of the {hook}")
+    run = _with_hook(subject, polynomial, hook, lambda values: times(values, factor))
+    (cotangent,) = subject.tensors(polynomial.cotangents(), polynomial.dtype)
+    first = run.pullback((cotangent.requires_grad_(),), differentiable=True)
+    slopes = polynomial.vjp([np.ones(polynomial.shape)])
+    action = lambda: torch.autograd.grad(first, [cotangent], [torch.ones_like(g) for g in first])  # noqa: E731
+    (got,) = subject.assert_accepted(action, f"a second derivative through what a {hook} returned")
+    subject.assert_same("derivative by the cotangent", got=got, expected=np.asarray(factor * sum(slopes)))
+
+
+@keeps("HOOK-01", variant="differentiable")
+def test_what_a_pre_hook_returns_is_differentiated(subject, data):
+    _check_differentiated(subject, data, "pre-hook")
+
+
+@keeps("HOOK-02", variant="differentiable")
+def test_what_a_post_hook_returns_is_differentiated(subject, data):
+    _check_differentiated(subject, data, "post-hook")
+
+
+@keeps("HOOK-05", variant="differentiable")
+def test_what_a_hook_of_a_tensor_returns_is_differentiated(subject, data):
+    _check_differentiated(subject, data, "tensor's hook")
 
 
 @keeps("HOOK-11")

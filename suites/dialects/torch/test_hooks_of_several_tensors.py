@@ -40,9 +40,11 @@ def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
     needed = [*wanted, *_floats(polynomial, cotangents), None]
     members = _members(subject, data, needed)
     tensors = [*leaves, *floats_of(run), subject.tensor(1.0).requires_grad_()]
-    graph.register_multi_grad_hook([tensors[i] for i in members], got.append)
+    handle = graph.register_multi_grad_hook([tensors[i] for i in members], got.append)
     asked = None if inputs is None else [leaves[i] for i in inputs]
     [backward(run, cotangents, downstream=True, inputs=asked) for _ in range(passes)]
+    handle.remove()
+    backward(run, cotangents, downstream=True, inputs=asked)
     subject.assert_equal("number of calls of the hook", got=len(got), expected=passes)
     for gradients in got:
         subject.assert_all_same("gradients that the hook gets", got=gradients, expected=[needed[i] for i in members])
@@ -56,8 +58,10 @@ def test_mode_any_gets_the_first_gradient(subject, data):
     tensors = [*leaves_of(run), *floats_of(run)]
     members = [tensors[i] for i in _members(subject, data, range(len(tensors)))]
     [tensor.register_hook(log.append) for tensor in members]
-    graph.register_multi_grad_hook(members, lambda g: got.append((len(log), g)), mode="any")
+    handle = graph.register_multi_grad_hook(members, lambda g: got.append((len(log), g)), mode="any")
     [backward(run, polynomial.cotangents(), downstream=True) for _ in range(passes)]
+    handle.remove()
+    backward(run, polynomial.cotangents(), downstream=True)
     calls = [1 + n * len(members) for n in range(passes)]
     what = "gradients computed whenever the hook is called"
     subject.assert_equal(what, got=[count for count, _ in got], expected=calls)

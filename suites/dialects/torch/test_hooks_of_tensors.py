@@ -30,15 +30,26 @@ def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data
     before = subject.draw(data, FACTORS, "factors of the output's hooks")
     after = subject.draw(data, FACTORS, "factors of each leaf's hooks")
     output = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output with hooks")
+    removed = subject.draw(data, st.sets(st.sampled_from(range(len(before)))), "output's hooks removed after a pass")
     run, got = subject.run(polynomial), []
-    [run.outputs[output].register_hook(lambda g, f=f: (got.append((g,)), scaled(f, g))[1]) for f in before]
+
+    def add(factor):
+        return run.outputs[output].register_hook(lambda g: (got.append((g,)), scaled(factor, g))[1])
+
+    def check(active):
+        got.clear()
+        gradients = run.gradients(cotangents)
+        *seen, (left,) = passed((cotangents[output],), active)
+        assert_got(subject, "output's hook", "gradients", got, seen)
+        subject.assert_same("cotangent that backward gets", got=run.seen.cotangents[output], expected=left)
+        given = [left if i == output else g for i, g in enumerate(cotangents)]
+        subject.assert_all_same("gradients", got=gradients, expected=passed(polynomial.vjp(given), after)[-1])
+
+    handles = [add(factor) for factor in before]
     [leaf.register_hook(partial(scaled, factor)) for leaf in leaves_of(run) for factor in after]
-    gradients = run.gradients(cotangents)
-    *seen, (left,) = passed((cotangents[output],), before)
-    assert_got(subject, "output's hook", "gradients", got, seen)
-    subject.assert_same("cotangent that backward gets", got=run.seen.cotangents[output], expected=left)
-    given = [left if i == output else g for i, g in enumerate(cotangents)]
-    subject.assert_all_same("gradients", got=gradients, expected=passed(polynomial.vjp(given), after)[-1])
+    check(before)
+    [handles[i].remove() for i in removed]
+    check([factor for i, factor in enumerate(before) if i not in removed])
 
 
 @keeps("HOOK-05", variant="refused")
@@ -102,16 +113,25 @@ def _copy(tensor):
 def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     polynomial = subject.polynomial(data)
     passes = subject.draw(data, st.integers(1, 3), "passes")
+    asked = subject.draw(data, st.booleans(), "leaves asked for")
+    hooks = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=2), "hooks, and which are removed")
     cotangents = polynomial.cotangents()
     run = subject.run(polynomial)
-    got = [[] for _ in leaves_of(run)]
-    for leaf, seen in zip(leaves_of(run), got, strict=True):
-        leaf.register_post_accumulate_grad_hook(lambda it, seen=seen: seen.append(_copy(it.grad)))
+    leaves = leaves_of(run)
+    got = [[[] for _ in hooks] for _ in leaves]
+
+    def add(leaf, seen):
+        return leaf.register_post_accumulate_grad_hook(lambda it: seen.append(_copy(it.grad)))
+
+    handles = [[add(leaf, seen) for seen in each] for leaf, each in zip(leaves, got, strict=True)]
     run.gradients(cotangents)
-    [backward(run, cotangents) for _ in range(passes)]
-    for seen, gradient in zip(got, tracked(polynomial, polynomial.vjp(cotangents)), strict=True):
-        expected = [np.asarray(n * gradient) for n in range(1, passes + 1)]
-        subject.assert_all_same(".grad that the hook of a leaf sees", got=seen, expected=expected)
+    [backward(run, cotangents, inputs=leaves if asked else None) for _ in range(passes)]
+    [handle.remove() for each in handles for handle, gone in zip(each, hooks, strict=True) if gone]
+    backward(run, cotangents)
+    for each, gradient in zip(got, tracked(polynomial, polynomial.vjp(cotangents)), strict=True):
+        for seen, gone in zip(each, hooks, strict=True):
+            expected = [np.asarray(n * gradient) for n in range(1, passes + (1 if gone else 2))]
+            subject.assert_all_same(".grad that the hook of a leaf sees", got=seen, expected=expected)
 
 
 @keeps("HOOK-09", variant="refused")

@@ -8,8 +8,8 @@ from autograd_conformance.harness.marks import keeps
 from autograd_conformance.suites.contract._styles import function
 from autograd_conformance.suites.dialects.torch._entries import BACKWARD, ENTRIES, GRAD, METHOD, enter
 
-DTYPES = ("float64", "float32")
-SHAPES = ((2, 3), (3, 2, 4))
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+SHAPES = ((2, 3), (3, 2, 4), (4,))
 
 
 def _permuted(x):
@@ -40,16 +40,18 @@ def _row_major(shape):
     return torch.empty(shape, device="meta").stride()
 
 
-@keeps("LAYOUT-01")
+@keeps("LAYOUT-01", examples=2)
 def test_backward_sees_cotangents_as_they_lie(subject, data):
     entry = subject.draw(data, ENTRIES, "entry")
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     layout = subject.draw(data, LAYOUTS, "layout of the cotangent")
+    create = subject.draw(data, st.booleans(), "create_graph")
     seen = []
     double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
     g = _made(subject, shape, dtype, layout)
     x = _made(subject, shape, dtype, "row-major").requires_grad_()
-    enter(entry, [double(x)], [x], [g])
+    enter(entry, [double(x)], [x], [g], create_graph=create)
+    x.grad = None
     subject.assert_equal("strides that backward sees", got=seen[0].stride(), expected=g.stride())
     subject.assert_same("values that backward sees", got=seen[0], expected=g)
 
@@ -88,7 +90,7 @@ def test_built_in_consumers_hand_on_views(subject, data):
     subject.assert_same("values that backward sees", got=seen[0], expected=np.ones(shape))
 
 
-@keeps("LAYOUT-03")
+@keeps("LAYOUT-03", examples=2)
 def test_grad_lies_like_its_leaf_and_is_added_to_in_place(subject, data):
     entries = subject.draw(data, st.lists(st.sampled_from((BACKWARD, METHOD)), min_size=1, max_size=3), "entries")
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
@@ -127,7 +129,7 @@ def test_create_graph_replaces_grad(subject, data):
     subject.assert_equal("requires_grad of .grad", got=after.requires_grad, expected=True)
 
 
-@keeps("LAYOUT-05")
+@keeps("LAYOUT-05", examples=2)
 def test_gradients_keep_the_layout_that_backward_gave_them(subject, data):
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     lies, returned = subject.draw(data, LAYOUTS, "input"), subject.draw(data, LAYOUTS, "gradient")

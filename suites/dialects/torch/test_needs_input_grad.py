@@ -50,7 +50,7 @@ def test_separate_style_counts_every_parameter(subject, data):
     subject.assert_equal("number of inputs, ctx.needs_input_grad", got=seen[0], expected=(4, expected))
 
 
-@keeps("NIG-06")
+@keeps("NIG-06", examples=2)
 def test_partial_backward_turns_the_other_flags_off(subject, data):
     polynomial = subject.polynomial(data, arguments=("tracked",), max_arguments=4)
     count = len(polynomial.tensors)

@@ -9,6 +9,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
+from autograd_conformance.reference.polynomials import TENSORS
 from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of, small_garbage
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True)
@@ -34,14 +35,23 @@ def test_a_node_is_named_after_its_class(subject, data):
     subject.assert_equal("grad_fn.name() of the outputs", got=names, expected=[f"{name}Backward"] * len(nodes))
 
 
+def _source(source, leaf, first):
+    if source == "leaf" or not leaf.requires_grad:
+        return leaf
+    return first if source == "first tracked leaf" else torch.stack([leaf] * 3).unbind()[source]
+
+
 @keeps("NODE-02")
 def test_next_functions_has_an_edge_for_each_tensor(subject, data):
-    polynomial = subject.polynomial(data, separate=None)
+    kinds = ("tracked", "tracked", *TENSORS, "number", "None")
+    polynomial = subject.polynomial(data, arguments=kinds, separate=None)
     count = len(polynomial.tensors)
-    sources = st.lists(st.sampled_from(("leaf", 0, 1, 2)), min_size=count, max_size=count)
+    source = st.sampled_from(("leaf", "first tracked leaf")) | st.sampled_from((0, 1, 2))
+    sources = st.lists(source, min_size=count, max_size=count)
     chosen = subject.draw(data, sources, "leaves, and positions in an unbound tensor")
     leaves = leaves_of(subject, polynomial)
-    primals = [x if s == "leaf" else torch.stack([x] * 3).unbind()[s] for x, s in zip(leaves, chosen, strict=True)]
+    first = next(x for x in leaves if x.requires_grad)
+    primals = [_source(s, x, first) for x, s in zip(leaves, chosen, strict=True)]
     y = call_of(subject, polynomial)(*primals)[polynomial.outputs.index("float")]
     edges = tuple((x.grad_fn or _edges([x])[0].node, x.output_nr) if x.requires_grad else (None, 0) for x in primals)
     subject.assert_equal("grad_fn.next_functions", got=y.grad_fn.next_functions, expected=edges)
@@ -75,10 +85,12 @@ def test_apply_of_a_node_runs_backward(subject, data):
     count = len(polynomial.outputs)
     some = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
     cotangents = polynomial.cotangents(subject.draw(data, some, "outputs with a cotangent"))
+    calls = subject.draw(data, st.integers(1, 2), "calls of grad_fn.apply")
     run = subject.run(polynomial)
-    got = run.outputs[0].grad_fn.apply(*subject.tensors(cotangents, polynomial.dtype))
-    subject.assert_equal("number of times that backward ran", got=run.seen.backwards, expected=1)
-    subject.assert_all_same("gradients from grad_fn.apply", got=got, expected=polynomial.vjp(cotangents))
+    for number in range(1, calls + 1):
+        got = run.outputs[0].grad_fn.apply(*subject.tensors(cotangents, polynomial.dtype))
+        subject.assert_equal("number of times that backward ran", got=run.seen.backwards, expected=number)
+        subject.assert_all_same("gradients from grad_fn.apply", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("NODE-05", variant="node")
@@ -138,6 +150,19 @@ def test_an_edge_stands_for_its_tensor(subject, data):
     cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
     g = subject.tensor(cotangents[position], polynomial.dtype)
     got = subject.assert_accepted(lambda: ROLES[role](y, g, given, leaves), "an edge for a tensor")
+    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("NODE-06", variant="beside")
+def test_edges_may_stand_beside_tensors(subject, data):
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",))
+    count = len(polynomial.outputs)
+    chosen = subject.draw(data, st.lists(st.booleans(), min_size=count, max_size=count), "outputs given as edges")
+    leaves, cotangents = leaves_of(subject, polynomial), polynomial.cotangents()
+    outputs = call_of(subject, polynomial)(*leaves)
+    starts = [_edges([y])[0] if edge else y for y, edge in zip(outputs, chosen, strict=True)]
+    given = subject.tensors(cotangents, polynomial.dtype)
+    got = subject.assert_accepted(lambda: torch.autograd.grad(starts, leaves, given), "edges and tensors as outputs")
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 

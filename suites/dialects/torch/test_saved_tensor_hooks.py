@@ -1,5 +1,6 @@
 """Hooks on saved tensors: when they run, what they see and may return, and which of them apply."""
 
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -16,7 +17,10 @@ ORIGINS = {
     "leaf": lambda x: x.requires_grad_(),
     "computed": lambda x: x.requires_grad_() * 1,
     "fixed": lambda x: x,
+    "integers": lambda x: x.long(),
 }
+SHAPES = ((2,), (), (0,), (1, 3))
+LEAVING = ("end", "exception")
 
 
 def _saver(saved, reads=1, got=None, separate=False):
@@ -45,7 +49,8 @@ def _arguments(subject, data):
     """Tensors of several origins, the first of which requires grad."""
     more = st.lists(st.sampled_from(tuple(ORIGINS)), max_size=2)
     origins = subject.draw(data, more.map(lambda others: ["leaf", *others]), "arguments")
-    return [ORIGINS[origin](subject.tensor([1.0 + i, 2.0])) for i, origin in enumerate(origins)]
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, subject.dtypes, "dtype")
+    return [ORIGINS[origin](subject.tensor(np.full(shape, 1.0 + i), dtype)) for i, origin in enumerate(origins)]
 
 
 def _saved(subject, data, tensors, *others):
@@ -135,10 +140,39 @@ def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject
     subject.assert_all_same("second derivatives", got=second, expected=curvature)
 
 
+@keeps("PACK-03", variant="output")
+def test_saved_outputs_keep_their_place_in_the_graph(subject, data):
+    forms = _forms([])
+    form = subject.draw(data, forms, "packed into")
+    powers = st.lists(st.sampled_from((1.0, -1.0, 2.0, -0.5)), max_size=3)
+    x = subject.tensor(subject.draw(data, powers, "x"), subject.draw(data, subject.dtypes, "dtype"))
+
+    class Reciprocal(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = 1 / x
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            (y,) = ctx.saved_tensors
+            return -g * y * y
+
+    leaf, ones = x.clone().requires_grad_(), torch.ones_like(x)
+    with graph.saved_tensors_hooks(*forms[form]):
+        y = Reciprocal.apply(leaf)
+    (first,) = torch.autograd.grad(y, leaf, ones, create_graph=True)
+    subject.assert_same("derivative of 1 / x", got=first, expected=-1 / x**2)
+    (second,) = subject.assert_accepted(lambda: torch.autograd.grad(first, leaf, ones), "second derivatives")
+    subject.assert_same("second derivative of 1 / x", got=second, expected=2 / x**3)
+
+
 @keeps("PACK-04", variant="nested")
 def test_the_innermost_of_nested_hooks_applies(subject, data):
     tensors = _arguments(subject, data)
     depth = subject.draw(data, st.integers(1, 4), "levels of hooks")
+    leaving = subject.draw(data, LEAVING, "levels left by")
     log, outputs = [], []
 
     def note(name, tensor):
@@ -148,8 +182,10 @@ def test_the_innermost_of_nested_hooks_applies(subject, data):
     def call_within(level):
         outputs.append(_saver([0]).apply(*tensors))
         if level < depth:
-            with graph.saved_tensors_hooks(partial(note, f"pack {level}"), partial(note, f"unpack {level}")):
+            hooks = graph.saved_tensors_hooks(partial(note, f"pack {level}"), partial(note, f"unpack {level}"))
+            with suppress(KeyError), hooks:
                 call_within(level + 1)
+                _leave(leaving)
         outputs.append(_saver([0]).apply(*tensors))
 
     call_within(0)
@@ -157,6 +193,11 @@ def test_the_innermost_of_nested_hooks_applies(subject, data):
     levels = [*range(depth), *reversed(range(depth))]
     expected = [f"{what} {level}" for what in ("pack", "unpack") for level in levels]
     subject.assert_equal("hooks that ran", got=log, expected=expected)
+
+
+def _leave(leaving):
+    if leaving == "exception":
+        raise KeyError(leaving)
 
 
 HOOKS = {
@@ -174,12 +215,25 @@ def _enter(hooks):
 @keeps("PACK-04", variant="disabled")
 def test_hooks_that_are_disabled_cannot_be_entered(subject, data):
     tensors = _arguments(subject, data)
-    words = st.lists(st.sampled_from(("no", "hooks", "here", "please")), min_size=1, max_size=4)
-    message = subject.draw(data, words.map(" ".join), "message")
+    words = st.lists(st.sampled_from(("no", "hooks", "here", "please")), min_size=1, max_size=4).map(" ".join)
+    messages = subject.draw(data, st.lists(words, min_size=1, max_size=3, unique=True), "messages, the outermost first")
+    leaving = subject.draw(data, LEAVING, "levels left by")
     hooks = subject.draw(data, HOOKS, "hooks")
-    with graph.disable_saved_tensors_hooks(message):
-        subject.assert_raises(RuntimeError, lambda: _enter(hooks), f"{hooks} where disabled", naming=[message])
+
+    def check(message):
+        what = f"{hooks} where disabled"
+        subject.assert_raises(RuntimeError, lambda: _enter(hooks), what, naming=[f"{message}"])
         subject.assert_accepted(lambda: _saver([0]).apply(*tensors), "a call where hooks are disabled")
+
+    def disable(message, *others):
+        with suppress(KeyError), graph.disable_saved_tensors_hooks(message):
+            check(message)
+            if others:
+                disable(*others)
+                check(message)
+            _leave(leaving)
+
+    disable(*messages)
     subject.assert_accepted(lambda: _enter(hooks), f"{hooks} where no longer disabled")
 
 
@@ -286,6 +340,34 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed(subject, data):
         [CHANGES[change](run.primals[polynomial.tensors.index(i)]) for i in changed]
         got = run.gradients(cotangents)
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("PACK-08", variant="calls")
+def test_each_call_gets_back_what_it_saved(subject, data):
+    several = st.lists(st.sampled_from(("call", *CHANGES)), max_size=6).map(lambda steps: ["call", *steps])
+    steps = subject.draw(data, several, "calls and in-place changes")
+    x = subject.tensor(np.full(subject.draw(data, SHAPES, "shape"), 3.0))
+    leaf = x.detach().requires_grad_()
+
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g
+
+    calls = []
+    with graph.allow_mutation_on_saved_tensors():
+        for step in steps:
+            if step == "call":
+                calls.append((Square.apply(leaf), subject.implementation.numpy(2 * x)))
+            else:
+                CHANGES[step](x)
+        got = [torch.autograd.grad(y, leaf, torch.ones_like(y))[0] for y, _ in calls]
+    subject.assert_all_same("gradient of each call", got=got, expected=[slope for _, slope in calls])
 
 
 @keeps("PACK-09")

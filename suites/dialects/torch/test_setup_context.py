@@ -23,7 +23,8 @@ def test_keyword_only_parameters(subject, data):
 
     numbers = st.integers(-3, 3)
     positional = subject.draw(data, st.lists(numbers, max_size=1), "scale")
-    named = subject.draw(data, st.dictionaries(st.sampled_from(("first", "second")), numbers), "keyword arguments")
+    optional = st.fixed_dictionaries({}, optional={"first": numbers, "second": numbers})
+    named = subject.draw(data, optional, "keyword arguments")
     x = subject.tensor([1.0, -2.0]).requires_grad_()
     y = subject.assert_accepted(lambda: Shifted.apply(x, *positional, **named), "apply with keyword-only parameters")
     scale, first, second = *(positional or [1]), named.get("first", 3), named.get("second", 5)

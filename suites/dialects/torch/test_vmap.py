@@ -86,6 +86,34 @@ def test_a_generated_rule_maps_jvp(subject, data):
     subject.assert_all_same("tangents", got=got, expected=batch.moved(tangents))
 
 
+@keeps("VMAP-02", variant="nested")
+def test_a_generated_rule_works_at_several_levels(subject, data):
+    level = st.sampled_from(((True, True), (True, False), (False, True)))
+    levels = subject.draw(data, st.lists(level, min_size=1, max_size=3), "levels that batch x and y, outermost first")
+    sizes = (2, 3, 1)[: len(levels)]
+    methods = {
+        "forward": lambda x, y: x * y,
+        "setup_context": lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        "backward": lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]),
+    }
+    product = define(subject, **methods)
+    product.generate_vmap_rule = True
+    kept = [tuple(n if each[i] else 1 for n, each in zip(sizes, levels, strict=True)) for i in range(2)]
+    arrays = [np.arange(1.0 + i, 1.0 + i + np.prod(shape)).reshape(shape) for i, shape in enumerate(kept)]
+    batched = [[n for n, each in zip(sizes, levels, strict=True) if each[i]] for i in range(2)]
+    tensors = subject.tensors([a.reshape(shape) for a, shape in zip(arrays, batched, strict=True)])
+
+    def mapped(f):
+        for each in reversed(levels):
+            f = torch.func.vmap(f, in_dims=tuple(0 if batches else None for batches in each))
+        return f(*tensors)
+
+    x, y = (np.broadcast_to(a, sizes) for a in arrays)
+    subject.assert_same("output", got=mapped(product.apply), expected=x * y)
+    got = mapped(torch.func.grad(product.apply, argnums=(0, 1)))
+    subject.assert_all_same("gradients of each call", got=got, expected=[y, x])
+
+
 def _gradient_of_all(subject, data, batch, cls):
     """The gradients of a loss of all calls, through one of the engines, and the cotangents in it."""
     dtype, places, cotangents = batch.polynomial.dtype, batch.floating, batch.cotangents()
