@@ -1,1 +1,1 @@
-"""What is checked: tests, nothing else."""
+"""What is checked: tests, and in files with an underscore the words that they share."""

@@ -81,6 +81,24 @@ def _tells_what_is_wanted() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _forgets_partial_passes() -> Iterator[None]:
+    counts: list[int] = []
+
+    def grad(original: Any) -> Any:
+        def noting(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+            counts[:] = [len(inputs)]
+            return original(outputs, inputs, *args, **options)
+
+        return noting
+
+    def flags(ctx: Any, it: Any) -> Any:
+        return (False,) * len(it) if counts and ctx.saved_tensors and counts[0] < sum(it) else it
+
+    with replaced(torch.autograd, "grad", grad), ctx_attribute("needs_input_grad", flags):
+        yield
+
+
 FAULTS = (
     Fault(
         "NIG-01",
@@ -114,6 +132,7 @@ FAULTS = (
     Fault("NIG-03", lambda: around_apply(_pads_defaults)),
     Fault("NIG-04", lambda: around_apply(_binds_no_defaults)),
     Fault("NIG-05", _heeds_the_mode),
+    Fault("NIG-06", _forgets_partial_passes, neighbours=("NIG-02",)),
     Fault("NIG-07", lambda: around_backward(_rejects_unneeded)),
 )
 
