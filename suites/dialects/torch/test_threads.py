@@ -98,22 +98,6 @@ def _raise(result):
     return result
 
 
-@keeps("THREAD-02", variant="at-once", examples=0.6)
-def test_threads_that_compete_for_a_graph_get_its_gradients_or_an_error(subject, data):
-    polynomial = subject.polynomial(data, separate=None)
-    count = subject.draw(data, st.integers(2, 4), "threads at once")
-    backward = _pass(subject, polynomial)
-    results = _in_threads([backward] * count, at_once=True)
-    subject.assert_that(len(_failed(results)) < count, "passes at once", got=results, expected="one that succeeds")
-    for result in results:
-        if isinstance(result, Exception):
-            what = "a pass over a graph that another thread has used up"
-            subject.assert_raises(RuntimeError, lambda result=result: _raise(result), what, naming=[SECOND_TIME])
-        else:
-            subject.assert_all_same("gradients", got=result, expected=_expected(polynomial))
-    subject.assert_raises(RuntimeError, backward, "a pass after those of the threads", naming=[SECOND_TIME])
-
-
 @keeps("THREAD-02", variant="retained", examples=0.6)
 def test_a_retained_graph_serves_threads_at_once(subject, data):
     polynomial = subject.polynomial(data, separate=None)
