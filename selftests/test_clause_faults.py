@@ -15,6 +15,7 @@ from autograd_conformance.selftests.planted_clauses.definitions import (
     TORCH,
     caught,
     checks_of,
+    deviation_of,
     every_test,
     held,
     raised_by,
@@ -24,15 +25,14 @@ pytestmark = pytest.mark.skipif(
     settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"
 )
 
-# Under `known` clauses torch itself is the planted fault.
-KNOWN = {deviation.id for deviation in TORCH.deviations if deviation.id.split("/")[0] in CLAUSES}
 SLOW = {claim.clause.id for claim, _ in every_test() if claim.slow}
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_the_fault_is_caught(fault):
-    found = [raised for raised in caught(fault) if isinstance(raised, Broken)]
-    assert found, f"not caught: {fault.words or CLAUSES[fault.clause].fault}; raised: {caught(fault)!r}"
+    raised = caught(fault, MENDS)
+    found = [each for each in raised if isinstance(each, Broken)]
+    assert found, f"not caught: {fault.words or CLAUSES[fault.clause].fault}; raised: {raised!r}"
     message = str(found[0])
     assert message.startswith(f"{fault.clause}: {CLAUSES[fault.clause].sentence}")
     missing = [words for words in fault.says if words not in message]
@@ -48,7 +48,7 @@ def test_the_fault_breaks_no_other_clause_of_the_group(fault):
         found = {
             claim.clause.id: raised_by(claim, test, examples=0.2)
             for claim, test in pairs
-            if _listed(claim) is None and not _too_new(claim)
+            if deviation_of(claim) is None and not _too_new(claim)
         }
     assert {name: raised for name, raised in found.items() if raised is not None} == {}
 
@@ -58,7 +58,7 @@ def test_torch_passes_but_for_what_is_listed(claim, test):
     if _too_new(claim):
         pytest.skip(f"skip: torch {TORCH.environment().version} is older than {claim.clause.since}")
     raised = raised_by(claim, test)
-    assert isinstance(raised, Broken) if _listed(claim) else raised is None, raised
+    assert isinstance(raised, Broken) if deviation_of(claim) else raised is None, raised
 
 
 @pytest.mark.parametrize("mend", MENDS, ids=lambda mend: mend.clause)
@@ -68,8 +68,3 @@ def test_what_is_listed_can_hold(mend):
 
 def _too_new(claim):
     return claim.clause.since and TORCH.predates(claim.clause.since)
-
-
-def _listed(claim):
-    name = f"{claim.clause.id}/{claim.variant}" if claim.variant else claim.clause.id
-    return name if name in KNOWN else None

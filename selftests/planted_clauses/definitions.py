@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -17,7 +17,7 @@ from autograd_conformance.harness import profiles
 from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.harness.marks import ClauseClaim
 from autograd_conformance.harness.outcomes import Broken, Record
-from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.protocol import Deviation, Implementation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.suites import contract
 from autograd_conformance.suites.dialects import torch as dialect
@@ -98,18 +98,44 @@ def raised_by(*which: Any, **more: Any) -> BaseException | None:
     return None
 
 
-def caught(fault: Fault) -> list[BaseException]:
-    """What the tests of the clause raise on the fault; those that torch is listed to fail count only by themselves."""
-    checks = checks_of(fault.clause)
-    found = []
-    for claim, test in [check for check in checks if not _listed(check[0])] or checks:
-        with fault.install():
-            found.append(raised_by(claim, test))
-    return [raised for raised in found if raised is not None]
+def caught(fault: Fault, mends: Sequence[Mend]) -> list[BaseException]:
+    """What the tests of the clause raise because of the fault.
+
+    Those that torch is listed to fail are asked if no other does. The finding that torch causes without the fault does
+    not count: there the fault is planted into mended torch.
+    """
+    unlisted = [_raised_with(fault, *check) for check in checks_of(fault.clause) if deviation_of(check[0]) is None]
+    listed = (_raised_of_listed(fault, mends, *check) for check in checks_of(fault.clause) if deviation_of(check[0]))
+    return [raised for raised in unlisted if raised] or [raised for raised in listed if raised]
 
 
-def _listed(claim: ClauseClaim) -> bool:
-    return any(d.id == "/".join(filter(None, (claim.clause.id, claim.variant))) for d in TORCH.deviations)
+def _raised_with(fault: Fault, claim: ClauseClaim, test: Any) -> BaseException | None:
+    with fault.install():
+        return raised_by(claim, test)
+
+
+def _raised_of_listed(fault: Fault, mends: Sequence[Mend], claim: ClauseClaim, test: Any) -> BaseException | None:
+    raised = _raised_with(fault, claim, test)
+    return _raised_on_mended(claim, test, fault, mends) if _is_listed(claim, raised) else raised
+
+
+def _is_listed(claim: ClauseClaim, raised: BaseException | None) -> bool:
+    deviation = deviation_of(claim)
+    return isinstance(raised, Broken) and deviation is not None and raised.finding.what == deviation.what
+
+
+def _raised_on_mended(claim: ClauseClaim, test: Any, fault: Fault, mends: Sequence[Mend]) -> BaseException | None:
+    here = (claim.clause.id, claim.variant)
+    for mend in mends:
+        if (mend.clause, mend.variant) == here and mend.install is not None:
+            with mend.install(), fault.install():
+                return raised_by(claim, test)
+    return None
+
+
+def deviation_of(claim: ClauseClaim) -> Deviation | None:
+    """What torch is listed not to keep of what the test checks."""
+    return ClauseSubject(TORCH, claim.clause, "cpu", claim.variant).deviation
 
 
 def held(mend: Mend) -> list[BaseException]:

@@ -103,13 +103,13 @@ FAULTS = (
     Fault(
         "NIG-01",
         lambda: ctx_attribute("needs_input_grad", lambda _, flags: flags[:-1]),
-        neighbours=("NIG-02", "NIG-03", "NIG-04", "NIG-05"),
+        neighbours=("NIG-02", "NIG-03", "NIG-04", "NIG-05", "NIG-06"),
     ),
     Fault(
         "NIG-01",
         lambda: ctx_attribute("needs_input_grad", lambda _, flags: list(flags)),
         says=("list",),
-        neighbours=("NIG-02", "NIG-03", "NIG-04", "NIG-05"),
+        neighbours=("NIG-02", "NIG-03", "NIG-04", "NIG-05", "NIG-06"),
         words="a list instead of a tuple",
     ),
     Fault(
