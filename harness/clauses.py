@@ -19,11 +19,14 @@ from autograd_conformance.harness.observe import Observation, observed
 from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous
 from autograd_conformance.implementations.protocol import Deviation, Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
-from autograd_conformance.reference.polynomials import TENSORS, Polynomial
+from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial
 from autograd_conformance.strategies.polynomials import DTYPES, polynomials
 
 # What a fault of the suite raises; any other exception in a clause's test comes of what is checked.
 _OURS = (NameError, ImportError, HypothesisException, Vacuous)
+
+# Kinds of outputs that not every implementation claims.
+_OUTPUTS_THAT_NEED = {"marked": {"nondifferentiable"}, "static": {"objects"}}
 
 # Text that a message must contain, or several of which it must contain one.
 Fact = str | int | tuple[str | int, ...]
@@ -82,7 +85,7 @@ class ClauseSubject:
     @property
     def deviation(self) -> Deviation | None:
         """What the implementation is listed not to keep here."""
-        return next((d for d in self.implementation.deviations if d.id == self.claim_id), None)
+        return next((d for d in self.implementation.deviations if d.names(self.claim_id)), None)
 
     def script(self, failure: dict[str, Any]) -> dict[str, str]:  # noqa: ARG002 - as a Function's subject has it
         """What a report adds to a failure: nothing, since a clause is shown by its test."""
@@ -111,8 +114,17 @@ class ClauseSubject:
 
     def polynomial(self, data: Any, label: str = "function", **restrictions: Any) -> Polynomial:
         """Draw a generated Function in the dtypes of the run; see `strategies.polynomials`."""
-        drawn: Polynomial = self.draw(data, polynomials(dtypes=self.dtypes, **restrictions), label)
+        drawn: Polynomial = self.draw(data, polynomials(dtypes=self.dtypes, **self._possible(restrictions)), label)
         return drawn
+
+    def _possible(self, restrictions: dict[str, Any]) -> dict[str, Any]:
+        """The restrictions, with those on what the implementation does not claim."""
+        claimed = self.implementation.capabilities
+        kinds = (k for k in restrictions.pop("outputs", OUTPUTS) if claimed >= _OUTPUTS_THAT_NEED.get(k, set()))
+        limited: dict[str, Any] = {} if "tuples" in claimed else {"max_outputs": 1}
+        if "materialize" not in claimed:
+            limited["materialize"] = True
+        return {**restrictions, "outputs": tuple(kinds), **limited}
 
     # What is run.
 

@@ -80,12 +80,13 @@ def _as_listed(subject: Examined, line: Line) -> Line:
     listed = subject.deviation
     if listed is None or line["outcome"] not in _LISTED:
         return {}
-    if line.get("failure", {}).get("what", listed.what) != listed.what:
+    failure = line.get("failure")
+    if failure is not None and not listed.covers(failure.get("what", failure.get("message", ""))):
         return {}
     return {"outcome": _LISTED[line["outcome"]], "reason": f"{listed.reason} ({listed.link}; {listed.versions})"}
 
 
-_LISTED = {"fail": "known", "pass": "fixed"}
+_LISTED = {"fail": "known", "error": "known", "pass": "fixed", "emulated": "fixed"}
 
 
 def _figures(subject: Examined) -> Line:

@@ -16,7 +16,7 @@ from autograd_conformance.harness.outcomes import Record, UsageProblem
 from autograd_conformance.harness.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
-from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -46,6 +46,16 @@ def _matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Ite
     return tuple(chosen)
 
 
+def _implementation(given: str) -> Implementation:
+    """The implementation that the option names, of a version that its adapter supports."""
+    try:
+        found = implementations.load(given)
+        implementations.check_version(found)
+    except Unavailable as problem:
+        raise UsageProblem(str(problem)) from problem
+    return found
+
+
 @dataclass(frozen=True)
 class Selection:
     """The implementation, Functions, properties, devices and examples of a run.
@@ -68,20 +78,17 @@ class Selection:
     @classmethod
     def from_options(cls, options: Any, *, worker_seed: int | None = None) -> Selection:
         """The selection that parsed options describe. Raises UsageProblem."""
-        name = _one_of("implementation", options.implementation, implementations.ADAPTERS)
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
         calls, replayed = _counterexamples(profile, options)
         functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
-        claims = _matching("property or clause", options.properties, (*PROPERTIES, *CLAUSES))
+        implementation = _implementation(options.implementation)
+        valid = (*PROPERTIES, *CONTRACT, *DIALECTS.get(implementation.dialect, ()))
+        claims = _matching("property or clause", options.properties, valid)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
         clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
-        try:
-            implementation = implementations.load(name)
-        except Unavailable as problem:
-            raise UsageProblem(str(problem)) from problem
         known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
         seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
         found = cls(
@@ -97,7 +104,7 @@ class Selection:
             options.replay,
         )
         if options.device is not None:
-            _one_of(f"device of {name} on this machine", options.device, found._every_device())
+            _one_of(f"device of {implementation.name} on this machine", options.device, found._every_device())
         return found
 
     @property

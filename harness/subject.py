@@ -61,13 +61,13 @@ class Subject:
     @property
     def needs(self) -> frozenset[str]:
         """The capabilities that the Function needs."""
-        return self.function.needs
+        return self.function.needs | (frozenset({"tuples"}) if len(self.function.outputs) > 1 else frozenset())
 
     @property
     def deviation(self) -> Deviation | None:
         """What the implementation is listed not to keep here."""
-        here = (self.claim_id, self.function.name)
-        return next((d for d in self.implementation.deviations if (d.id, d.function) == here), None)
+        listed = self.implementation.deviations
+        return next((d for d in listed if d.names(self.claim_id, self.function.name)), None)
 
     def script(self, failure: dict[str, Any]) -> dict[str, str]:
         """What a report adds to a failure: a script that shows it without this suite, or why there is none."""

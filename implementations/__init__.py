@@ -2,23 +2,105 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+import sys
+from importlib import import_module, metadata, util
+from pathlib import Path
+from types import ModuleType
+
+from packaging.specifiers import SpecifierSet
 
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
-# Name to module, class, and the requirement that brings the framework in.
+_HERE = "autograd_conformance.implementations"
+
+# Name to module and class, and the requirement that brings the framework in.
 ADAPTERS = {
-    "model": ("autograd_conformance.implementations.model", "ModelImplementation", "nothing more"),
-    "torch": ("autograd_conformance.implementations.torch", "TorchImplementation", "torch==2.13.0"),
+    "model": (f"{_HERE}.model:ModelImplementation", "nothing more"),
+    "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
+    "torch-compile": (f"{_HERE}.torch_compile:TorchCompileImplementation", "torch==2.13.0"),
+    "torch-func": (f"{_HERE}.torch_func:TorchFuncImplementation", "torch==2.13.0"),
+    "jax": (f"{_HERE}.jax:JaxImplementation", "jax"),
+    "paddle": (f"{_HERE}.paddle:PaddleImplementation", "paddlepaddle"),
+    "mlx": (f"{_HERE}.mlx:MlxImplementation", "mlx mlx-cpu"),
+    "mindspore": (f"{_HERE}.mindspore:MindSporeImplementation", "mindspore"),
+    "tensorflow": (f"{_HERE}.tensorflow:TensorFlowImplementation", "tensorflow-cpu"),
+    "hips": (f"{_HERE}.hips:HipsImplementation", "autograd"),
+    "mygrad": (f"{_HERE}.mygrad:MyGradImplementation", "mygrad"),
+    "tinygrad": (f"{_HERE}.tinygrad:TinygradImplementation", "tinygrad"),
+    "jittor": (f"{_HERE}.jittor:JittorImplementation", "jittor"),
 }
 
+# Other packages join by an entry point of this group, whose value is module:class.
+ENTRY_POINTS = "autograd_conformance.implementations"
 
-def load(name: str) -> Implementation:
-    """The implementation of that name. Raises Unavailable where its framework cannot be imported."""
-    module, attribute, requirement = ADAPTERS[name]
+
+def joined() -> dict[str, str]:
+    """The implementations that installed packages bring, by name."""
+    return {found.name: found.value for found in metadata.entry_points(group=ENTRY_POINTS)}
+
+
+def load(given: str) -> Implementation:
+    """The implementation of that name, at ``module:attribute``, or in a .py file.
+
+    Raises Unavailable where there is none, or where its framework cannot be imported.
+    """
+    brought = joined()
+    place, requirement = ADAPTERS.get(given) or (brought.get(given, given), "")
+    path, _, attribute = place.rpartition(":") if ":" in place else (place, "", "")
+    if not place.endswith(".py") and not attribute:
+        names = ", ".join((*ADAPTERS, *brought))
+        raise Unavailable(
+            f"unknown implementation {given!r}; choose from: {names}; "
+            "or give module:attribute, or the path of a .py file"
+        )
     try:
-        adapter: Implementation = getattr(import_module(module), attribute)()
+        module = _from_file(Path(path)) if path.endswith(".py") else import_module(path)
     except ImportError as problem:
-        cure = f"install it with: pip install {requirement}"
-        raise Unavailable(f"{name} cannot be imported ({problem}); {cure}") from problem
+        cure = f"; install it with: pip install {requirement}" if requirement else ""
+        raise Unavailable(f"{given} cannot be imported ({problem}){cure}") from problem
+    return _made(given, module, attribute)
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise Unavailable(f"there is no file {path}")
+    name = f"autograd_conformance_joined_{path.stem}"
+    spec = util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
+    """The adapter of that name in a module, or the only one that the module defines."""
+    mine = [
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, type) and issubclass(value, Implementation) and value.__module__ == module.__name__
+    ]
+    if not attribute and len(mine) != 1:
+        found = ", ".join(mine) or "none"
+        raise Unavailable(f"{given} has to define one class derived from Implementation, and defines {found}")
+    chosen = getattr(module, attribute or mine[0], None)
+    if chosen is None:
+        raise Unavailable(
+            f"{given}: {module.__name__} has no {attribute!r}; it defines {', '.join(mine) or 'no adapter'}"
+        )
+    try:
+        adapter = chosen() if isinstance(chosen, type) else chosen
+    except TypeError as problem:
+        raise Unavailable(f"{given}: {problem}") from problem
+    if not isinstance(adapter, Implementation):
+        raise Unavailable(f"{given} is a {type(adapter).__name__}, and not derived from Implementation")
     return adapter
+
+
+def check_version(implementation: Implementation) -> None:
+    """Raise Unavailable if what is installed is a version that the adapter does not support."""
+    version = implementation.environment().version
+    if not SpecifierSet(implementation.supported, prereleases=True).contains(version.partition("+")[0]):
+        raise Unavailable(
+            f"{implementation.name} {version} is not supported; the adapter needs {implementation.supported}"
+        )

@@ -31,6 +31,8 @@ class ModelImplementation(protocol.Implementation):
 
     name = "model"
     capabilities = frozenset({
+        "context", "classes", "keywords", "objects", "tuples", "gradient_count", "gradient_checks", "gradient_fitting",
+        "cotangent_checks",
         "needs_input_grad", "materialize", "nondifferentiable", "inplace", "once_differentiable", "double_backward",
         "requires_grad", "accumulate", "saved_check", "jvp", "threads", "memory", "views", "sparse", "numpy",
     })  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,15 @@ Tensors = tuple[Any, ...]
 Pullback = Callable[..., Tensors]
 
 CAPABILITIES = {
+    "context": "a ctx, the same in forward and backward, holds attributes and saved tensors",
+    "classes": "a Function is a class with methods of documented names, setup_context among them",
+    "keywords": "arguments may be left out or given by keyword",
+    "objects": "forward may return objects that are not tensors",
+    "tuples": "a Function may have several outputs",
+    "gradient_count": "backward has to return one gradient for each argument",
+    "gradient_checks": "a gradient that is no tensor, or of a wrong shape, is an error",
+    "gradient_fitting": "gradients are summed and cast to their input's shape and dtype, unneeded ones ignored",
+    "cotangent_checks": "a cotangent that does not fit its output is an error, another real dtype is cast",
     "needs_input_grad": "ctx.needs_input_grad tells which arguments require grad",
     "materialize": "ctx.set_materialize_grads(False) passes None for unused outputs",
     "nondifferentiable": "ctx.mark_non_differentiable",
@@ -76,9 +86,14 @@ class ScriptText:
 class Deviation:
     """What an implementation is known not to keep: a clause, or a property of a ``function``.
 
-    ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); ``what`` is the finding of the test, any other finding
+    ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); several ids or Functions are separated by blanks.
+    ``what`` is the finding of the test, or the message of its death; ``*`` in it stands for any text. Any other finding
     there is a failure. ``reason`` and ``link`` say why and where to read about it, ``versions`` where it was seen.
     ``releases``, a version specifier such as ``<2.15``, leaves out releases on which it is known to hold.
+
+    ``promise`` quotes the sentence of the implementation's own documentation that is broken; without one it is a
+    difference from PyTorch and nobody's fault. ``script`` names the file in implementations/findings/NAME that shows it
+    without this suite: it prints what is wrong and exits 1 while it is.
     """
 
     id: str
@@ -88,6 +103,16 @@ class Deviation:
     versions: str
     function: str = ""
     releases: str = ""
+    promise: str = ""
+    script: str = ""
+
+    def names(self, id: str, function: str = "") -> bool:
+        """Whether it is about that test, of that Function."""
+        return id in self.id.split() and function in (self.function.split() or [""])
+
+    def covers(self, what: str) -> bool:
+        """Whether it tells of that finding."""
+        return re.fullmatch(".*".join(map(re.escape, self.what.split("*"))), what, re.DOTALL) is not None
 
 
 class Unavailable(Exception):
@@ -111,6 +136,8 @@ class Implementation(ABC):
     ag: Any
     # The part of suites/dialects that checks this implementation's own interface; "" if there is none.
     dialect: str = ""
+    # The versions that the adapter was written for, as a specifier such as ">=2.4"; "" if any.
+    supported: str = ""
     # With what a failure is shown without this suite; None if that cannot be done.
     script: ScriptText | None = None
     # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.

@@ -1,9 +1,17 @@
-"""The clauses as data: every sentence of the documented contract, and what implementers rely on beside it."""
+"""The clauses as data: every sentence of PyTorch's documented contract, and what implementers rely on beside it.
+
+CONTRACT is what PyTorch says; DIALECTS has what each other implementation says of its own interface, by the name of
+its folder in suites/dialects; CLAUSES has them all.
+"""
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
+
 from autograd_conformance.reference.clauses import (
     derivatives,
+    dialects,
     engine,
     environment,
     functions,
@@ -17,4 +25,11 @@ from autograd_conformance.reference.clauses.definitions import Clause
 
 _PARTS = (functions, gradients, inplace, saving, derivatives, transforms, engine, hooks, environment)
 
-CLAUSES: dict[str, Clause] = {clause.id: clause for part in _PARTS for clause in part.CLAUSES}
+CONTRACT: dict[str, Clause] = {clause.id: clause for part in _PARTS for clause in part.CLAUSES}
+
+DIALECTS: dict[str, dict[str, Clause]] = {
+    found.name: {clause.id: clause for clause in import_module(f"{dialects.__name__}.{found.name}").CLAUSES}
+    for found in pkgutil.iter_modules(dialects.__path__)
+}
+
+CLAUSES: dict[str, Clause] = {**CONTRACT, **{id: clause for part in DIALECTS.values() for id, clause in part.items()}}

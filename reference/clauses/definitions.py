@@ -37,7 +37,8 @@ class Clause:
 
     A ``documented`` clause is promised by ``document`` (a name of DOCUMENTS, a colon, and the place in it); an
     ``observed`` one is what released versions do and implementers or forks have to keep, and there ``document`` says
-    where it can be read. ``needs`` lists capabilities (see `implementations.protocol.CAPABILITIES`), separated by
+    where it can be read; a clause of another implementation than PyTorch says so in words, and ``quote`` has the
+    documentation's own. ``needs`` lists capabilities (see `implementations.protocol.CAPABILITIES`), separated by
     blanks; ``since`` is the first release that has the feature. ``fault`` says in words what is planted to see the
     clause's test fail. ``untested`` and ``unplanted`` are the reasons why there is no test or no planted fault.
     """
@@ -46,6 +47,7 @@ class Clause:
     level: Level
     sentence: str
     document: str
+    quote: str = ""
     needs: str = ""
     since: str = ""
     fault: str = ""

@@ -9,6 +9,7 @@ CLAUSES = (
         "Where setup_context is overridden forward gets no ctx, and setup_context(ctx, inputs, output) runs after it "
         "with the tuple of the arguments themselves.",
         "Function: forward",
+        needs="classes",
         fault="setup_context gets copies of the inputs that do not require grad",
     ),
     Clause(
@@ -16,6 +17,7 @@ CLAUSES = (
         "documented",
         "The output that setup_context gets is what forward returned: a bare tensor, a tuple, or a tuple of one.",
         "extending torch.func: Example 1",
+        needs="classes",
         fault="a tuple of one output reaches setup_context as a bare tensor",
     ),
     Clause(
@@ -50,6 +52,7 @@ CLAUSES = (
         "Saving in setup_context an input that is returned as it is raises; returning it unsaved works, and so does "
         "saving it in a combined forward.",
         "source: torch/csrc/autograd/python_function.cpp",
+        needs="classes",
         fault="saving an input that is returned as it is raises nothing",
     ),
     Clause(

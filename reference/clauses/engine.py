@@ -17,6 +17,7 @@ CLAUSES = (
         "A cotangent must have its output's shape and be complex if and only if the output is; another real "
         "dtype is cast to the output's before backward sees it.",
         "grad: grad_outputs",
+        needs="cotangent_checks",
         fault="cotangents are broadcast to the shape of their output",
     ),
     Clause(

@@ -84,6 +84,7 @@ CLAUSES = (
         "forward may return objects that are not tensors: apply gives back the same objects at the same positions, "
         "and backward gets None for each of them.",
         "Function: backward",
+        needs="objects",
         fault="numbers returned by forward are replaced by None",
     ),
     Clause(
@@ -92,6 +93,7 @@ CLAUSES = (
         "A parameter of forward with a default value may be left out of the call, and the trailing None that backward "
         "returns for it is accepted.",
         "extending: Step 1",
+        needs="keywords",
         fault="a trailing None for an argument that was left out is an error",
     ),
     Clause(
@@ -100,6 +102,7 @@ CLAUSES = (
         "Keyword arguments given to apply reach forward like others, whether they fill a positional parameter, a "
         "keyword-only one or **kwargs; tensors among them are differentiated.",
         "Function: forward",
+        needs="keywords",
         since="2.13",
         fault="keyword arguments of apply are dropped silently",
     ),
@@ -109,6 +112,7 @@ CLAUSES = (
         "apply raises TypeError for a keyword that forward does not have, and for an argument given by position and "
         "by keyword at once.",
         "source: torch/csrc/autograd/python_function.cpp",
+        needs="keywords",
         since="2.13",
         fault="keywords that forward does not have are ignored",
     ),
@@ -118,6 +122,7 @@ CLAUSES = (
         "An alias of apply, and a function that adds defaults and keywords before it calls apply, give the same "
         "results and gradients as apply itself.",
         "extending: Example",
+        needs="keywords",
         fault="an alias of apply keeps using the non-tensor arguments of its first call",
     ),
     Clause(
@@ -125,6 +130,7 @@ CLAUSES = (
         "documented",
         "Applying a class that defines no forward raises NotImplementedError.",
         "Function: forward",
+        needs="classes",
         fault="apply without a forward returns its first argument",
     ),
     Clause(
@@ -133,6 +139,7 @@ CLAUSES = (
         "A class that defines neither backward nor vjp can be applied; NotImplementedError is raised only when a "
         "backward pass reaches its node.",
         "Function: backward",
+        needs="classes",
         fault="a missing backward counts as one that returns None",
     ),
     Clause(
@@ -140,6 +147,7 @@ CLAUSES = (
         "documented",
         "A class that defines vjp instead of backward has the gradients that vjp returns.",
         "Function: backward",
+        needs="classes",
         fault="a vjp defined in place of backward is not found",
     ),
     Clause(
@@ -147,6 +155,7 @@ CLAUSES = (
         "documented",
         "A class must not define both backward and vjp: differentiating it raises an error.",
         "source: torch/autograd/function.py",
+        needs="classes",
         fault="vjp silently takes precedence over a backward beside it",
     ),
     Clause(
@@ -229,6 +238,7 @@ CLAUSES = (
         "backward is looked up on the class when it runs, so that a replacement assigned after the call is the one "
         "that is used.",
         "source: torch/autograd/function.py",
+        needs="classes",
         fault="a node keeps the backward that its class had when it was applied",
     ),
     Clause(
@@ -278,6 +288,7 @@ CLAUSES = (
         "documented",
         "Attributes stored on ctx survive the backward pass and can be read again in a second one.",
         "extending: Step 2",
+        needs="context",
         fault="attributes of ctx are deleted once backward has run",
     ),
     Clause(
@@ -305,6 +316,7 @@ CLAUSES = (
         "In forward and setup_context ctx.saved_tensors does not have what save_for_backward was given, which is there "
         "on grad_fn and in backward, until the graph is freed.",
         "source: torch/csrc/autograd/python_function.cpp",
+        needs="context",
         fault="ctx.saved_tensors can be read in forward right after saving",
     ),
     Clause(

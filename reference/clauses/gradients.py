@@ -15,6 +15,7 @@ CLAUSES = (
         "documented",
         "backward returns as many values as forward got arguments, and fewer are an error.",
         "Function: backward",
+        needs="gradient_count",
         fault="missing trailing gradients count as None",
     ),
     Clause(
@@ -22,6 +23,7 @@ CLAUSES = (
         "documented",
         "backward may return more values than forward got arguments only if all the extra ones are None.",
         "extending: Step 1",
+        needs="gradient_count",
         fault="extra gradients are dropped whatever they are",
     ),
     Clause(
@@ -29,6 +31,7 @@ CLAUSES = (
         "documented",
         "The gradient returned for an argument that is not a tensor has to be None, and anything else is an error.",
         "extending: Example",
+        needs="gradient_checks",
         fault="a gradient returned for a non-tensor argument is dropped",
     ),
     Clause(
@@ -37,6 +40,7 @@ CLAUSES = (
         "For a tensor that does not require grad backward may return None or any tensor, which is ignored whatever "
         "its shape.",
         "extending: Step 1",
+        needs="gradient_fitting",
         fault="the shape of a gradient that is not needed is checked",
     ),
     Clause(
@@ -53,6 +57,7 @@ CLAUSES = (
         "documented",
         "backward returns several gradients as a tuple and a single one bare or in a tuple; a list is an error.",
         "extending: Step 2",
+        needs="gradient_checks",
         fault="a list of gradients is taken like a tuple",
     ),
     Clause(
@@ -61,6 +66,7 @@ CLAUSES = (
         "A number, an array or another object that is no tensor, returned as the gradient of a tensor that requires "
         "grad, is an error.",
         "source: torch/csrc/autograd/python_function.cpp",
+        needs="gradient_checks",
         fault="a number returned as a gradient is turned into a tensor",
     ),
     Clause(
@@ -68,6 +74,7 @@ CLAUSES = (
         "observed",
         "A gradient whose shape is an expansion of its input's shape is summed down to the input's shape.",
         "source: torch/csrc/autograd/input_metadata.cpp",
+        needs="gradient_fitting",
         fault="a gradient of expanded shape is cut to its first slice instead of summed",
     ),
     Clause(
@@ -76,6 +83,7 @@ CLAUSES = (
         "A gradient whose shape is neither its input's nor an expansion of it is an error, even if it could be "
         "broadcast to the input.",
         "source: torch/csrc/autograd/engine.cpp",
+        needs="gradient_checks",
         fault="a gradient that broadcasts to the input's shape is expanded",
     ),
     Clause(
@@ -83,6 +91,7 @@ CLAUSES = (
         "observed",
         "A real, integer or bool gradient of another dtype than its floating-point input is cast to the input's dtype.",
         "source: torch/csrc/autograd/engine.cpp",
+        needs="gradient_fitting",
         fault="gradients keep the dtype in which backward returned them",
     ),
     Clause(
@@ -90,6 +99,7 @@ CLAUSES = (
         "documented",
         "A complex gradient for a real input is an error: its imaginary part is not dropped silently.",
         "autograd mechanics: Autograd for Complex Numbers",
+        needs="gradient_checks",
         fault="the real part of a complex gradient is taken for a real input",
     ),
     Clause(

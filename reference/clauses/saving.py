@@ -9,6 +9,7 @@ CLAUSES = (
         "save_for_backward takes tensors and None, and ctx.saved_tensors gives them back in order, with None in its "
         "place.",
         "Function: save_for_backward",
+        needs="context",
         fault="the saved tensors are read back without the None among them",
     ),
     Clause(
@@ -16,6 +17,7 @@ CLAUSES = (
         "documented",
         "In a recorded call save_for_backward raises TypeError for anything that is neither a tensor nor None.",
         "extending: Step 2",
+        needs="context",
         fault="objects that are no tensors are saved as None",
     ),
     Clause(
@@ -23,6 +25,7 @@ CLAUSES = (
         "documented",
         "backward reads what was saved from ctx.saved_tensors, a tuple, which is empty if nothing was saved.",
         "Function: save_for_backward",
+        needs="context",
         fault="ctx.saved_tensors is None if nothing was saved",
     ),
     Clause(
@@ -100,6 +103,7 @@ CLAUSES = (
         "save_for_backward has no effect in backward: a later pass reads the tensors that were saved in forward or "
         "setup_context.",
         "Function: save_for_backward",
+        needs="context",
         fault="save_for_backward in backward replaces the saved tensors",
     ),
     Clause(

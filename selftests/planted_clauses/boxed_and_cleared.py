@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -18,6 +18,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
     replaced,
 )
 from autograd_conformance.selftests.planted_clauses.once_differentiable import barred
+from autograd_conformance.selftests.planting import Fault
 
 FLAGS = ("boxed_grads_call", "clear_saved_tensors_on_access")
 

@@ -12,13 +12,14 @@ import torch._dynamo
 from torch.autograd import Function
 from torch.fx.experimental import proxy_tensor
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _nothing(*_: Any) -> None:

@@ -12,13 +12,13 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _attribute(name: str, read: Callable[[Any], Any], write: Callable[[Any, Any], None] | None = None) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 @contextmanager

@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     around_backward_with_graph,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def around_engine(method: Callable[..., Any]) -> AbstractContextManager[Any]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.engine import around_engine, given_to_grad, leaves_of
 from autograd_conformance.selftests.planted_clauses.intercept import replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 def _always_allows(original: Any, *args: Any, materialize_grads: bool = False, **options: Any) -> Any:

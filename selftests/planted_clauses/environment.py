@@ -14,13 +14,14 @@ import torch.utils.checkpoint
 from torch.autograd.function import BackwardCFunction
 from torch.utils.checkpoint import CheckpointError
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_attribute,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _lets_nan_pass(original: Any) -> Any:

@@ -14,8 +14,9 @@ import torch
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, ctx_method, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,14 @@ from torch._functorch import autograd_function as rules
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch.autograd import Function, functional
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     ctx_attribute,
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _tuple(values: Any) -> tuple[Any, ...]:

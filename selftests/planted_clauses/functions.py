@@ -13,8 +13,9 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward
+from autograd_conformance.selftests.planting import Fault
 
 
 def _each(change: Callable[[Any], Any], result: Any) -> Any:

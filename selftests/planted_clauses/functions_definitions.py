@@ -12,8 +12,9 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionMeta
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 def _has(cls: Any, method: str) -> bool:

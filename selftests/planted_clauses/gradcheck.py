@@ -12,8 +12,9 @@ from unittest.mock import patch
 import torch
 from torch.autograd.gradcheck import GradcheckError
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
+from autograd_conformance.selftests.planting import Fault
 
 # The name torch.autograd.gradcheck is the function's, not the module's.
 MODULE = sys.modules["torch.autograd.gradcheck"]

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     around_backward_with_graph,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 # Generated Functions have tensors of one shape, so that a cotangent tells the shape, dtype and device of the inputs.
 

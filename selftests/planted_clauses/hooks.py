@@ -11,13 +11,14 @@ import torch
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 Change = Callable[[Any, Any], Any]
 

@@ -12,8 +12,9 @@ from unittest.mock import patch
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, ctx_method, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 def after_forward(action: Callable[[Any, Sequence[Any], Any], None]) -> AbstractContextManager[Any]:

@@ -10,8 +10,9 @@ from unittest.mock import patch
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 def _half_at_zero(relu: Any) -> Any:

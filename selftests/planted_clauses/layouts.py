@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.engine import around_engine, leaves_of
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward
+from autograd_conformance.selftests.planting import Fault
 
 HALF = (torch.float16, torch.bfloat16)
 

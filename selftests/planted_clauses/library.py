@@ -10,13 +10,14 @@ import torch
 from torch._library import utils
 from torch.autograd.function import InplaceFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_attribute,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _filling(change: Callable[[Any, Any], Any]) -> AbstractContextManager[Any]:

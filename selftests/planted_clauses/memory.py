@@ -12,8 +12,8 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, ctx_method, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply
+from autograd_conformance.selftests.planting import Fault
 
 
 def _records(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:

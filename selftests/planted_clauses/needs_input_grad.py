@@ -8,13 +8,14 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_attribute,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _pads_defaults(original: Any, cls: Any, *args: Any) -> Any:

@@ -14,7 +14,7 @@ from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -22,6 +22,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _echoes_outside_the_engine(original: Any, ctx: Any, *cotangents: Any) -> Any:

@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, replaced
+from autograd_conformance.selftests.planting import Fault
 
 SAYS = "trying to differentiate twice a function that was marked with @once_differentiable"
 

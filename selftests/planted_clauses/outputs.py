@@ -10,7 +10,6 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -18,6 +17,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _each_output(change: Callable[[Any], Any]) -> AbstractContextManager[Any]:

@@ -9,13 +9,14 @@ from typing import Any
 import torch
 from torch.autograd import graph
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     ctx_attribute,
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 Hook = Callable[[Any], Any]
 

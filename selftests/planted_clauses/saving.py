@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.inplace import after_forward, among, tensors_of
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_backward,
@@ -16,6 +15,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
     ctx_method,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def saving(change: Callable[[Any, Any], Any]) -> AbstractContextManager[Any]:

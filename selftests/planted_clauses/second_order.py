@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -18,6 +18,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
     ctx_attribute,
     replaced,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 @contextmanager

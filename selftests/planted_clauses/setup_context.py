@@ -11,13 +11,14 @@ from unittest.mock import patch
 import torch
 from torch.autograd import Function
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault, Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Mend
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
     ctx_attribute,
     ctx_method,
 )
+from autograd_conformance.selftests.planting import Fault
 
 
 def _separate(cls: Any) -> bool:

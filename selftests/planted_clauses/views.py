@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.inplace import (
     after_forward,
     among,
@@ -17,6 +16,7 @@ from autograd_conformance.selftests.planted_clauses.inplace import (
     with_outputs,
 )
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply
+from autograd_conformance.selftests.planting import Fault
 
 
 @contextmanager

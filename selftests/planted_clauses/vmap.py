@@ -12,9 +12,9 @@ from torch._functorch import autograd_function as rules
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.utils._pytree import tree_map_only
 
-from autograd_conformance.selftests.planted_clauses.definitions import Fault
 from autograd_conformance.selftests.planted_clauses.func import as_operations, generates_rules, has_rule, transforming
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, replaced
+from autograd_conformance.selftests.planting import Fault
 
 
 def _without_rule(cls: Any, _: Any) -> bool:

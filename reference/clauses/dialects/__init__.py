@@ -1,0 +1,1 @@
+"""What other implementations say of their own interface for custom Functions, one a file."""

@@ -1,0 +1,75 @@
+"""How a fault is planted into the process, and what the tests of its clause then raise, on any implementation."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from autograd_conformance.harness import profiles
+from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.marks import ClauseClaim
+from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.implementations.protocol import Implementation
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A deliberate bug that the tests of ``clause`` must catch.
+
+    Within ``install()`` the running process has the bug; the clause's ``fault`` says in words what it is, or ``words``
+    does for a further one. ``says`` lists words that the message must contain. ``neighbours`` are the other clauses of
+    the group that the bug may break as well.
+    """
+
+    clause: str
+    install: Callable[[], AbstractContextManager[Any]]
+    says: tuple[str, ...] = ()
+    neighbours: tuple[str, ...] = ()
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.clause}-{self.words.replace(' ', '_')}" if self.words else self.clause
+
+
+def checks_in(*suites: ModuleType) -> tuple[tuple[ClauseClaim, Any], ...]:
+    """Every test of a clause in these packages, with its claim."""
+    names = [f"{s.__name__}.{found.name}" for s in suites for found in pkgutil.iter_modules(s.__path__)]
+    members = [m for name in names for m in vars(import_module(name)).values() if hasattr(m, "pytestmark")]
+    return tuple((member.pytestmark[0].args[0], member) for member in members)
+
+
+def run(claim: ClauseClaim, test: Any, implementation: Implementation, examples: float = 1.0) -> None:
+    """Run a test as the plugin does. Raises Broken where the clause does not hold, Vacuous where nothing was seen."""
+    devices = implementation.devices()[claim.accelerator :]
+    if not devices:
+        pytest.skip("skip: there is no accelerator on this machine")
+    subject = ClauseSubject(implementation, claim.clause, devices[0], claim.variant, record=Record())
+    profiles.prepare(test, subject.key["id"], 0, shrink=False)
+    usual = test._hypothesis_internal_use_settings
+    test._hypothesis_internal_use_settings = settings(usual, max_examples=max(1, int(examples * usual.max_examples)))
+    try:
+        test(subject)
+    finally:
+        test._hypothesis_internal_use_settings = usual
+    subject.record.verify_exercised()
+
+
+def raised_by(*which: Any, **more: Any) -> BaseException | None:
+    """What `run` raises; of a group the first."""
+    try:
+        run(*which, **more)
+    except pytest.skip.Exception:
+        return None
+    except (Exception, Broken) as raised:  # noqa: BLE001 - the verdict of the caller
+        while getattr(raised, "exceptions", None):
+            raised = raised.exceptions[0]  # type: ignore[attr-defined]
+        return raised
+    return None

@@ -1,0 +1,1 @@
+"""What hips says of its own interface for custom Functions."""

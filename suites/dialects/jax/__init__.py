@@ -1,0 +1,1 @@
+"""What jax says of its own interface for custom Functions."""

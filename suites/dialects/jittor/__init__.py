@@ -1,0 +1,1 @@
+"""What jittor says of its own interface for custom Functions."""

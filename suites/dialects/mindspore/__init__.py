@@ -1,0 +1,1 @@
+"""What mindspore says of its own interface for custom Functions."""

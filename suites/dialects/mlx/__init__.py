@@ -1,0 +1,1 @@
+"""What mlx says of its own interface for custom Functions."""

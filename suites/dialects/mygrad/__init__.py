@@ -1,0 +1,1 @@
+"""What mygrad says of its own interface for custom Functions."""

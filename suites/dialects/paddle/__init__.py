@@ -1,0 +1,1 @@
+"""What paddle says of its own interface for custom Functions."""

@@ -1,0 +1,1 @@
+"""What tensorflow says of its own interface for custom Functions."""

@@ -1,0 +1,1 @@
+"""What tinygrad says of its own interface for custom Functions."""
