@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from autograd_conformance.harness.memory import EATEN, leave_pid
+
 HANG, DEATH = "Hang", "Death"
 
 # Parts of the paths of files whose frames say nothing about the Function under test.
@@ -28,6 +30,8 @@ class BlackBox:
         # Opened before pytest captures stderr's descriptor.
         self._file = open(path, "wb", buffering=0) if path else os.fdopen(os.dup(2), "wb", buffering=0)  # noqa: SIM115
         self._test: dict[str, Any] = {}
+        if path is not None:
+            leave_pid(path)
 
     def watch_signals(self) -> None:
         """Write stacks when a fatal signal arrives. Call after pytest has installed its own handler."""
@@ -86,6 +90,8 @@ class LastWords:
         if not self.stacks:
             return "the process ended without a word (os._exit, or killed from outside)"
         first = self.stacks[0]
+        if first.startswith(EATEN):
+            return f"the process was ended: {first[0].lower()}{first[1:]}"
         if self.kind == HANG:
             return f"did not finish within the time limit of {first[len('Timeout (') :].rstrip('!)')} (h:mm:ss)"
         return f"the process died: {first.removeprefix('Fatal Python error: ')}"

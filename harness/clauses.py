@@ -16,11 +16,11 @@ from hypothesis.errors import HypothesisException
 
 from autograd_conformance.harness.compare import same_bits
 from autograd_conformance.harness.observe import Observation, observed
-from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous
+from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous, message_of
 from autograd_conformance.implementations.protocol import Deviation, Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial
-from autograd_conformance.strategies.polynomials import DTYPES, polynomials
+from autograd_conformance.strategies.polynomials import DTYPES, SHAPES, polynomials
 
 # What a fault of the suite raises; any other exception in a clause's test comes of what is checked.
 _OURS = (NameError, ImportError, HypothesisException, Vacuous)
@@ -114,16 +114,19 @@ class ClauseSubject:
 
     def polynomial(self, data: Any, label: str = "function", **restrictions: Any) -> Polynomial:
         """Draw a generated Function in the dtypes of the run; see `strategies.polynomials`."""
-        drawn: Polynomial = self.draw(data, polynomials(dtypes=self.dtypes, **self._possible(restrictions)), label)
+        restrictions = {"dtypes": self.dtypes, **restrictions}
+        drawn: Polynomial = self.draw(data, polynomials(**self.possible(restrictions)), label)
         return drawn
 
-    def _possible(self, restrictions: dict[str, Any]) -> dict[str, Any]:
+    def possible(self, restrictions: dict[str, Any]) -> dict[str, Any]:
         """The restrictions, with those on what the implementation does not claim."""
         claimed = self.implementation.capabilities
         kinds = (k for k in restrictions.pop("outputs", OUTPUTS) if claimed >= _OUTPUTS_THAT_NEED.get(k, set()))
         limited: dict[str, Any] = {} if "tuples" in claimed else {"max_outputs": 1}
         if "materialize" not in claimed:
             limited["materialize"] = True
+        if not self.implementation.empty:
+            limited["shapes"] = tuple(shape for shape in restrictions.get("shapes", SHAPES) if 0 not in shape)
         return {**restrictions, "outputs": tuple(kinds), **limited}
 
     # What is run.
@@ -159,6 +162,11 @@ class ClauseSubject:
         primals = self.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
         outputs, pullback = self.implementation.vjp(f, primals, track=polynomial.track)
         return Run(self, polynomial, primals, outputs, pullback, seen)
+
+    def returned(self, gradients: Sequence[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
+        """The gradients or tangents of that shape as they come back: where there is none, None or zeros."""
+        zeros = np.zeros(shape) if self.implementation.zeros_for_none else None
+        return tuple(zeros if g is None else g for g in gradients)
 
     # What is asserted.
 
@@ -207,10 +215,14 @@ class ClauseSubject:
         try:
             got = f"no error, and {_brief(action())}"
         except wanted as raised:
-            absent = missing(str(raised), naming)
+            absent = missing(message_of(raised), naming)
             if absent:
                 self.fail(
-                    f"message of {what}", got=str(raised), expected=f"it to name {absent}", hint=hint, cause=raised
+                    f"message of {what}",
+                    got=message_of(raised),
+                    expected=f"it to name {absent}",
+                    hint=hint,
+                    cause=raised,
                 )
             return raised
         except Exception as raised:  # noqa: BLE001 - any other exception breaks the clause
@@ -284,7 +296,7 @@ def same_values(a: Any, b: Any) -> bool:
 
 
 def _told(raised: Exception) -> str:
-    lines = str(raised).strip().splitlines()
+    lines = message_of(raised).strip().splitlines()
     return f"{type(raised).__name__}: {lines[0] if lines else ''}"
 
 

@@ -16,7 +16,8 @@ import pytest
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import catalogue, clause_table, report
+from autograd_conformance.harness import catalogue, clause_table, findings, page, report
+from autograd_conformance.harness.memory import default_limit
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.plugin import TIME_LIMIT
 from autograd_conformance.harness.profiles import PROFILES
@@ -78,6 +79,8 @@ def _cores() -> int:
               help="Processes to run tests in; 0 runs them in this one, where a crash ends the run.")  # fmt: skip
 @click.option("--time-limit", type=click.FloatRange(1), default=TIME_LIMIT, show_default=True, metavar="S",
               help="Seconds that one test may take.")  # fmt: skip
+@click.option("--memory-limit", type=click.FloatRange(0.1), metavar="GIB",
+              help="Memory that one worker may use; default: its share of 80 % of this machine's.")  # fmt: skip
 @click.option("--report", "report_", metavar="FILE", help=f"Report to write; default: {report.DEFAULT_PATH}.")
 @click.option("--replay", metavar="FILE",
               help=f"Report to replay with --profile replay; default: {report.DEFAULT_PATH}.")  # fmt: skip
@@ -89,6 +92,7 @@ def run(suite: str | None, workers: int, report_: str | None, pytest_args: tuple
         pytest_args, options["implementation"] = (options["implementation"], *pytest_args), "torch"
     if report_ is None and options["profile"] != "replay":
         report_ = report.DEFAULT_PATH
+    options["memory_limit"] = options["memory_limit"] or default_limit(workers)
     given = {**options, "report": report_}
     try:
         selection = Selection.from_options(SimpleNamespace(**given))
@@ -135,6 +139,28 @@ def _status(code: int) -> int:
     return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE
 
 
+@main.command("report")
+@click.argument("reports", nargs=-1, metavar="REPORT...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", default="matrix.html", show_default=True, metavar="FILE", help="The page to write.")
+def report_(reports: tuple[Path, ...], output: str) -> None:
+    """Make one page of the REPORTs of several runs: implementations by property and clause."""
+    if not reports:
+        raise _Problem(
+            "name the reports to show, as in: autograd-conformance report torch.ndjson jax.ndjson -o all.html"
+        )
+    try:
+        found = page.read(reports)
+        for one in found:
+            if one.footer is None:
+                click.echo(f"warning: the run of {one.path} did not finish", err=True)
+        Path(output).write_text(page.html(found), encoding="utf-8")
+    except UsageProblem as problem:
+        raise _Problem(str(problem)) from None
+    except OSError as problem:
+        raise _Problem(f"the page cannot be written to {output}: {problem.strerror}; choose with -o FILE") from None
+    click.echo(f"{output}: {len(found)} implementation{'s' if len(found) > 1 else ''}")
+
+
 @main.group("list", cls=_Group)
 def list_() -> None:
     """List what there is to choose from."""
@@ -178,6 +204,12 @@ def _clauses_of(path: Path) -> str:
     if not results:
         raise _Problem(f"{path} has no result of a clause; write one with: autograd-conformance run --report {path}")
     return clause_table.markdown(results)
+
+
+@list_.command("findings")
+def list_findings() -> None:
+    """What the implementations are known not to keep, as Markdown: faults and differences, with scripts."""
+    click.echo(findings.markdown(), nl=False)
 
 
 @list_.command("implementations")

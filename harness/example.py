@@ -14,7 +14,7 @@ from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.definitions import FLOATING, Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
-from autograd_conformance.strategies.layouts import place, suitable
+from autograd_conformance.strategies.layouts import place, storage, suitable
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.subject import Subject
@@ -56,8 +56,9 @@ class Example:
     # On the implementation.
 
     def tensor(self, values: Any, dtype: str, layout: str = "contiguous") -> Any:
-        """A tensor on the call's device."""
+        """A tensor on the call's device, contiguous where the implementation lacks the dtype that the layout needs."""
         implementation, device = self.implementation, self.call.device
+        layout = layout if storage(dtype, layout) in implementation.dtypes else "contiguous"
         return place(implementation.xp, lambda a, d: implementation.array(a, d, device), values, dtype, layout)
 
     @cached_property

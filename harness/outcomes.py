@@ -55,6 +55,14 @@ class Broken(AssertionError):
         super().__init__("\n".join(line for line in lines if line))
 
 
+def message_of(raised: BaseException) -> str:
+    """The exception's message, whatever its ``__str__`` does."""
+    try:
+        return str(raised)
+    except Exception as failed:  # noqa: BLE001 - an implementation's exceptions may do anything
+        return f"(no message: its __str__ raised {type(failed).__name__})"
+
+
 class UsageProblem(Exception):
     """A wrong option or environment; the message says what is wrong and what is valid."""
 

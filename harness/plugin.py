@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness import profiles, report
+from autograd_conformance.harness import profiles, report, smoke
 from autograd_conformance.harness.blackbox import BlackBox
 from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.harness.marks import AnyClaim
@@ -24,6 +24,12 @@ from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 
 TIME_LIMIT = 300.0
+
+# Examples of a listed deviation, few of which may show it, before it is said to be fixed.
+_LISTED = 300
+
+# Mistakes of an adapter that are told at once.
+_PROBLEMS = 12
 
 _SELECTION = pytest.StashKey[Selection]()
 _BOX = pytest.StashKey[BlackBox]()
@@ -42,6 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--report", metavar="FILE", help="write the results to this NDJSON file as they come")
     group.addoption("--replay", metavar="FILE", help="report whose counterexamples the profile replay runs again")
     group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="seconds a test may take")
+    group.addoption("--memory-limit", type=float, metavar="GIB", help="memory that a worker may use")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -50,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         selection = Selection.from_options(config.option, worker_seed=worker["conformance_seed"] if worker else None)
         if worker is None:
+            _smoke(config.option.implementation)
             config.stash[_BOXES] = boxes = Path(tempfile.mkdtemp(prefix="autograd-conformance-"))
             config.pluginmanager.register(Reporter(selection, config, boxes), "autograd-conformance-reporter")
     except UsageProblem as problem:
@@ -58,6 +66,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BOX] = BlackBox(Path(worker["conformance_boxes"], worker["workerid"]) if worker else None)
     profiles.load(selection.profile)
     selection.implementation.limit_threads()
+
+
+def _smoke(given: str) -> None:
+    """Raise UsageProblem for the mistakes of an adapter, of which nothing can be concluded."""
+    found = smoke.problems(given)
+    if found:
+        more = f" (and {len(found) - _PROBLEMS} more)" if len(found) > _PROBLEMS else ""
+        told = "".join(f"\n  {problem}" for problem in found[:_PROBLEMS])
+        raise UsageProblem(
+            f"the adapter {given} does not pass the smoke stage, so that nothing can be said of its implementation:"
+            f"{told}{more}"
+        )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -150,12 +170,25 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if subject is None:
         return (yield)
     selection = item.config.stash[_SELECTION]
-    profiles.prepare(item.obj, subject.key["id"], selection.seed, shrink=subject.deviation is None)  # type: ignore[attr-defined]
+    listed = subject.deviation is not None
+    profiles.prepare(
+        item.obj,  # type: ignore[attr-defined]
+        subject.key["id"],
+        selection.seed,
+        shrink=not listed,
+        least=_LISTED if listed else 1,
+        share=selection.implementation.share_of_examples,
+    )
     started = time.process_time()
     try:
         _start(selection.implementation, subject.device)
         yield
         subject.record.verify_exercised()
+    except KeyboardInterrupt as raised:
+        # A user's interrupt ends the run in the process that was started; here it is the implementation's.
+        if hasattr(item.config, "workerinput"):
+            raise RuntimeError("a KeyboardInterrupt came out of the test") from raised
+        raise
     finally:
         subject.cpu_seconds = time.process_time() - started
 

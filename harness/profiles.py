@@ -77,12 +77,14 @@ def choose_seed(profile: Profile, given: int | None) -> int:
     return 0 if profile.derandomized else secrets.randbelow(2**32)
 
 
-def prepare(test: Any, test_id: str, run_seed: int, *, shrink: bool = True) -> None:
+def prepare(test: Any, test_id: str, run_seed: int, *, shrink: bool = True, least: int = 1, share: float = 1.0) -> None:
     """Tie the examples of a test to its id and the run's seed alone, whatever worker runs it and in which order.
 
-    What is known to fail is not shrunk.
+    It gets the ``share`` of its examples; what is known to fail is not shrunk, and gets at ``least`` so many in which
+    to be seen to fail.
     """
     seed(crc32(f"{test_id}:{run_seed}".encode()))(test)
-    mine = test._hypothesis_internal_use_settings
+    usual = vars(test).setdefault("_conformance_settings", test._hypothesis_internal_use_settings)
     phases = (Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else []))
-    test._hypothesis_internal_use_settings = settings(mine, phases=phases)
+    most = max(round(share * usual.max_examples), least)
+    test._hypothesis_internal_use_settings = settings(usual, phases=phases, max_examples=most)

@@ -20,9 +20,10 @@ from hypothesis.errors import Unsatisfiable
 
 from autograd_conformance.harness.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.clauses import ClauseSubject
-from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous
+from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous, message_of
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.subject import Subject
+from autograd_conformance.implementations.protocol import Deviation
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.selection import Selection
@@ -45,7 +46,7 @@ Examined = Subject | ClauseSubject
 def result_line(subject: Examined, error: BaseException | None, needs: frozenset[str] = frozenset()) -> Line:
     """The line of a test id that ended with that exception; ``needs`` lists the capabilities that it used."""
     line = {**subject.key, **_outcome(subject, error, needs), **_figures(subject)}
-    line.update(_as_listed(subject, line))
+    line.update(_as_listed(subject.deviation, line))
     if line["outcome"] in SHORTFALLS and "failure" in line:
         line["failure"].update(subject.script(line["failure"]))
     return line
@@ -62,7 +63,10 @@ def died_line(last: LastWords, selection: Selection) -> Line:
     elif last.call:
         failure["chosen"] = last.call
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
-    return {**last.key, "outcome": "error", "failure": failure, **nothing}
+    line = {**last.key, "outcome": "error", "failure": failure, **nothing}
+    named = (test_of(last.key), last.key.get("function", ""))
+    listed = next((d for d in selection.implementation.deviations if d.names(*named)), None)
+    return {**line, **_as_listed(listed, line)}
 
 
 def claim_of(line: Line) -> str:
@@ -75,10 +79,11 @@ def test_of(line: Line) -> str:
     return f"{claim_of(line)}/{line['variant']}" if "variant" in line else claim_of(line)
 
 
-def _as_listed(subject: Examined, line: Line) -> Line:
+def _as_listed(listed: Deviation | None, line: Line) -> Line:
     """The outcome of a listed deviation, with its reason; nothing for what is not listed."""
-    listed = subject.deviation
     if listed is None or line["outcome"] not in _LISTED:
+        return {}
+    if listed.sometimes and _LISTED[line["outcome"]] == "fixed":
         return {}
     failure = line.get("failure")
     if failure is not None and not listed.covers(failure.get("what", failure.get("message", ""))):
@@ -122,7 +127,7 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
     if broken and len(broken) == len(leaves):
         flaky = {"flaky": True} if broken[0] is not error else {}
         return {"outcome": "fail", "failure": {**_json(broken[0].finding.as_json()), **flaky}}
-    failure = {"type": type(error).__name__, "message": str(error), "traceback": _last_lines(error)}
+    failure = {"type": type(error).__name__, "message": message_of(error), "traceback": _last_lines(error)}
     if subject.record.call:
         failure["call" if isinstance(subject, Subject) else "chosen"] = subject.record.call
     return {"outcome": "error", "failure": failure}
@@ -165,12 +170,13 @@ def header(selection: Selection, expected: int | None) -> Line:
         "suite": {"name": "autograd-conformance", "version": version_of("autograd-conformance")},
         "implementation": {
             "name": selection.implementation.name,
+            "named": selection.named,
             "version": found.version,
             "location": found.location,
         },
         "devices": list(selection.all_devices),
         "profile": selection.profile.name,
-        "examples": selection.profile.examples,
+        "examples": selection.examples,
         "seed": selection.seed,
         "functions": [function.name for function in selection.functions],
         "properties": list(selection.properties),

@@ -13,6 +13,7 @@ import pytest
 
 from autograd_conformance.harness import report, summary
 from autograd_conformance.harness.blackbox import last_words
+from autograd_conformance.harness.memory import Guard
 from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ class Reporter:
         self.others: list[pytest.TestReport | pytest.CollectReport] = []
         self.complete = self.headed = False
         self.started = time.monotonic()
+        self.guard = Guard(boxes, config.option.memory_limit) if config.option.memory_limit else None
 
     # What is told first.
 
@@ -70,7 +72,7 @@ class Reporter:
         return [
             f"checking {chosen.implementation.name} {found.version} from {found.location}",
             f"devices {', '.join(chosen.all_devices)}; profile {chosen.profile.name}, "
-            f"{chosen.profile.examples} examples, seed {chosen.seed}{seed}",
+            f"{chosen.examples} examples, seed {chosen.seed}{seed}",
         ]
 
     def pytest_report_header(self) -> list[str]:
@@ -79,6 +81,8 @@ class Reporter:
     @pytest.hookimpl(trylast=True)
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         _stop_when_interrupted(session)
+        if self.guard is not None:
+            self.guard.start()
         # With -q pytest tells no header.
         if self.config.get_verbosity() < 0:
             self._terminal().write_line("\n".join(self.heading()))
@@ -150,6 +154,8 @@ class Reporter:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        if self.guard is not None and self.guard.is_alive():
+            self.guard.stop()
         ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
         self.complete = ended and self.collected is not None and self.collected <= self.finished
         self._head(None)
@@ -164,7 +170,8 @@ class Reporter:
         uncollected = any(isinstance(other, pytest.CollectReport) for other in self.others)
         if uncollected or exitstatus not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return USAGE
-        if exitstatus or SHORTFALLS & self.counts.keys():
+        # A listed death is a failure for xdist alone.
+        if self.others or SHORTFALLS & self.counts.keys():
             return FALLS_SHORT
         return HOLDS if self.complete and self._checked() else USAGE
 

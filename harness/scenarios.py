@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.example import Example
-from autograd_conformance.reference.functions.elementwise import SQUARE
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.compositions import After, Before, Tools
 
@@ -74,14 +73,36 @@ def severed(example: Example) -> Gradients:
 def _severing(xp: Any, ag: Any) -> Any:
     class Severed(ag.Function):  # type: ignore[misc]
         @staticmethod
-        def forward(_ctx: Any, x: Any) -> Any:
+        def forward(x: Any) -> Any:
             return xp.copy(x)
+
+        @staticmethod
+        def setup_context(_ctx: Any, _inputs: Any, _output: Any) -> None:
+            pass
 
         @staticmethod
         def backward(_ctx: Any, _cotangent: Any) -> None:
             return None
 
     return Severed
+
+
+def _squaring(xp: Any, ag: Any) -> Any:
+    class Squared(ag.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, _output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, cotangent: Any) -> Any:
+            (x,) = ctx.saved_tensors
+            return 2 * cotangent * xp.conj(x)
+
+    return Squared
 
 
 def sharing(example: Example, first: int, second: int, relation: Before) -> tuple[Gradients, Expected]:
@@ -94,13 +115,14 @@ def sharing(example: Example, first: int, second: int, relation: Before) -> tupl
     expected = list(example.expected_gradients())
     a, b = expected[first], expected[second]
     expected[first], expected[second] = None if a is None or b is None else a + b, None
+    track = [tracked and n != second for n, tracked in enumerate(example.track)]
 
     def f(*primals: Any) -> Any:
         shared = list(primals)
         shared[second] = relation.apply(implementation.xp, shared[first])
         return example.f(*shared)
 
-    _, pullback = implementation.vjp(f, example.primals, track=example.track)
+    _, pullback = implementation.vjp(f, example.primals, track=track)
     return pullback(example.cotangents), tuple(expected)
 
 
@@ -108,7 +130,7 @@ def composed(example: Example, before: Before, after: Sequence[After]) -> tuple[
     """Gradients through built-in operations on every input and output, against the chain rule."""
     implementation, kept = example.implementation, _differentiable(example)
     xp, ag = implementation.xp, implementation.ag
-    tools = Tools(xp, implementation.function(SQUARE.body(xp, ag)))
+    tools = Tools(xp, implementation.function(_squaring(xp, ag)))
 
     def f(*primals: Any) -> tuple[Any, ...]:
         given = [before.apply(xp, x) if t else x for x, t in zip(primals, example.track, strict=True)]

@@ -74,6 +74,8 @@ class Selection:
     dtype: str | None = None
     calls: Calls | None = field(default=None, repr=False)
     replay: str | None = None
+    # How the user named the implementation.
+    named: str = ""
 
     @classmethod
     def from_options(cls, options: Any, *, worker_seed: int | None = None) -> Selection:
@@ -82,7 +84,8 @@ class Selection:
         calls, replayed = _counterexamples(profile, options)
         functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         implementation = _implementation(options.implementation)
-        valid = (*PROPERTIES, *CONTRACT, *DIALECTS.get(implementation.dialect, ()))
+        contract = CONTRACT if implementation.keeps_contract else ()
+        valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
         claims = _matching("property or clause", options.properties, valid)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
@@ -102,10 +105,16 @@ class Selection:
             options.dtype,
             calls,
             options.replay,
+            options.implementation,
         )
         if options.device is not None:
             _one_of(f"device of {implementation.name} on this machine", options.device, found._every_device())
         return found
+
+    @property
+    def examples(self) -> int:
+        """How many examples most tests try."""
+        return max(1, round(self.profile.examples * self.implementation.share_of_examples))
 
     @property
     def all_devices(self) -> tuple[str, ...]:
@@ -170,6 +179,8 @@ class Selection:
                 return f"unsupported: {i.name} does not claim {claims}{where}"
         if isinstance(claim, ClauseClaim):
             return self._reason_against_clause(claim, subject.device)
+        if isinstance(subject, Subject) and i.needs_setup_context and not subject.separate:
+            return f"unsupported: {i.name} runs only Functions that have a setup_context"
         if isinstance(subject, Subject) and not subject.dtypes:
             return f"skip: {subject.function.name} has none of the dtypes of this test and run"
         return None

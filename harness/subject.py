@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.compare import difference, same_bits
 from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.outcomes import Broken, Finding, Record
+from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.transforms import SecondOrder
 from autograd_conformance.implementations.protocol import Description, Deviation, Implementation
@@ -24,6 +25,7 @@ from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judg
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, calls
+from autograd_conformance.strategies.shapes import few_shape_tuples, shape_tuples
 
 
 @dataclass
@@ -61,7 +63,9 @@ class Subject:
     @property
     def needs(self) -> frozenset[str]:
         """The capabilities that the Function needs."""
-        return self.function.needs | (frozenset({"tuples"}) if len(self.function.outputs) > 1 else frozenset())
+        f = self.function
+        implied = {"tuples": len(f.outputs) > 1, "materialize": not f.materialize}
+        return f.needs | {capability for capability, needed in implied.items() if needed}
 
     @property
     def deviation(self) -> Deviation | None:
@@ -88,7 +92,19 @@ class Subject:
         """Calls within the Function's domain, on the subject's device; see `strategies.calls.calls`."""
         if self.replayed:
             return st.sampled_from(self.replayed)
-        return calls(self.function, dtypes=self.dtypes, device=self.device, **restrictions)
+        claimed = self.implementation.capabilities
+        # A layout is seen through views alone; elsewhere it would only cost time.
+        unseen = {} if "views" in claimed else {"layouts": False, "cotangent_layouts": False}
+        omitted = "keywords" in claimed
+        per_rank = self.implementation.shapes_per_rank
+        few = {} if per_rank is None else {"shapes": few_shape_tuples(self.function, per_rank)}
+        options = {"omitted": omitted, **few, **restrictions, **unseen}
+        if not self.implementation.empty:
+            among = options.get("shapes") or shape_tuples(self.function)
+            options["shapes"] = tuple(shapes for shapes in among if not any(0 in shape for shape in shapes))
+            if not options["shapes"]:
+                pytest.skip(f"skip: {self.implementation.name} supports no tensors without elements")
+        return calls(self.function, dtypes=self.dtypes, device=self.device, **options)
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw what a test varies beside the call; a failure names it."""
@@ -108,6 +124,12 @@ class Subject:
         return self.function.body(self.implementation.xp, self.implementation.ag)
 
     @property
+    def separate(self) -> bool:
+        """Whether the Function has a setup_context."""
+        inherited = getattr(self.implementation.ag.Function, "setup_context", None)
+        return getattr(self.cls, "setup_context", None) is not inherited
+
+    @property
     def engines(self) -> tuple[str, ...]:
         """The ways to ask the implementation for gradients."""
         return ("grad", "backward") if "accumulate" in self.implementation.capabilities else ("grad",)
@@ -123,7 +145,7 @@ class Subject:
         except Exception as raised:
             if self.current is None or not _passes_through(raised, type(self.implementation)):
                 raise
-            got = f"an exception, {type(raised).__name__}: {raised}"
+            got = f"an exception, {type(raised).__name__}: {message_of(raised)}"
             self.fail(self.current, "what came of the call", got=got, expected="a result", cause=raised)
 
     # What may be refused.
@@ -146,7 +168,7 @@ class Subject:
         refused = self.refusal(lambda: found.append(action()))
         if refused is not None and not wanted:
             self.record.excused += 1
-            self.record.excuse = " ".join(f"{type(refused).__name__}: {refused}".split())
+            self.record.excuse = " ".join(f"{type(refused).__name__}: {message_of(refused)}".split())
         return otherwise if refused else found[0]
 
     # What is asserted.
@@ -295,7 +317,7 @@ class Subject:
     def _array(self, value: Any) -> Any:
         if isinstance(value, Tracked):
             return value.value
-        return value if isinstance(value, np.ndarray) else self.implementation.numpy(value)
+        return self.implementation.numpy(value) if self.implementation.is_tensor(value) else value
 
 
 _DOUBLE = ("float64", "complex128")

@@ -43,13 +43,22 @@ def clauses(results: Sequence[Line], width: int) -> list[str]:
     lines = clause_table.overview(results)
     if lines:
         lines = ["clauses, a sign each", *lines, "", clause_table.legend(results), ""]
-    known = [line for line in results if "clause" in line and line["outcome"] == "known"]
+    known = [line for line in results if line["outcome"] == "known"]
     if known:
-        order = list(CLAUSES)
-        known.sort(key=lambda line: (order.index(line["clause"]), line["id"]))
-        lines.append(f"{len(known)} listed deviations from them (the report tells each in full)")
-        lines += [textwrap.shorten(f"{line['id']}: {line['reason']}", width, placeholder=" ...") for line in known]
+        lines.append(f"{len(known)} listed deviations, a line for each cause (the report tells each in full)")
+        lines += [textwrap.shorten(text, width, placeholder=" ...") for text in _causes(known)]
     return lines
+
+
+def _causes(known: Sequence[Line]) -> list[str]:
+    """Of each cause the first test id that shows it, and how many more do."""
+    order = {claim: number for number, claim in enumerate((*PROPERTIES, *CLAUSES))}
+    causes: dict[str, list[str]] = {}
+    for line in sorted(known, key=lambda line: (order[report.claim_of(line)], line["id"])):
+        causes.setdefault(line["reason"], []).append(line["id"])
+    return [
+        f"{ids[0]}{f' and {len(ids) - 1} more' if len(ids) > 1 else ''}: {reason}" for reason, ids in causes.items()
+    ]
 
 
 def shortfalls(results: Sequence[Line], selection: Selection, suite: str | None = None) -> list[str]:
@@ -105,7 +114,7 @@ def command(line: Line, selection: Selection, suite: str | None = None) -> str:
     """The command that runs one test id again, with the same examples."""
     # What ends its process needs one of its own.
     workers = "1" if line.get("failure", {}).get("type") in (HANG, DEATH) else "0"
-    words = ["autograd-conformance", "run", selection.implementation.name, "-n", workers]
+    words = ["autograd-conformance", "run", selection.named, "-n", workers]
     words += ["--suite", suite] if suite else []
     words += ["--properties", report.claim_of(line)]
     words += ["--functions", line["function"]] if "function" in line else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module, metadata, util
 from pathlib import Path
@@ -15,7 +16,7 @@ _HERE = "autograd_conformance.implementations"
 
 # Name to module and class, and the requirement that brings the framework in.
 ADAPTERS = {
-    "model": (f"{_HERE}.model:ModelImplementation", "nothing more"),
+    "model": (f"{_HERE}.model:ModelImplementation", "'numpy>=2'"),
     "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
     "torch-compile": (f"{_HERE}.torch_compile:TorchCompileImplementation", "torch==2.13.0"),
     "torch-func": (f"{_HERE}.torch_func:TorchFuncImplementation", "torch==2.13.0"),
@@ -54,11 +55,22 @@ def load(given: str) -> Implementation:
             "or give module:attribute, or the path of a .py file"
         )
     try:
-        module = _from_file(Path(path)) if path.endswith(".py") else import_module(path)
-    except ImportError as problem:
+        module = _from_file(Path(path)) if path.endswith(".py") else _imported(path)
+    except Unavailable:
+        raise
+    # A framework that does not fit what is installed beside it may raise anything.
+    except Exception as problem:
         cure = f"; install it with: pip install {requirement}" if requirement else ""
-        raise Unavailable(f"{given} cannot be imported ({problem}){cure}") from problem
+        told = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise Unavailable(f"{given} cannot be imported ({told}){cure}") from problem
     return _made(given, module, attribute)
+
+
+def _imported(name: str) -> ModuleType:
+    # The user's own folder comes last: it must not hide what is installed.
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:

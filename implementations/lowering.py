@@ -82,12 +82,17 @@ class Lowered:
     def tensors(self) -> Tensors:
         return tuple(self.args[i] for i in self.slots)
 
-    def forward(self, tensors: Sequence[Any], needs: Sequence[bool] | None = None) -> tuple[Tensors, Context]:
-        """The outputs for these tensors, always a tuple, and the ctx; ``needs`` says which require a gradient."""
+    def forward(
+        self, tensors: Sequence[Any], needs: Sequence[bool] | None = None, make: Callable[..., Any] = Context
+    ) -> tuple[Tensors, Any]:
+        """The outputs for these tensors, always a tuple, and the ctx that ``make`` makes.
+
+        ``needs`` says which tensors require a gradient.
+        """
         args = list(self.args)
         for slot, tensor in zip(self.slots, tensors, strict=True):
             args[slot] = tensor
-        ctx = Context(needs if needs is None else self._per_argument(needs, False))
+        ctx = make(needs if needs is None else self._per_argument(needs, False))
         outputs = self.cls.forward(*args) if self._separate else self.cls.forward(ctx, *args)
         if self._separate:
             self.cls.setup_context(ctx, tuple(args), outputs)

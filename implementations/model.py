@@ -32,7 +32,7 @@ class ModelImplementation(protocol.Implementation):
     name = "model"
     capabilities = frozenset({
         "context", "classes", "keywords", "objects", "tuples", "gradient_count", "gradient_checks", "gradient_fitting",
-        "cotangent_checks",
+        "none_gradients", "cotangent_checks",
         "needs_input_grad", "materialize", "nondifferentiable", "inplace", "once_differentiable", "double_backward",
         "requires_grad", "accumulate", "saved_check", "jvp", "threads", "memory", "views", "sparse", "numpy",
     })  # fmt: skip
@@ -50,7 +50,7 @@ class ModelImplementation(protocol.Implementation):
     def devices(self) -> tuple[str, ...]:
         return ("cpu",)
 
-    def array(self, values: Any, dtype: str, device: str) -> Any:  # noqa: ARG002
+    def array(self, values: Any, dtype: str, device: str) -> Any:
         return Tensor(np.array(values, dtype, order="C"))
 
     def numpy(self, tensor: Any) -> Any:

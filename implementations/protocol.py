@@ -21,6 +21,7 @@ CAPABILITIES = {
     "gradient_count": "backward has to return one gradient for each argument",
     "gradient_checks": "a gradient that is no tensor, or of a wrong shape, is an error",
     "gradient_fitting": "gradients are summed and cast to their input's shape and dtype, unneeded ones ignored",
+    "none_gradients": "backward may return None for a tensor that has no gradient",
     "cotangent_checks": "a cotangent that does not fit its output is an error, another real dtype is cast",
     "needs_input_grad": "ctx.needs_input_grad tells which arguments require grad",
     "materialize": "ctx.set_materialize_grads(False) passes None for unused outputs",
@@ -93,7 +94,8 @@ class Deviation:
 
     ``promise`` quotes the sentence of the implementation's own documentation that is broken; without one it is a
     difference from PyTorch and nobody's fault. ``script`` names the file in implementations/findings/NAME that shows it
-    without this suite: it prints what is wrong and exits 1 while it is.
+    without this suite: it prints what is wrong and exits 1 while it is. ``sometimes`` says that few of the calls that
+    may be drawn show it, so that a pass is no news.
     """
 
     id: str
@@ -105,6 +107,7 @@ class Deviation:
     releases: str = ""
     promise: str = ""
     script: str = ""
+    sometimes: bool = False
 
     def names(self, id: str, function: str = "") -> bool:
         """Whether it is about that test, of that Function."""
@@ -140,6 +143,19 @@ class Implementation(ABC):
     supported: str = ""
     # With what a failure is shown without this suite; None if that cannot be done.
     script: ScriptText | None = None
+    # The share of a profile's examples that it gets, below 1 where each example is expensive: compiled, say.
+    share_of_examples: float = 1.0
+    # Whether the clauses of PyTorch's contract are asked of it, or the properties of the documented Functions alone.
+    keeps_contract: bool = True
+    # Whether it runs only Functions that have a setup_context.
+    needs_setup_context: bool = False
+    # Whether an input that has no gradient, or an output that has no tangent, gets zeros instead of None.
+    zeros_for_none: bool = False
+    # Whether tensors without elements are supported.
+    empty: bool = True
+    # Of how many shapes a rank calls of a Function are drawn; None for all. For an implementation that compiles every
+    # operation for every shape it meets, which takes far longer than computing on it.
+    shapes_per_rank: int | None = None
     # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
 
@@ -179,7 +195,7 @@ class Implementation(ABC):
         the gradients can be differentiated again, by an enclosing `vjp`.
         """
 
-    def predates(self, release: str) -> bool:  # noqa: ARG002 - for implementations of which clauses tell releases
+    def predates(self, release: str) -> bool:
         """Whether what is installed is older than that release of the implementation."""
         return False
 
@@ -195,7 +211,7 @@ class Implementation(ABC):
         """Devices whose tensors have shape and dtype but no values."""
         return ()
 
-    def lacking(self, device: str) -> frozenset[str]:  # noqa: ARG002 - for adapters that have several devices
+    def lacking(self, device: str) -> frozenset[str]:
         """The claimed capabilities that a device does not have."""
         return frozenset()
 

@@ -231,8 +231,13 @@ class View:
     def __call__(self, tensor: Any) -> Any:
         """The view of a tensor or an array; both read the steps alike."""
         for step in self.steps:
-            tensor = tensor.mT if step == "mT" else tensor[step]
+            tensor = _transposed(tensor) if step == "mT" else tensor[step]
         return tensor
+
+
+def _transposed(tensor: Any) -> Any:
+    # Arrays have no mT before NumPy 2.
+    return np.swapaxes(tensor, -1, -2) if isinstance(tensor, np.ndarray) else tensor.mT
 
 
 def integers(seed: Sequence[int], shape: tuple[int, ...]) -> Any:

@@ -23,6 +23,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+if np.lib.NumpyVersion(np.__version__) < "2.0.0":
+    raise ImportError("the model needs NumPy 2, where the values of scalars do not decide dtypes")
+
 DTYPES = (
     "float64", "float32", "float16", "complex128", "complex64",
     "int64", "int32", "int16", "int8", "uint8", "bool",

@@ -177,6 +177,8 @@ def _computed(xp: Any, kind: str, weights: Sequence[float], tensors: Sequence[An
     if kind == "static":
         return STATIC_OUTPUT
     if kind == "integers":
-        return xp.zeros(tensors[0].shape, dtype=xp.int64, device=tensors[0].device)
+        # Not every implementation's tensors have a device while it traces.
+        placed = {"device": tensors[0].device} if hasattr(tensors[0], "device") else {}
+        return xp.zeros(tensors[0].shape, dtype=xp.int64, **placed)
     terms = [w * (x * x if power == 2 else x) for w, x in zip(weights, tensors, strict=True)]
     return sum(terms[1:], terms[0])

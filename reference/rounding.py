@@ -289,7 +289,7 @@ _DECISIONS = {
 _STRUCTURAL = {
     np.reshape, np.transpose, np.swapaxes, np.moveaxis, np.concatenate, np.stack, np.broadcast_to, np.take,
     np.take_along_axis, np.expand_dims, np.squeeze, np.flip, np.pad, np.repeat, np.roll, np.copy, np.diagonal,
-    np.lib.stride_tricks.sliding_window_view, np.matrix_transpose, np.permute_dims, np.sort, np.tril, np.triu,
+    np.lib.stride_tricks.sliding_window_view, np.sort, np.tril, np.triu,
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from autograd_conformance.harness.marks import Claim, keeps
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.implementations.protocol import CAPABILITIES
 from autograd_conformance.implementations.torch_deviations import DEVIATIONS
-from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests.conftest import COMMAND
@@ -28,7 +28,7 @@ from autograd_conformance.selftests.planted_clauses.definitions import TORCH, ev
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIMED = {subject_id for claim, _ in every_test() for subject_id in [f"{claim.clause.id}/{claim.variant}".rstrip("/")]}
-KNOWN = {deviation.id for deviation in TORCH.deviations if deviation.id.split("/")[0] in CLAUSES}
+KNOWN = {id for d in TORCH.deviations for id in d.id.split() if id.split("/")[0] in CONTRACT}
 
 
 def test_every_clause_has_a_test_or_a_reason():
@@ -38,7 +38,7 @@ def test_every_clause_has_a_test_or_a_reason():
 
 def test_every_test_names_a_clause():
     assert set(catalogue.tests_by_clause()) == set(CLAUSES)
-    files = [path for part in ("contract", "dialects/torch") for path in (ROOT / "suites" / part).glob("test_*.py")]
+    files = [path for part in ("contract", "dialects") for path in (ROOT / "suites" / part).rglob("test_*.py")]
     written = {f"{path.stem}::{line[4:].split('(')[0]}" for path in files for line in path.read_text().splitlines()
                if line.startswith("def test_")}  # fmt: skip
     marked = {
@@ -48,33 +48,50 @@ def test_every_test_names_a_clause():
 
 
 def test_the_catalogue_reads_the_same_marks_as_pytest():
-    read = {clause for clause, tests in catalogue.tests_by_clause().items() if tests}
+    read = {clause for clause, tests in catalogue.tests_by_clause().items() if tests and clause in CONTRACT}
     assert read == {claim.clause.id for claim, _ in every_test()}
 
 
 def test_every_clause_has_a_planted_fault_or_a_reason():
     planted = {fault.clause for fault in FAULTS} | {mend.clause for mend in MENDS}
-    assert [c.id for c in CLAUSES.values() if (c.id in planted) == bool(c.unplanted)] == []
+    assert [c.id for c in CONTRACT.values() if (c.id in planted) == bool(c.unplanted)] == []
 
 
 def test_nearly_all_documented_clauses_have_a_planted_fault():
-    documented = [c for c in CLAUSES.values() if c.level == "documented"]
+    documented = [c for c in CONTRACT.values() if c.level == "documented"]
     assert sum(not c.unplanted for c in documented) >= 0.95 * len(documented)
 
 
 @pytest.mark.parametrize("clause", CLAUSES.values(), ids=lambda clause: clause.id)
 def test_a_clause_is_well_formed(clause):
-    assert clause.document.split(":")[0] in DOCUMENTS
     assert set(clause.needs.split()) <= CAPABILITIES.keys()
     assert clause.sentence.endswith(".")
     assert len(clause.sentence) <= 250
     assert bool(clause.fault) != bool(clause.unplanted)
 
 
-def test_sentences_and_faults_are_told_apart():
-    for text in ("sentence", "fault"):
-        told = [getattr(c, text) for c in CLAUSES.values() if getattr(c, text)]
-        assert len(told) == len(set(told))
+@pytest.mark.parametrize("clause", CONTRACT.values(), ids=lambda clause: clause.id)
+def test_a_clause_of_the_contract_names_a_document(clause):
+    assert clause.document.split(":")[0] in DOCUMENTS
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_clauses_of_a_dialect_have_its_name_and_quote_what_they_rest_on(name):
+    for clause in DIALECTS[name].values():
+        assert clause.id.startswith(f"{name.upper()}-")
+        assert clause.document
+        assert clause.quote or clause.level == "observed", clause.id
+
+
+@pytest.mark.parametrize("part", [CONTRACT, *DIALECTS.values()], ids=["contract", *DIALECTS])
+def test_sentences_are_told_apart(part):
+    told = [clause.sentence for clause in part.values()]
+    assert len(told) == len(set(told))
+
+
+def test_faults_are_told_apart():
+    told = [clause.fault for clause in CONTRACT.values() if clause.fault]
+    assert len(told) == len(set(told))
 
 
 def test_a_listed_deviation_is_of_a_test_that_exists():

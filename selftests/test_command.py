@@ -28,6 +28,9 @@ BAD = [
     (("run", "model", "-n", "many"), ("-n", "'many'")),
     (("run", "model", "-n", "-2"), ("-n", "-2")),
     (("run", "model", "--time-limit", "0"), ("--time-limit", "0")),
+    (("run", "model", "--memory-limit", "0"), ("--memory-limit", "0")),
+    (("run", "mine.py"), ("there is no file mine.py",)),
+    (("run", "no_such_module:Mine"), ("no_such_module:Mine cannot be imported",)),
     (("run", "model", "--suite", "nowhere"), ("nowhere", "functions")),
     (("run", "model", "--replay", "old.ndjson"), ("--profile replay",)),
     (("run", "model", "--profile", "replay"), ("autograd-conformance.ndjson", "No such file")),
@@ -35,7 +38,7 @@ BAD = [
     (("run", "model", "--report", "nowhere/r.ndjson"), ("no folder nowhere", "--report")),
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
-    (("frobnicate",), ("frobnicate", "run, list")),
+    (("frobnicate",), ("frobnicate", "run, report, list")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
     (("list", "things"), ("things", "functions, properties, clauses, implementations")),
@@ -88,7 +91,8 @@ def test_lists(said):
     assert [line.split()[0] for line in functions.splitlines()[2:]] == list(FUNCTIONS)
     properties = said("list", "properties")[1]
     assert all(f"{p.id} " in properties and p.sentence in properties for p in PROPERTIES.values())
-    assert [line.split()[0] for line in said("list", "implementations")[1].splitlines()[2:]] == ["model", "torch"]
+    told = said("list", "implementations")[1].splitlines()[2:]
+    assert [line.split()[0] for line in told] == list(implementations.ADAPTERS)
 
 
 def test_version_and_help(said):

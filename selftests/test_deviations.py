@@ -7,6 +7,7 @@ import pytest
 from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.harness.report import result_line
 from autograd_conformance.harness.subject import Subject
+from autograd_conformance.implementations.protocol import Deviation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.functions import FUNCTIONS
 
@@ -27,3 +28,29 @@ def test_only_the_listed_finding_is_known(function: str, what: str | None, outco
     subject = Subject(TorchImplementation(), FUNCTIONS[function], "cpu", "FWD-GRADFLAG")
     error = what and Broken("FWD-GRADFLAG", "", "", Finding(what, "True", "False", ""))
     assert result_line(subject, error or None)["outcome"] == outcome
+
+
+def deviating(**more: object) -> TorchImplementation:
+    listed = Deviation("VJP-REF VJP-FD", "gradient of * at (*)", "", "", "", function="Exp Sort", **more)  # type: ignore[arg-type]
+    found = TorchImplementation()
+    found.deviations = (listed,)
+    return found
+
+
+@pytest.mark.parametrize("what", ["gradient of x at (0, 1)", "gradient of y at ()", "shape of the gradient", None])
+@pytest.mark.parametrize("function", ["Exp", "Sort", "Cube"])
+@pytest.mark.parametrize("property_id", ["VJP-REF", "VJP-FD", "VJP-MASK"])
+def test_one_entry_lists_several_ids_functions_and_findings(property_id: str, function: str, what: str | None) -> None:
+    subject = Subject(deviating(), FUNCTIONS[function], "cpu", property_id)
+    error = what and Broken(property_id, "", "", Finding(what, "", "", ""))
+    listed = property_id != "VJP-MASK" and function != "Cube"
+    usual, instead = ("fail", "known") if what else ("pass", "fixed")
+    covered = listed and what != "shape of the gradient"
+    assert result_line(subject, error or None)["outcome"] == (instead if covered else usual)
+
+
+def test_what_shows_only_sometimes_may_pass() -> None:
+    subject = Subject(deviating(sometimes=True), FUNCTIONS["Exp"], "cpu", "VJP-REF")
+    assert result_line(subject, None)["outcome"] == "pass"
+    error = Broken("VJP-REF", "", "", Finding("gradient of x at (0,)", "", "", ""))
+    assert result_line(subject, error)["outcome"] == "known"

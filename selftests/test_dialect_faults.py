@@ -12,7 +12,7 @@ from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.harness.profiles import PROFILES
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES, DIALECTS
-from autograd_conformance.selftests.planting import raised_by, checks_in
+from autograd_conformance.selftests.planting import checks_in, raised_by
 
 pytestmark = pytest.mark.skipif(
     settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"

@@ -808,7 +808,7 @@ ARRAYS = [
 class _NumPy:
     """NumPy under the names that compositions use."""
 
-    copy, sum, permute_dims, broadcast_to, reshape = np.copy, np.sum, np.permute_dims, np.broadcast_to, np.reshape
+    copy, sum, permute_dims, broadcast_to, reshape = np.copy, np.sum, np.transpose, np.broadcast_to, np.reshape
 
 
 TOOLS = compositions.Tools(_NumPy, lambda x: x * x)

@@ -264,19 +264,20 @@ def calls(
     extremes: bool = False,
     unused: bool = True,
     cotangent_layouts: bool = True,
+    omitted: bool = True,
 ) -> st.SearchStrategy[Call]:
     """Calls of a Function within its domain.
 
     ``dtypes`` and ``shapes`` restrict the draw; ``some`` asks for at least one tensor that requires grad and ``full``
     for all of them; without ``contiguous`` every tensor that can lie otherwise does, without ``expanded`` none
-    has stride 0; ``layouts``, ``specials``, ``unused`` (outputs without a cotangent) and ``cotangent_layouts``
-    switch a dimension of the draw off; ``extremes`` writes a value of extreme magnitude over some elements; ``smooth``
-    keeps values off the kinks.
+    has stride 0; ``layouts``, ``specials``, ``unused`` (outputs without a cotangent), ``cotangent_layouts`` and
+    ``omitted`` (arguments left out) switch a dimension of the draw off; ``extremes`` writes a value of extreme
+    magnitude over some elements; ``smooth`` keeps values off the kinks.
 
     Shrinks towards a single element, float64, every tensor requiring grad, contiguous layouts and ones.
     """
     among = shape_tuples(function) if shapes is None else shapes
-    forms = _forms(function)
+    forms = tuple(form for form in _forms(function) if omitted or "omitted" not in form)
     kinds = function.dtypes if dtypes is None else dtypes
     subsets = {form: masks(_trackable(function, form), some=some)[: 1 if full else None] for form in forms}
     differentiable = [output.differentiable for output in function.outputs]

@@ -71,6 +71,7 @@ def passings(
     needed: Sequence[str],
     argument: str = "tracked",
     outputs: int = 1,
+    max_outputs: int = 3,
     others: Sequence[str] = ("new",),
     arguments: Sequence[str] = ("tracked", "fixed"),
     shapes: Sequence[tuple[int, ...]] = SHAPES,
@@ -79,13 +80,13 @@ def passings(
     """A Function that makes an output by one of the recipes ``needed`` from an argument of the kind ``argument``.
 
     ``others`` are the recipes of the other outputs, ``arguments`` the kinds of the other arguments. There are at least
-    ``outputs`` outputs.
+    ``outputs`` outputs, and at most ``max_outputs``.
     """
     roles = draw(st.lists(st.sampled_from(tuple(arguments)), max_size=2))
     place = draw(st.integers(0, len(roles)))
     roles.insert(place, argument)
     pairs = st.tuples(st.sampled_from(tuple(others)), st.integers(0, len(roles) - 1))
-    made = draw(st.lists(pairs, min_size=outputs - 1, max_size=2))
+    made = draw(st.lists(pairs, min_size=outputs - 1, max_size=max_outputs - 1))
     made.insert(draw(st.integers(0, len(made))), (draw(st.sampled_from(tuple(needed))), place))
     return Passing(
         arguments=tuple(roles),

@@ -125,8 +125,12 @@ def place(xp: Any, array: Callable[[Any, str], Any], values: Any, dtype: str, la
     ``array(values, dtype)`` makes a contiguous tensor.
     """
     kind = _kind(layout, values.shape, dtype)
-    storage = _COMPLEX_STORAGE[dtype] if kind.name == "negated" else dtype
-    return kind.view(xp, array(np.array(kind.buffer(values), order="C"), storage), values.shape)
+    return kind.view(xp, array(np.array(kind.buffer(values), order="C"), storage(dtype, kind.name)), values.shape)
+
+
+def storage(dtype: str, layout: str) -> str:
+    """The dtype of the storage that a tensor in that layout is a view of."""
+    return _COMPLEX_STORAGE.get(dtype, dtype) if layout == "negated" else dtype
 
 
 _COMPLEX_STORAGE = {"float64": "complex128", "float32": "complex64"}

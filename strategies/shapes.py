@@ -127,6 +127,16 @@ def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
     return tuple(tuple(groups[key]) for key in sorted(groups))
 
 
+@lru_cache
+def few_shape_tuples(function: Function, per_rank: int) -> tuple[Shapes, ...]:
+    """So many of the Function's shapes from each group of `strata`, the simplest among them."""
+    return tuple(
+        shapes
+        for group in strata(shape_tuples(function))
+        for shapes in group[:: max(1, math.ceil(len(group) / per_rank))]
+    )
+
+
 def shapes(function: Function, *, among: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Shapes]:
     """Shapes for the tensor arguments of a Function, tied as its domain says.
 

@@ -157,7 +157,7 @@ CLAUSES = (
         "A saved intermediate, neither input nor output, has no history: first derivatives are right, and second "
         "derivatives leave out its part.",
         "Function: save_for_backward",
-        needs="double_backward",
+        needs="context double_backward",
         fault="forward runs with grad mode on, so that intermediates have a history",
     ),
     Clause(

@@ -77,6 +77,7 @@ CLAUSES = (
         "documented",
         "Nodes that no requested input needs are not run.",
         "autograd mechanics: Whether a particular hook will be fired",
+        needs="requires_grad",
         fault="the whole graph is run, whichever inputs are requested",
     ),
     Clause(
@@ -140,6 +141,7 @@ CLAUSES = (
         "documented",
         "A cotangent that reaches backward has its output's shape, dtype and device, whatever consumed the output.",
         "amp examples: Functions with multiple inputs or autocastable ops",
+        needs="gradient_fitting",
         fault="cotangents in half precision reach backward in double precision",
     ),
     Clause(

@@ -271,7 +271,7 @@ CLAUSES = (
         "The methods of one call share one ctx object, and any attribute stored on it in forward or setup_context can "
         "be read in backward and jvp.",
         "Function: forward",
-        needs="jvp",
+        needs="context jvp",
         fault="backward gets another ctx, without the attributes that forward stored",
     ),
     Clause(

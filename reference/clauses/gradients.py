@@ -214,7 +214,7 @@ CLAUSES = (
         "mark_non_differentiable is for tensor outputs: anything but a tensor is an error, and a tensor that is not "
         "returned has no effect.",
         "Function: mark_non_differentiable",
-        needs="nondifferentiable",
+        needs="context nondifferentiable",
         fault="mark_non_differentiable skips arguments that are not tensors",
     ),
     Clause(

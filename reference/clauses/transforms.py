@@ -43,7 +43,7 @@ CLAUSES = (
         "documented",
         "jvp returns exactly one tangent per output: fewer raise, and so do more, even if they are None.",
         "Function: jvp",
-        needs="jvp",
+        needs="jvp gradient_count",
         fault="surplus tangents are cut off silently",
     ),
     Clause(
@@ -61,7 +61,7 @@ CLAUSES = (
         "jvp may return None for an output with respect to which it does not differentiate, even if that output is a "
         "floating tensor not marked otherwise.",
         "Function: jvp",
-        needs="jvp",
+        needs="jvp none_gradients",
         fault="a None from jvp gives the output a tangent of ones",
     ),
     Clause(
@@ -69,7 +69,7 @@ CLAUSES = (
         "observed",
         "A tangent from jvp must have its output's shape; any other shape raises.",
         "source: torch/csrc/autograd/autograd_meta.cpp",
-        needs="jvp",
+        needs="jvp gradient_checks",
         fault="tangents are broadcast to the shape of their output",
     ),
     Clause(
@@ -77,7 +77,7 @@ CLAUSES = (
         "observed",
         "A tangent from jvp whose dtype is not its output's is taken as it is: neither refused nor cast.",
         "source: torch/csrc/autograd/autograd_meta.cpp",
-        needs="jvp",
+        needs="jvp gradient_checks",
         fault="tangents are cast to the dtype of their output",
     ),
     Clause(
@@ -86,7 +86,7 @@ CLAUSES = (
         "Where forward returns a view of an input, or the input itself, jvp must return a view of its tangent; any "
         "other tensor raises.",
         "extending: Forward mode AD",
-        needs="jvp views",
+        needs="jvp views gradient_checks",
         fault="a tangent that is a copy is accepted for an output that is a view",
     ),
     Clause(
@@ -104,7 +104,7 @@ CLAUSES = (
         "What save_for_forward keeps, which may be tensors and None only, is ctx.saved_tensors in jvp, and is "
         "released when the call is over.",
         "Function: save_for_forward",
-        needs="jvp",
+        needs="context jvp",
         fault="save_for_forward accepts numbers",
     ),
     Clause(
@@ -112,7 +112,7 @@ CLAUSES = (
         "documented",
         "jvp does not see what save_for_backward keeps, nor backward what save_for_forward keeps; the two may differ.",
         "Function: save_for_forward",
-        needs="jvp",
+        needs="context jvp",
         fault="save_for_backward keeps its tensors for jvp too",
     ),
     Clause(
@@ -129,7 +129,7 @@ CLAUSES = (
         "documented",
         "Attributes of ctx that only jvp needs may be deleted in jvp.",
         "extending: Forward mode AD",
-        needs="jvp",
+        needs="context jvp",
         fault="deleting an attribute of ctx raises",
     ),
     Clause(

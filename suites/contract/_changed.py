@@ -123,6 +123,7 @@ def drawn(subject: Any, data: Any, **restrictions: Any) -> Change:
 
 def passing(subject: Any, data: Any, *needed: str, **restrictions: Any) -> Passing:
     """Draw a Function that returns what such recipes make of its arguments, in the dtypes of the run."""
-    strategy = passings(needed=needed, dtypes=subject.dtypes, **restrictions)
+    most = 3 if "tuples" in subject.implementation.capabilities else 1
+    strategy = passings(needed=needed, dtypes=subject.dtypes, max_outputs=most, **restrictions)
     function: Passing = subject.draw(data, strategy, "function")
     return function

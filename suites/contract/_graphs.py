@@ -137,16 +137,30 @@ def added(a: Any, b: Any) -> Any:
 
 @st.composite
 def graphs(
-    draw: Any, *, min_leaves: int = 1, max_steps: int = 4, max_outputs: int = 3, shape: tuple[int, ...] | None = None
-) -> Graph:
-    """A graph in which every step may take any earlier value, also twice, and every made value may be an output."""
+    draw: Any, *, min_leaves: int = 1, max_steps: int = 4, max_outputs: int = 3, step_outputs: int = 2,
+    shape: tuple[int, ...] | None = None, repeated: bool | None = None,
+) -> Graph:  # fmt: skip
+    """A graph in which every step may take any earlier value, also twice, and every made value may be an output.
+
+    ``repeated`` says whether an output is there twice; if None, that may be.
+    """
     leaves = draw(st.integers(min_leaves, 3))
     steps: list[Step] = []
     count = leaves
     for _ in range(draw(st.integers(1, max_steps))):
         inputs = draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=3))
-        steps.append(Step(tuple(inputs), draw(st.integers(1, 2))))
+        steps.append(Step(tuple(inputs), draw(st.integers(1, step_outputs))))
         count += steps[-1].outputs
-    outputs = draw(st.lists(st.integers(leaves, count - 1), min_size=1, max_size=max_outputs))
+    made = st.integers(leaves, count - 1)
+    outputs = draw(st.lists(made, min_size=1, max_size=max_outputs, unique=repeated is not None))
+    if repeated:
+        outputs.append(draw(st.sampled_from(outputs)))
     shapes = st.sampled_from(((), (3,), (2, 1), (0,))) if shape is None else st.just(shape)
     return Graph(leaves, tuple(steps), tuple(outputs), draw(shapes), draw(st.integers(0, 99)))
+
+
+def drawn(subject: ClauseSubject, data: Any, **restrictions: Any) -> Graph:
+    """A graph of Functions with as many outputs as those of the implementation may have."""
+    several = 2 if "tuples" in subject.implementation.capabilities else 1
+    graph: Graph = subject.draw(data, graphs(step_outputs=several, **restrictions), "graph")
+    return graph

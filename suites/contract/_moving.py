@@ -10,13 +10,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.clauses import ClauseSubject
-from autograd_conformance.reference.polynomials import Polynomial
+from autograd_conformance.reference.polynomials import OUTPUTS, Polynomial
 from autograd_conformance.suites.contract._derivatives import arguments, primals
 
 
 def drawn_function(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
     """A generated Function in either style, of so few arguments that every dtype computes its tangents exactly."""
-    return subject.polynomial(data, **{"separate": None, "max_arguments": 4, **restrictions})
+    kinds = OUTPUTS if "nondifferentiable" in subject.implementation.capabilities else ("float",)
+    return subject.polynomial(data, **{"separate": None, "max_arguments": 4, "outputs": kinds, **restrictions})
 
 
 def drawn_tangents(subject: ClauseSubject, data: Any, polynomial: Polynomial, least: int = 1) -> tuple[Any, ...]:

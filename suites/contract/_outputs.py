@@ -41,16 +41,21 @@ def output_lists(
     *,
     marked: bool = False,
     transposed: bool = False,
+    integers: bool = False,
     shapes: Sequence[tuple[int, ...]] = SHAPES,
 ) -> list[Output]:
-    """Two to four outputs of these dtypes, at least one of them differentiable and, if asked for, one ``marked``."""
+    """Two to four outputs of these dtypes, at least one of them differentiable and, if asked for, one ``marked``.
+
+    With ``integers`` the marked one is of an integer dtype, if there is one.
+    """
     flags, layouts = st.booleans() if marked else st.just(False), st.booleans() if transposed else st.just(False)
 
     def some(kinds: Sequence[str], flags: st.SearchStrategy[bool]) -> st.SearchStrategy[Output]:
         return st.builds(Output, st.sampled_from(kinds), st.sampled_from(shapes), flags, layouts)
 
     plain = draw(some([d for d in dtypes if d in FLOATING], st.just(False)))
-    special = draw(some(dtypes, st.just(marked)))
+    whole = [d for d in dtypes if d not in FLOATING] if integers else []
+    special = draw(some(whole or dtypes, st.just(marked)))
     return draw(st.permutations([plain, special, *draw(st.lists(some(dtypes, flags), max_size=2))]))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import DTYPES, polynomials
+from autograd_conformance.strategies.polynomials import DTYPES
 from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._ways import called, returning
 
@@ -25,7 +25,7 @@ def test_a_batch_of_cotangents_gives_a_batch_of_gradients(subject, data):
 @keeps("VMAP-07", variant="numpy")
 def test_a_backward_in_numpy_refuses_a_batch_of_cotangents(subject, data):
     dtypes = [d for d in subject.dtypes if d in IN_NUMPY] or IN_NUMPY[:1]
-    polynomial = subject.draw(data, polynomials(dtypes=dtypes, separate=None, max_arguments=3), "function")
+    polynomial = subject.polynomial(data, dtypes=dtypes, separate=None, materialize=None, max_arguments=3)
     size, used = _drawn_batch(subject, data, polynomial)
     xp = subject.implementation.xp
 

@@ -57,7 +57,7 @@ def test_one_ctx_carries_any_attribute(subject, data):
     subject.assert_that(all(map(operator.is_, given, taken)), f"ctx of {method}", got=taken[0], expected=given[0])
 
 
-@keeps("CTX-02")
+@keeps("CTX-02", needs="context")
 def test_ctx_is_the_node(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     seen = []

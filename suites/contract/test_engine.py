@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.marks import keeps
 from autograd_conformance.harness.observe import observed
 from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._graphs import DTYPE, added, computed, graphs
+from autograd_conformance.suites.contract._graphs import DTYPE, added, computed, drawn
 from autograd_conformance.suites.contract._styles import function
 from autograd_conformance.suites.contract._ways import (
     BACKWARD,
@@ -133,7 +133,7 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
 
 @keeps("ENG-03")
 def test_backward_adds_to_what_grad_holds(subject, data):
-    graph = subject.draw(data, graphs(), "graph")
+    graph = drawn(subject, data)
     before = subject.draw(
         data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "holds something"
     )
@@ -155,7 +155,7 @@ def test_backward_adds_to_what_grad_holds(subject, data):
 
 @keeps("ENG-03", variant="ways")
 def test_what_grad_returns_is_what_backward_accumulates(subject, data):
-    graph = subject.draw(data, graphs(), "graph")
+    graph = drawn(subject, data)
     track = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "tracked leaves")
     cotangents = graph.cotangents()
     returned, _ = _pass(subject, GRAD, graph, cotangents, track=track)
@@ -165,7 +165,15 @@ def test_what_grad_returns_is_what_backward_accumulates(subject, data):
 
 @keeps("ENG-04")
 def test_a_node_runs_once_with_the_sum(subject, data):
-    graph = subject.draw(data, graphs(), "graph")
+    _assert_runs_once(subject, data, drawn(subject, data, repeated=False))
+
+
+@keeps("ENG-04", variant="repeated")
+def test_the_sum_counts_an_output_as_often_as_it_is_given(subject, data):
+    _assert_runs_once(subject, data, drawn(subject, data, repeated=True))
+
+
+def _assert_runs_once(subject, data, graph):
     cotangents, way = graph.cotangents(), drawn_way(subject, data)
     got, ran = _pass(subject, way, graph, cotangents)
     expected = graph.pass_over(cotangents)
@@ -173,7 +181,8 @@ def test_a_node_runs_once_with_the_sum(subject, data):
     seen = [g for given in ran.cotangents for g in given]
     wanted = [g for k in ran.order for g in expected.cotangents[k]]
     subject.assert_all_same(f"cotangents of steps {ran.order}", got=seen, expected=wanted)
-    subject.assert_all_same("gradients", got=got, expected=expected.gradients[: graph.leaves])
+    gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
+    subject.assert_all_same("gradients", got=got, expected=gradients)
 
 
 @keeps("ENG-05")
@@ -195,9 +204,9 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
     subject.assert_all_same("gradients of all outputs", got=got, expected=expected)
 
 
-@keeps("ENG-10")
+@keeps("ENG-10", examples=4)
 def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
-    graph = subject.draw(data, graphs(min_leaves=2), "graph")
+    graph = drawn(subject, data, min_leaves=2)
     flags = st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves)
     wanted = subject.draw(data, flags.filter(lambda w: any(w) and not all(w)), "wanted leaves")
     log = []
@@ -219,12 +228,13 @@ def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
 
 @keeps("ENG-16")
 def test_zeros_run_backward(subject, data):
-    graph = subject.draw(data, graphs(), "graph")
+    graph = drawn(subject, data)
     zeros = [np.zeros(graph.shape)] * len(graph.outputs)
     got, ran = _pass(subject, drawn_way(subject, data), graph, zeros)
     expected = graph.pass_over(zeros)
     subject.assert_equal("steps that ran, sorted", got=sorted(ran.order), expected=sorted(expected.cotangents))
-    subject.assert_all_same("gradients", got=got, expected=expected.gradients[: graph.leaves])
+    gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
+    subject.assert_all_same("gradients", got=got, expected=gradients)
 
 
 @keeps("LAYOUT-02")

@@ -30,7 +30,8 @@ def test_forward_mode_calls_jvp(subject, data):
     rule = right_rule(polynomial)
     cls = moving(subject, polynomial, lambda *given: tuple(t if t is None else factor * t for t in rule(*given)))
     got = moved(subject, polynomial, cls, tangents)
-    subject.assert_all_same("tangents", got=got, expected=expected_tangents(polynomial, tangents, factor))
+    expected = subject.returned(expected_tangents(polynomial, tangents, factor), polynomial.shape)
+    subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("JVP-01", variant="missing")

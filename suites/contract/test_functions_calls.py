@@ -171,7 +171,7 @@ def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
     subject.assert_all_same("gradients", got=got, expected=[expected[i] for i in polynomial.tensors])
 
 
-@keeps("FN-23")
+@keeps("FN-23", needs="requires_grad")
 def test_captured_tensors_get_no_gradient(subject, data):
     separate = subject.draw(data, STYLES, "setup_context")
     tracked = subject.draw(data, st.booleans(), "the argument requires grad")

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def _flags(count):
     return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
 
 
-@keeps("GRAD-01")
+@keeps("GRAD-01", needs="none_gradients")
 def test_one_argument_for_each_output(subject, data):
     polynomial = subject.polynomial(data, max_outputs=5, separate=None, materialize=None)
     floats = [kind == "float" for kind in polynomial.outputs]
@@ -307,7 +308,8 @@ def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
-    assume(names)
+    if not names:
+        pytest.skip("skip: there are no complex dtypes")
     dtype = subject.draw(data, names, "dtype of the gradient")
     imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
     values = _filled(polynomial.shape)
@@ -392,7 +394,8 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     which = subject.draw(data, entries, "leaf passed at each position")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
-    withheld = subject.draw(data, st.sets(st.sampled_from(positions)), "positions that get None")
+    most = len(positions) if "none_gradients" in subject.implementation.capabilities else 0
+    withheld = subject.draw(data, st.sets(st.sampled_from(positions), max_size=most), "positions that get None")
     f = called(subject, polynomial, returning(subject, polynomial, _without(withheld)))
     prepare = arriving(subject, data)
 
@@ -405,4 +408,5 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     pairs = [(each[i], k) for i, k in zip(positions, which, strict=True)]
     parts = [[g for g, k in pairs if k == leaf and g is not None] for leaf in range(2)]
     expected = [np.asarray(np.sum(part, axis=0)) if part else None for part in parts]
+    expected = subject.returned(expected, polynomial.shape)
     subject.assert_all_same("gradients of the leaves", got=got, expected=expected)

@@ -34,7 +34,7 @@ def _positive_part(subject, separate):
     return subject.implementation.function(type(base)("PositivePart", (base,), namespace))
 
 
-@keeps("KINK-02")
+@keeps("KINK-02", needs="tuples")
 def test_a_nan_cotangent_reaches_what_uses_it_alone(subject, data):
     entries = st.lists(st.tuples(st.sampled_from(POINTS), COTANGENTS, COTANGENTS), min_size=1, max_size=4)
     x, g, h = np.transpose(subject.draw(data, entries, "input and two cotangents of each entry"))

@@ -71,7 +71,7 @@ def called(subject, function, *, backward):
     return outputs, references
 
 
-@keeps("MEM-01")
+@keeps("MEM-01", needs="context")
 def test_an_output_as_attribute_is_in_a_cycle(subject, data):
     check_cycle(subject, storing(subject, data, saved=False, needed=("output",)), backward=False)
 
@@ -94,7 +94,7 @@ def check_cycle(subject, function, *, backward):
     subject.assert_equal("what is alive after the garbage collector ran", got=left, expected=[])
 
 
-@keeps("MEM-02")
+@keeps("MEM-02", needs="context")
 def test_a_saved_output_is_in_no_cycle(subject, data):
     function = storing(subject, data, needed=("output",))
     backward = subject.draw(data, st.booleans(), "after a backward pass")

@@ -39,19 +39,19 @@ def _assert_recorded(subject, constants):
     subject.assert_equal("requires_grad, and having a grad_fn, of each output", got=got, expected=expected)
 
 
-@keeps("OUT-01")
+@keeps("OUT-01", needs="tuples")
 def test_every_floating_output_requires_grad(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
-@keeps("OUT-02")
+@keeps("OUT-02", needs="tuples")
 def test_no_integer_output_requires_grad(subject, data):
     outputs = subject.draw(data, output_lists([*_integers(subject), "float64"]), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
-@keeps("OUT-03")
+@keeps("OUT-03", needs="tuples")
 def test_a_tensor_returned_twice_is_one_output(subject, data):
     pattern = subject.draw(data, st.lists(st.integers(0, 1), min_size=2, max_size=4), "which tensor is returned where")
     given = []
@@ -117,7 +117,14 @@ def _constants(subject, data, outputs, configure=nothing):
 
 @keeps("ND-02")
 def test_a_marked_output_gives_zeros(subject, data):
-    outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
+    outputs = subject.draw(data, output_lists(_floating(subject), marked=True), "outputs")
+    constants, ones = _constants(subject, data, outputs)
+    constants.assert_given(constants.materialized(ones))
+
+
+@keeps("ND-02", variant="integers")
+def test_a_marked_output_of_integers_gives_zeros(subject, data):
+    outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True, integers=True), "outputs")
     constants, ones = _constants(subject, data, outputs)
     constants.assert_given(constants.materialized(ones))
 
@@ -222,14 +229,14 @@ def test_a_returned_input_that_is_marked_comes_back_detached(subject, data):
     subject.assert_equal("whether each output is the input, and shares its memory", got=got, expected=expected)
 
 
-@keeps("MAT-01")
+@keeps("MAT-01", needs="tuples")
 def test_an_unused_output_gives_zeros(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     constants, ones = _constants(subject, data, outputs)
     constants.assert_given(constants.materialized(ones))
 
 
-@keeps("MAT-01", variant="again")
+@keeps("MAT-01", variant="again", needs="tuples")
 def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     passes = subject.draw(data, st.lists(uses(outputs), min_size=2, max_size=3), "outputs used in each pass")
@@ -243,7 +250,7 @@ def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
     subject.assert_all_same("cotangents in backward, by pass and output", got=got, expected=expected)
 
 
-@keeps("MAT-01", variant="dense", needs="views")
+@keeps("MAT-01", variant="dense", needs="tuples views")
 def test_the_zeros_are_dense(subject, data):
     outputs = subject.draw(data, output_lists(_floating(subject), transposed=True, shapes=FULL), "outputs")
     constants, ones = _constants(subject, data, outputs)

@@ -84,7 +84,7 @@ def test_saved_tensors_is_a_tuple(subject, data):
     subject.assert_equal("type and length of ctx.saved_tensors", got=got, expected=(tuple, count or 0))
 
 
-@keeps("SAVE-04")
+@keeps("SAVE-04", needs="context")
 def test_outputs_come_back_as_others_and_inputs_as_themselves(subject, data):
     function = storing(subject, data, others=("input", "fixed input", "output"), needed=("output",), shapes=FULL)
     run = call(subject, function, prepare=arriving(subject, data))

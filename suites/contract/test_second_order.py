@@ -141,7 +141,7 @@ def test_a_saved_intermediate_has_no_history(subject, data):
     subject.assert_all_same("first and second derivative", got=got, expected=expected)
 
 
-@keeps("DBL-04")
+@keeps("DBL-04", needs="tuples")
 def test_returned_intermediates_make_second_derivatives_right(subject, data):
     last = subject.draw(data, (3, 4, 5), "highest power")
     order, weight = subject.draw(data, (1, 2, 3), "order"), subject.draw(data, FACTORS, "cotangents")

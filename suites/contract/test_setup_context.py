@@ -132,7 +132,7 @@ def test_setup_context_runs_whether_recorded_or_not(subject, data):
     subject.assert_equal("number of inputs in each call of setup_context", got=seen, expected=[len(kinds)])
 
 
-@keeps("SETUP-05")
+@keeps("SETUP-05", needs="tuples")
 def test_a_returned_intermediate_can_be_saved(subject, data):
     ag, xs = subject.implementation.ag, subject.draw(data, ENTRIES, "x")
     a, b = subject.draw(data, FACTORS, "a"), subject.draw(data, FACTORS, "b")

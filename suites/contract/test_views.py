@@ -39,7 +39,7 @@ def test_a_returned_input_comes_back_as_a_view(subject, data):
     subject.assert_all_same("gradients", got=run.gradients(cotangents), expected=function.vjp(cotangents))
 
 
-@keeps("VIEW-02")
+@keeps("VIEW-02", needs="tuples")
 def test_so_does_an_input_that_requires_no_grad(subject, data):
     function = passing(subject, data, "itself", argument="fixed", others=("new", "itself"), shapes=FULL)
     run = applied(subject, function)

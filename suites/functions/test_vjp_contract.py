@@ -36,17 +36,29 @@ def test_vjp_none(subject, data):
 def test_vjp_nondiff(subject, data):
     example = subject.example(data.draw(subject.calls(unused=False), label="call"))
     f, seen = example.observed()
-    outputs, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
+    _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     pullback(example.cotangents)
     marked = [n for n, output in enumerate(subject.function.outputs) if not output.differentiable]
-    flags = [subject.implementation.requires_grad(outputs[n]) for n in marked]
-    what = "requires_grad of the non-differentiable outputs"
-    subject.assert_equal(example.call, what, got=flags, expected=[False] * len(marked))
     names = [f"cotangent of {example.output_names[n]}, as backward received it" for n in marked]
     subject.assert_zero(example.call, names, got=[seen.cotangents[n] for n in marked])
     absent = [seen.cotangents[n] is None for n in marked]
     expected = [not subject.function.materialize] * len(marked)
     subject.assert_equal(example.call, "whether that cotangent is None", got=absent, expected=expected)
+
+
+@holds(
+    "VJP-NONDIFF",
+    where=lambda f: not all(o.differentiable for o in f.outputs),
+    needs="nondifferentiable requires_grad",
+    variant="flags",
+)
+def test_vjp_nondiff_flags(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    outputs = example.outputs()
+    marked = [n for n, output in enumerate(subject.function.outputs) if not output.differentiable]
+    flags = [subject.implementation.requires_grad(outputs[n]) for n in marked]
+    what = "requires_grad of the non-differentiable outputs"
+    subject.assert_equal(example.call, what, got=flags, expected=[False] * len(marked))
 
 
 @holds("VJP-FIT", examples=0.8)

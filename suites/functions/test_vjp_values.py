@@ -104,6 +104,11 @@ def test_vjp_unused(subject, data):
     what = "whether the cotangents of unused outputs reach backward as None"
     materialized = [not subject.function.materialize] * len(absent)
     subject.assert_equal(example.call, what, got=absent, expected=materialized)
+
+
+@holds("VJP-UNUSED", needs="none_gradients", variant="severed", examples=0.4)
+def test_vjp_unused_of_a_severed_graph(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
     hint = "the next Function's backward returned None, so that no cotangent is defined"
     subject.assert_zero(example.call, example.names, got=scenarios.severed(example), hint=hint)
 

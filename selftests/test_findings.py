@@ -1,0 +1,155 @@
+"""Every listed deviation has a script that shows it, and the page of findings tells of each."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import findings
+from autograd_conformance.harness.cli import main
+from autograd_conformance.implementations.protocol import Deviation, Unavailable
+
+ROOT = Path(__file__).resolve().parent.parent
+LISTED = findings.listed()
+DEVIATIONS = [(name, deviation) for name, deviations in LISTED.items() for deviation in deviations]
+SCRIPTS = [(name, script) for name, deviations in LISTED.items() for script in findings.by_script(deviations)]
+FAULTS = {findings.folder(name) / deviation.script for name, deviation in DEVIATIONS if deviation.promise}
+FILES = sorted(findings.FOLDER.glob("*/*.py"))
+# Folders that an installed framework or this project lies in on somebody's machine.
+LOCAL_PATH = re.compile(r"(?<![\w./])/(home|root|tmp|work|usr|opt|mnt|var|Users)/")
+SECONDS = 120
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+Ran = dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def run() -> Iterator[Callable[[Path, Path], Ran]]:
+    """Runs a script in a folder, in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, str(ROOT / "selftests" / "forking.py")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,  # what frameworks say as they are imported
+        env={**os.environ, **THREADS},
+        text=True,
+    )
+    assert process.stdin
+    assert process.stdout
+
+    def run(script: Path, folder: Path) -> Ran:
+        print(json.dumps([str(script), str(folder), SECONDS]), file=process.stdin, flush=True)
+        ran: Ran = json.loads(process.stdout.readline())
+        return ran
+
+    with process:
+        yield run
+        process.stdin.close()
+
+
+@pytest.mark.parametrize(("name", "script"), SCRIPTS)
+def test_a_script_shows_what_is_listed(
+    name: str, script: str, run: Callable[[Path, Path], Ran], tmp_path: Path
+) -> None:
+    try:
+        deviations = implementations.load(name).deviations
+    except Unavailable as problem:
+        pytest.skip(f"skip: {problem}")
+    expected = int(any(deviation.script == script for deviation in deviations))
+    ran = run(findings.folder(name) / script, tmp_path)
+    assert "Traceback" not in ran["err"], ran["err"]
+    assert ran["status"] == expected, ran
+    assert ran["out"].strip(), "a script prints what came and what should have come"
+    assert expected or "holds" in ran["out"]
+
+
+@pytest.mark.parametrize(
+    ("name", "deviation"), DEVIATIONS, ids=[f"{name}-{deviation.id.split()[0]}" for name, deviation in DEVIATIONS]
+)
+def test_a_deviation_is_well_formed(name: str, deviation: Deviation) -> None:
+    assert (findings.folder(name) / deviation.script).is_file(), f"there is no script {deviation.script!r}"
+    assert deviation.script.endswith(".py")
+    assert deviation.reason
+    assert deviation.link
+    assert deviation.versions.startswith("seen on ")
+    assert deviation.promise == " ".join(deviation.promise.split())
+    assert not deviation.promise or len(deviation.promise.split()) > 3, "a promise is a sentence, quoted"
+    assert not LOCAL_PATH.search(" ".join(map(str, vars(deviation).values())))
+
+
+def test_every_list_belongs_to_an_implementation() -> None:
+    written = {path.stem.removesuffix("_deviations") for path in ROOT.glob("implementations/*_deviations.py")}
+    assert {findings.folder(name).name for name in LISTED} == written
+
+
+def test_every_script_is_named_by_a_deviation() -> None:
+    assert {findings.folder(name) / script for name, script in SCRIPTS} == set(FILES)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_script_is_short_and_says_what_is_wrong(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= 40
+    told = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
+    assert told[0].endswith("."), "its docstring says in a line what is wrong"
+    assert "\n" not in told[0]
+    assert told[1:] or path not in FAULTS, "and then what the documentation promises"
+    assert not LOCAL_PATH.search(text)
+    assert "autograd_conformance" not in text
+
+
+def test_the_lists_need_no_framework() -> None:
+    code = "import sys; from autograd_conformance.harness import findings; findings.markdown(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"autograd", *(name.partition("-")[0] for name in implementations.ADAPTERS)} & set(loaded)
+
+
+def test_the_page_is_up_to_date() -> None:
+    command = "autograd-conformance list findings > docs/findings.md"
+    page = ROOT / "docs" / "findings.md"
+    assert page.is_file(), f"run: {command}"
+    assert page.read_text() == findings.markdown(), f"run: {command}"
+
+
+def test_the_command_prints_the_page() -> None:
+    done = CliRunner().invoke(main, ["list", "findings"])
+    assert done.exit_code == 0
+    assert done.output == findings.markdown()
+
+
+def test_a_part_of_the_page() -> None:
+    deviation = Deviation(
+        id="FN-01 FN-02/x",
+        function="Exp Sort",
+        what="output",
+        reason="forward returns *args",
+        link="source.py, _forward; https://example.org/a_b.html, Step 1",
+        versions="seen on 1.0",
+        releases="<2",
+        promise="It returns a_tensor and __this__.",
+        script="missing_one.py",
+    )
+    assert list(findings._section("torch", [deviation]))[1:] == [
+        "### Faults of torch",
+        "",
+        "#### missing one",
+        "",
+        "> It returns a_tensor and \\_\\_this\\_\\_.",
+        ">",
+        "> source.py, \\_forward; <https://example.org/a_b.html>, Step 1",
+        "",
+        "* `FN-01`, `FN-02/x` of Exp, Sort: forward returns \\*args (seen on 1.0, listed for <2)",
+        "",
+        "[missing_one.py](../implementations/findings/torch/missing_one.py)",
+    ]

@@ -1,0 +1,223 @@
+"""Joining an implementation: how it is named, what is wrong with an adapter, and the worked example."""
+
+from __future__ import annotations
+
+import re
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import smoke
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.implementations.protocol import Deviation, Unavailable
+
+ROOT = Path(__file__).resolve().parent.parent
+
+HEAD = "from autograd_conformance.implementations.model import ModelImplementation\n"
+ONE = f"{HEAD}class Mine(ModelImplementation):\n    name = 'mine'\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# How an implementation is named.
+
+
+def test_a_file_joins_by_its_path(folder):
+    (folder / "mine.py").write_text(ONE)
+    assert implementations.load("mine.py").name == "mine"
+    assert implementations.load(str(folder / "mine.py")).name == "mine"
+
+
+def test_of_several_adapters_in_a_file_one_is_named(folder):
+    (folder / "two.py").write_text(f"{ONE}class Other(Mine):\n    name = 'other'\nmade = Mine()\n")
+    assert implementations.load("two.py:Other").name == "other"
+    assert implementations.load("two.py:made").name == "mine"
+    with pytest.raises(Unavailable, match="defines Mine, Other"):
+        implementations.load("two.py")
+
+
+def test_a_module_joins_by_module_and_attribute(folder):
+    (folder / "joined_module.py").write_text(ONE)
+    assert implementations.load("joined_module:Mine").name == "mine"
+
+
+def test_a_package_joins_by_an_entry_point(folder, monkeypatch):
+    (folder / "joined_package.py").write_text(ONE)
+    point = metadata.EntryPoint("mine", "joined_package:Mine", implementations.ENTRY_POINTS)
+    monkeypatch.setattr(implementations.metadata, "entry_points", lambda group: [point] if group == point.group else [])
+    assert implementations.load("mine").name == "mine"
+    with pytest.raises(Unavailable, match=r"choose from: .*torch.*, mine"):
+        implementations.load("nine")
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "told"),
+    [
+        (
+            "torhc",
+            "",
+            "unknown implementation 'torhc'; choose from: model, torch.*module:attribute.*path of a .py file",
+        ),
+        ("none.py", "", "no file none.py"),
+        ("missing.py", "import no_such_framework", "cannot be imported .*no_such_framework"),
+        ("no_such_module:Mine", "", "cannot be imported .*no_such_module"),
+        ("broken.py", "class (", "cannot be imported .SyntaxError"),
+        ("raising.py", "raise SystemError('numpy 2')", "cannot be imported .SystemError: numpy 2"),
+        ("empty.py", "", "defines none"),
+        ("other.py:Nothing", ONE, "no 'Nothing'; it defines Mine"),
+        ("text.py:ONE", "ONE = 'text'", "is a str, and not derived from Implementation"),
+        (
+            "abstract.py",
+            "from autograd_conformance.implementations.protocol import Implementation\n"
+            "class Half(Implementation):\n    name = 'half'\n    def vjp(self): pass\n",
+            "abstract methods .*array.*numpy",
+        ),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_in_a_sentence(folder, given, text, told):
+    if text or given == "empty.py":
+        (folder / given.partition(":")[0]).write_text(text)
+    with pytest.raises(Unavailable, match=told) as raised:
+        implementations.load(given)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_version_that_the_adapter_does_not_support_is_refused():
+    old = type("Old", (ModelImplementation,), {"supported": ">=99"})()
+    with pytest.raises(Unavailable, match=r"model .* is not supported; the adapter needs >=99"):
+        implementations.check_version(old)
+
+
+# The smoke stage.
+
+
+def wrong(**changes):
+    """The model's adapter with other attributes and methods."""
+    return type("Wrong", (ModelImplementation,), changes)()
+
+
+def without(space, *names):
+    found = {name: getattr(space, name) for name in dir(space) if name not in names}
+    return SimpleNamespace(**found)
+
+
+def swapped(self, f, primals, *, track=None):
+    outputs, pullback = ModelImplementation.vjp(self, f, primals, track=track)
+    return outputs, lambda *given, **options: pullback(*given, **options)[::-1]
+
+
+def never_none(self, f, primals, *, track=None):
+    outputs, _ = ModelImplementation.vjp(self, f, primals, track=track)
+    return outputs, ModelImplementation.vjp(self, f, primals)[1]
+
+
+def once(self, f, primals, *, track=None):
+    outputs, pullback = ModelImplementation.vjp(self, f, primals, track=track)
+    given = []
+    return outputs, lambda *now, **options: given or given.extend(pullback(*now, **options)) or tuple(given)
+
+
+def unconjugated(self, f, primals, *, track=None):
+    outputs, pullback = ModelImplementation.vjp(self, f, primals, track=track)
+
+    def pull(cotangents, *rest, **options):
+        conj = [None if g is None else self.xp.conj(g) for g in cotangents]
+        return tuple(None if g is None else self.xp.conj(g) for g in pullback(conj, *rest, **options))
+
+    return outputs, pull
+
+
+def narrow(self, values, dtype, device):
+    return ModelImplementation.array(self, values, "float32" if dtype == "float64" else dtype, device)
+
+
+def shared(name, function):
+    space = without(ModelImplementation.xp)
+    setattr(space, name, function)
+    return space
+
+
+@pytest.mark.parametrize(
+    ("adapter", "told"),
+    [
+        (wrong(capabilities=frozenset({"teleport"})), "unknown capability teleport; choose from: .*needs_input_grad"),
+        (wrong(emulated=frozenset({"vmap"})), "emulates vmap without claiming it"),
+        (wrong(dtypes=("float64", "float8")), "dtypes has float8; choose from: float64"),
+        (wrong(dtypes=("float32",)), "no float64"),
+        (wrong(capabilities=frozenset({"vmap", "compile"})), "claims compile and lacks the method compile"),
+        (wrong(xp=without(ModelImplementation.xp, "exp", "flip")), "xp lacks exp, flip"),
+        (wrong(ag=SimpleNamespace(Function=object)), "ag lacks once_differentiable"),
+        (wrong(deviations=(Deviation("NIG-99", "", "", "", ""),)), "deviation from NIG-99"),
+        (wrong(array=narrow), "describe gives .*float32.*made as .*float64"),
+        (wrong(numpy=lambda _, x: x.data[..., None]), "numpy.array.* is .* instead of"),
+        (wrong(is_tensor=lambda *_: True), "is_tensor has to be True for"),
+        (wrong(devices=lambda _: ("tpu",)), "describe gives .*made as .*tpu"),
+        (wrong(xp=shared("max", lambda x, axis: ModelImplementation.xp.argmax(x, axis=axis))), "xp.max"),
+        (wrong(xp=shared("flip", lambda *_, **__: 1 / 0)), "the array namespace: ZeroDivisionError"),
+        (wrong(vjp=swapped), "pullback with no options is .* instead of"),
+        (wrong(vjp=once), "pullback with no options is .* instead of"),
+        (wrong(vjp=never_none), "vjp with track=.True, False. gives .* instead of None"),
+        (wrong(vjp=unconjugated), "which is their product with 3.4j conjugated"),
+        (wrong(vjp=lambda *_, **__: (None, None)), "gradients of plain operations: TypeError"),
+        (wrong(jvp=lambda _, f, x, __: ((f(*x),), (None,))), "jvp of a Function that triples gives None"),
+        (wrong(function=lambda _, cls: lambda x: cls.apply(x) * 1.0 + 1.0), "a Function that triples"),
+    ],
+)  # fmt: skip
+def test_a_mistake_of_the_adapter_is_told(adapter, told):
+    found = smoke.found_in(adapter)
+    assert any(re.search(told, each) for each in found), found
+
+
+def test_right_adapters_pass():
+    assert smoke.found_in(ModelImplementation()) == []
+    assert smoke.problems("torch") == []
+
+
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("import ctypes; ctypes.string_at(0)", "signal 11"),
+        ("import os; os._exit(5)", "exit code 5"),
+        ("while True: pass", "it does not end"),
+    ],
+)
+def test_an_adapter_that_dies_in_the_smoke_stage_is_told(folder, body, told):
+    text = f"{ONE}    def devices(self):\n        {body}\n"
+    (folder / "dying.py").write_text(text)
+    (found,) = smoke.problems("dying.py", seconds=5)
+    assert told in found
+
+
+def test_a_run_says_so_before_it_checks_anything(command, folder):
+    (folder / "mine.py").write_text(f"{ONE}    capabilities = frozenset({{'teleport'}})\n")
+    run = command("mine.py", "-n", "0", folder=folder)
+    assert run.status == 2
+    assert "the adapter mine.py does not pass the smoke stage" in run.err
+    assert "unknown capability teleport" in run.err
+    assert not run.path.exists()
+
+
+# The worked example.
+
+
+def test_the_toy_joins_and_keeps_all_but_what_it_lists(command):
+    run = command(str(ROOT / "docs" / "toy.py"), "--profile", "quick", "-n", "2")
+    assert run.status == 0, run.out + run.err
+    assert {"pass", "known", "unsupported"} == set(run.outcomes.values()) | {"unsupported"}
+
+
+def test_a_bug_in_the_toy_is_found(command, folder):
+    text = (ROOT / "docs" / "toy.py").read_text()
+    bug = text.replace("and x.tracked for x in args", "and x.tracked for x in args[::-1]")
+    assert bug != text
+    (folder / "toy.py").write_text(bug)
+    run = command("toy.py", "--profile", "quick", "-n", "0", "--properties", "VJP-NEEDS", folder=folder)
+    assert run.status == 1
+    assert run.outcomes["VJP-NEEDS[LinearFunction-cpu]"] == "fail"
