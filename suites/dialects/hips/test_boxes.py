@@ -1,0 +1,261 @@
+"""Control flow, nesting, and what stands for a value while it is traced."""
+
+import autograd
+import numpy as np
+from autograd import builtins, extend, tracer
+from autograd import numpy as anp
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.hips._primitives import (
+    arguments,
+    cotangent,
+    defined,
+    drawn,
+    function,
+    gradients,
+    pulled,
+    slope,
+    some_of,
+)
+
+VALUES = st.integers(-3, 3).map(float)
+
+
+def _affine(weight, offset):
+    """weight * x + offset as a primitive."""
+    f = extend.primitive(lambda x: weight * x + offset)
+    extend.defvjp(f, lambda ans, x: lambda g: weight * g)
+    return f
+
+
+@keeps("HIPS-FLOW-01")
+def test_control_flow(subject, data):
+    x = subject.draw(data, VALUES, "x")
+    style = subject.draw(data, ("loop", "recursion"), "style")
+    weights = st.sampled_from((-2.0, -1.0, 1.0, 2.0))
+    steps = subject.draw(data, st.lists(st.tuples(weights, weights), max_size=5), "weights if positive, else")
+    taken = [[_affine(w, 1.0) for w in pair] for pair in steps]
+
+    def stepped(y, pair):
+        return pair[0](y) if y > 0 else pair[1](y)
+
+    def looped(y):
+        for pair in taken:
+            y = stepped(y, pair)
+        return y
+
+    def recursive(y, n=0):
+        return y if n == len(taken) else recursive(stepped(y, taken[n]), n + 1)
+
+    value, expected = x, 1.0
+    for positive, other in steps:
+        weight = positive if value > 0 else other
+        value, expected = weight * value + 1.0, expected * weight
+    f = {"loop": looped, "recursion": recursive}[style]
+    got = autograd.value_and_grad(lambda x: 1.0 * f(x))(x)
+    subject.assert_all_same("value and gradient", got=got, expected=[np.asarray(value), np.asarray(expected)])
+
+
+@keeps("HIPS-FLOW-02")
+def test_nested_derivatives_are_told_apart(subject, data):
+    x, y, a = subject.draw(data, st.tuples(VALUES, VALUES, VALUES), "x, y, weight")
+    depth = subject.draw(data, st.integers(1, 3), "derivatives within")
+    f = extend.primitive(lambda x, y: a * x * y)
+    extend.defvjp(f, lambda ans, x, y: lambda g: f(g, y), lambda ans, x, y: lambda g: f(x, g))
+
+    def outer(x, level=depth):
+        # Each level's derivative with respect to y is a * x; with respect to x it is what is summed up.
+        inner = autograd.grad(lambda y: f(x, y) + (outer(y, level - 1) if level > 1 else 0.0 * y))
+        return x * inner(y)
+
+    def expected(x, level=depth):
+        """The value of outer and its derivative: h(x) = x (a x + h'(y))."""
+        below = expected(y, level - 1)[1] if level > 1 else 0.0
+        return x * (a * x + below), 2 * a * x + below
+
+    got = autograd.value_and_grad(outer)(x)
+    subject.assert_all_same("value and gradient", got=got, expected=[np.asarray(e) for e in expected(x)])
+
+
+@keeps("HIPS-BOX-01")
+def test_isinstance_of_what_is_traced(subject, data):
+    examples = {"array": np.ones(2), "number": 1.0, "list": [1.0], "tuple": (1.0,), "dict": {"k": 1.0}}
+    kinds = {"array": np.ndarray, "number": float, "list": list, "tuple": tuple, "dict": dict}
+    name, asked = (subject.draw(data, examples, label) for label in ("value", "asked for"))
+    depth = subject.draw(data, st.integers(1, 3), "nested derivatives")
+    found = []
+
+    def nested(level, x):
+        if level == 0:
+            found.append(builtins.isinstance(x, kinds[asked]))
+            return x
+        return autograd.make_vjp(lambda y: nested(level - 1, y))(x)[1]
+
+    nested(depth, examples[name])
+    expected = isinstance(examples[name], kinds[asked])
+    subject.assert_equal("isinstance of a traced value", got=found, expected=[expected])
+
+
+@keeps("HIPS-BOX-02")
+def test_boxes_within_containers(subject, data):
+    polynomial = drawn(subject, data, outputs=("float",))
+    argnums = some_of(subject, data, polynomial)
+    kind = subject.draw(data, ("list", "tuple", "dict"), "container")
+    count = len(polynomial.tensors)
+    keys = [f"k{n}" for n in range(count)] if kind == "dict" else list(range(count))
+    plain = {"list": list, "tuple": tuple, "dict": lambda xs: dict(zip(keys, xs, strict=True))}[kind]
+    traced = {
+        "list": builtins.list,
+        "tuple": builtins.tuple,
+        "dict": lambda xs: builtins.dict(zip(keys, xs, strict=True)),
+    }[kind]
+    factor = subject.draw(data, (2.0, -1.0), "factor by which the rule is wrong")
+    f = extend.primitive(lambda xs: function(polynomial)(*(xs[key] for key in keys)))
+    rule = lambda xs, g: [factor * (slope(polynomial, i, xs[k]) * g) for i, k in enumerate(keys)]  # noqa: E731
+    extend.defvjp(f, lambda ans, xs: lambda g: plain(rule(xs, g)))
+    got = pulled(lambda *xs: f(traced(xs)), arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
+    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums, factor=factor))
+
+
+@keeps("HIPS-BOX-02", variant="plain")
+def test_the_provided_containers_are_like_those_of_python(subject, data):
+    name = subject.draw(data, ("list", "tuple"), "container")
+    entries = subject.draw(data, st.lists(st.integers(0, 9), max_size=4), "entries")
+    mine, theirs = getattr(builtins, name), {"list": list, "tuple": tuple}[name]
+    subject.assert_equal("container", got=mine(iter(entries)), expected=theirs(iter(entries)))
+    subject.assert_equal("isinstance", got=isinstance(theirs(entries), mine), expected=True)
+    pairs = dict(zip("abcd", entries, strict=False))
+    subject.assert_equal("dict", got=builtins.dict(pairs, e=1), expected=dict(pairs, e=1))
+
+
+@keeps("HIPS-BOX-02", variant="empty")
+def test_the_provided_containers_may_be_empty(subject, data):
+    name = subject.draw(data, ("list", "tuple"), "container")
+    got = subject.assert_accepted(getattr(builtins, name), "list() or tuple() of autograd.builtins")
+    subject.assert_equal("container", got=len(got), expected=0)
+
+
+@keeps("HIPS-BOX-03")
+def test_assignments_are_refused(subject, data):
+    shape = subject.draw(data, ((1,), (3,), (2, 2)), "shape")
+    index = subject.draw(data, (0, -1, slice(None), ...), "index")
+    x = subject.tensor(np.ones(shape))
+    f = _affine(2.0, 0.0)
+
+    def assigning(x):
+        y = f(x)
+        y[index] = 3.0
+        return y
+
+    subject.assert_raises(TypeError, lambda: autograd.make_vjp(assigning)(x), "an assignment", naming=["assignment"])
+    got = pulled(lambda x: f(x)[index], [x], [0], np.ones(shape)[index])[0]
+    expected = np.zeros(shape)
+    expected[index] = 2.0
+    subject.assert_same("gradient through indexing", got=got, expected=expected)
+
+
+@keeps("HIPS-BOX-04")
+def test_changes_in_place_are_seen_in_the_pass_back(subject, data):
+    values = subject.draw(data, st.lists(VALUES, min_size=1, max_size=3), "fixed array")
+    later = subject.draw(data, VALUES, "value that it is filled with afterwards")
+    fixed, x = subject.tensor(values), subject.tensor(np.ones(len(values)))
+    builtin = subject.draw(data, (False, True), "by an operation of autograd.numpy")
+    product = extend.primitive(lambda a, b: a * b)
+    extend.defvjp(product, lambda ans, a, b: lambda g: g * b, None)
+    f = anp.multiply if builtin else product
+    back, value = autograd.make_vjp(lambda x: f(x, fixed))(x)
+    subject.assert_same("value", got=value, expected=np.asarray(values))
+    fixed[:] = later
+    subject.assert_same("gradient", got=back(np.ones(len(values))), expected=np.full(len(values), later))
+
+
+class _Length:
+    """A number with a unit, which autograd does not know."""
+
+    def __init__(self, metres):
+        self.metres = metres
+
+
+class _LengthBox(extend.Box):
+    __slots__ = []
+
+
+class _LengthSpace(extend.VSpace):
+    def __init__(self, value):
+        self.size = 1
+
+    def zeros(self):
+        return _Length(0.0)
+
+    def _add(self, x, y):
+        return _Length(x.metres + y.metres)
+
+    def _mut_add(self, x, y):
+        return self._add(x, y)
+
+
+_LengthBox.register(_Length)
+_LengthSpace.register(_Length)
+
+
+@keeps("HIPS-BOX-06")
+def test_classes_of_ones_own(subject, data):
+    metres = subject.draw(data, VALUES, "length")
+    factors = subject.draw(data, st.lists(VALUES, min_size=1, max_size=4), "factors of the lengths that are summed")
+    scaled = extend.primitive(lambda length, factor: _Length(length.metres * factor))
+    extend.defvjp(scaled, lambda ans, length, factor: lambda g: _Length(g.metres * factor), None)
+    measured = extend.primitive(lambda length: length.metres)
+    extend.defvjp(measured, lambda ans, length: lambda g: _Length(g))
+
+    def total(length):
+        return sum(measured(scaled(length, factor)) for factor in factors)
+
+    value, got = autograd.make_vjp(total)(_Length(metres))[1], autograd.make_vjp(total)(_Length(metres))[0](2.0)
+    subject.assert_equal("value", got=float(value), expected=metres * sum(factors))
+    subject.assert_equal("type of the gradient", got=type(got).__name__, expected="_Length")
+    subject.assert_equal("gradient", got=got.metres, expected=2.0 * sum(factors))
+    back, _ = autograd.make_vjp(lambda length: 3.0)(_Length(metres))
+    subject.assert_equal("gradient of a constant", got=back(1.0).metres, expected=0.0)
+
+
+class _Told(tracer.Node):
+    """What a tracer is told of a call."""
+
+    __slots__ = ["told"]
+
+    def __init__(self, value, fun, args, kwargs, parent_argnums, parents):
+        self.told = (value, fun, args, kwargs, tuple(parent_argnums), tuple(parents))
+
+    def initialize_root(self):
+        self.told = None
+
+
+@keeps("HIPS-BOX-07")
+def test_tracers_of_ones_own(subject, data):
+    polynomial = drawn(subject, data, arguments=("tracked", "number"))
+    traced = some_of(subject, data, polynomial, "arguments that are traced")
+    f, xs = defined(polynomial), arguments(subject, polynomial)
+    root = _Told.new_root()
+    given = dict.fromkeys(traced)
+
+    def call(start):
+        given.update({i: first(start, i) for i in traced})
+        return f(*(given.get(i, x) for i, x in enumerate(xs)), key=3)
+
+    first = extend.primitive(lambda start, i: xs[i])
+    value, node = tracer.trace(root, call, 1.0)
+    got_value, fun, args, named, positions, parents = node.told
+    subject.assert_same("value", got=value, expected=polynomial.forward()[0])
+    subject.assert_same("value that the tracer is told", got=got_value, expected=polynomial.forward()[0])
+    subject.assert_equal("whether it is told the primitive", got=fun is f, expected=True)
+    subject.assert_equal("keyword arguments", got=named, expected={"key": 3})
+    subject.assert_equal("positions that are traced", got=positions, expected=tuple(sorted(traced)))
+    subject.assert_all_same("arguments", got=[args[i] for i in polynomial.tensors], expected=_tensors(polynomial))
+    nodes = [given[i]._node is parent for i, parent in zip(sorted(traced), parents, strict=True)]
+    subject.assert_equal("whether these positions come from these nodes", got=nodes, expected=[True] * len(traced))
+    subject.assert_equal("primitive that the first node is told", got=parents[0].told[1] is first, expected=True)
+
+
+def _tensors(polynomial):
+    return [polynomial.values[i] for i in polynomial.tensors]

@@ -1,0 +1,271 @@
+"""The operators that differentiate a function, on functions that use primitives."""
+
+import autograd
+import numpy as np
+from autograd import extend
+from autograd import numpy as anp
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.hips._primitives import (
+    arguments,
+    cotangent,
+    defined,
+    drawn,
+    function,
+    gradients,
+    some_of,
+    vjp,
+)
+
+LENGTHS = st.integers(1, 4)
+INTEGERS = (-3.0, -2.0, -1.0, 1.0, 2.0, 3.0)
+# Arguments of a function: arrays of drawn shapes and dtypes in nested containers.
+ARRAYS = st.tuples(st.sampled_from(((), (2,), (1, 3))), st.sampled_from(("float64", "float32", "complex128")))
+NESTED = st.recursive(
+    ARRAYS.map(lambda drawn: ("array", *drawn)),
+    lambda entries: st.tuples(st.sampled_from(("tuple", "list", "dict")), st.lists(entries, min_size=1, max_size=3)),
+    max_leaves=5,
+)
+
+
+def _built(tree, leaf):
+    """A container of what ``leaf`` makes of each array's shape and dtype."""
+    kind, *rest = tree
+    if kind == "array":
+        return leaf(*rest)
+    entries = [_built(entry, leaf) for entry in rest[0]]
+    return {"tuple": tuple, "list": list, "dict": lambda es: {f"k{n}": e for n, e in enumerate(es)}}[kind](entries)
+
+
+def _leaves(value, tree):
+    """The arrays within a container, in order."""
+    kind, *rest = tree
+    if kind == "array":
+        return [value]
+    keys = [f"k{n}" for n in range(len(rest[0]))] if kind == "dict" else range(len(rest[0]))
+    return [leaf for key, entry in zip(keys, rest[0], strict=True) for leaf in _leaves(value[key], entry)]
+
+
+def _described(value):
+    """The types of containers, and shapes and dtypes of arrays."""
+    if isinstance(value, dict):
+        return "dict", {key: _described(entry) for key, entry in value.items()}
+    if isinstance(value, tuple | list):
+        return type(value).__name__, [_described(entry) for entry in value]
+    return np.shape(value), np.asarray(value).dtype.name
+
+
+def _integers(data_seed, shape):
+    return np.random.default_rng(data_seed).choice(INTEGERS, size=shape)
+
+
+def _matrix(subject, data, rows, columns):
+    """A linear map of small integers as a primitive, and its matrix."""
+    matrix = _integers(subject.draw(data, st.integers(0, 99), "seed"), (rows, columns))
+    f = extend.primitive(lambda x: matrix @ x)
+    extend.defvjp(f, lambda ans, x: lambda g: anp.dot(matrix.T, g))
+    return f, matrix
+
+
+@keeps("HIPS-OP-01")
+def test_a_gradient_is_like_its_argument(subject, data):
+    tree = subject.draw(data, NESTED, "argument")
+    double = extend.primitive(lambda x: 2 * x)
+    extend.defvjp(double, lambda ans, x: lambda g: 2 * g)
+    value = _built(tree, lambda shape, dtype: np.ones(shape, dtype))
+    loss = lambda given: sum(anp.sum(anp.real(double(x))) for x in _leaves(given, tree))  # noqa: E731
+    got = autograd.grad(loss)(value)
+    subject.assert_equal(
+        "containers, shapes and dtypes of the gradient", got=_described(got), expected=_described(value)
+    )
+    expected = _leaves(_built(tree, lambda shape, dtype: np.full(shape, 2.0)), tree)
+    subject.assert_all_same("gradients", got=[np.real(g) for g in _leaves(got, tree)], expected=expected)
+
+
+@keeps("HIPS-OP-02")
+def test_grad_is_for_one_real_number(subject, data):
+    polynomial = drawn(subject, data, max_arguments=1)
+    operator = subject.draw(data, ("grad", "value_and_grad"), "operator")
+    other = subject.draw(data, ("two numbers", "none", "complex"), "output")
+    changes = {"two numbers": lambda y: anp.stack([y, y]), "none": lambda y: y[:0], "complex": lambda y: 1j * y}
+    f = defined(polynomial)
+    flat = lambda x: anp.reshape(anp.sum(f(x)), (1,))  # noqa: E731
+    x = arguments(subject, polynomial)[0]
+    refused = getattr(autograd, operator)(lambda x: changes[other](flat(x)))
+    what = f"{operator} of a function with another output than one real number"
+    subject.assert_raises(TypeError, lambda: refused(x), what, naming=["scalar", ("jacobian", "elementwise_grad")])
+    subject.assert_accepted(lambda: autograd.grad(flat)(x), "grad of a function with one number")
+
+
+@keeps("HIPS-OP-03")
+def test_arguments_are_those_of_the_function(subject, data):
+    polynomial = drawn(subject, data)
+    several = some_of(subject, data, polynomial)
+    one = subject.draw(data, (False, True), "argnum is a number")
+    operator = subject.draw(
+        data, ("grad", "value_and_grad", "elementwise_grad", "jacobian")[: 4 if one else 2], "operator"
+    )
+    scale = subject.draw(data, (1.0, -2.0, 3.0), "keyword argument")
+    f = defined(polynomial)
+    loss = lambda *xs, scale=1.0: anp.sum(scale * f(*xs))  # noqa: E731
+    got = getattr(autograd, operator)(loss, several[0] if one else several)(
+        *arguments(subject, polynomial), scale=scale
+    )
+    got = got[1] if operator == "value_and_grad" else got
+    ones = [np.ones(polynomial.shape)]
+    expected = [np.asarray(scale * polynomial.vjp(ones)[i]) for i in several]
+    subject.assert_equal("type of the gradients", got=type(got) is tuple, expected=not one)
+    subject.assert_all_same("gradients", got=[got] if one else got, expected=expected[:1] if one else expected)
+
+
+@keeps("HIPS-OP-04")
+def test_sums_of_columns(subject, data):
+    rows, columns = subject.draw(data, st.tuples(LENGTHS, LENGTHS), "shape of the Jacobian")
+    f, matrix = _matrix(subject, data, rows, columns)
+    got = autograd.elementwise_grad(lambda x: f(x))(np.ones(columns))
+    subject.assert_same("gradient", got=got, expected=matrix.sum(axis=0))
+
+
+@keeps("HIPS-OP-05")
+def test_the_shape_of_a_jacobian(subject, data):
+    polynomial = drawn(subject, data, shapes=((), (1,), (3,), (2, 3), (3, 1, 2)), max_arguments=2)
+    position = subject.draw(data, polynomial.tensors, "argnum")
+    lead = tuple(subject.draw(data, st.lists(st.integers(1, 3), max_size=2), "sizes that the output has in front"))
+    f = defined(polynomial)
+    outer = extend.primitive(lambda y: np.ones(lead).reshape(lead + (1,) * y.ndim).astype(y.dtype) * y)
+    extend.defvjp(outer, lambda ans, y: lambda g: anp.sum(g, axis=tuple(range(len(lead)))))
+    got = autograd.jacobian(lambda *xs: outer(anp.array(f(*xs))), position)(*arguments(subject, polynomial))
+    diagonal = polynomial.vjp([np.ones(polynomial.shape)])[position]
+    size = int(np.prod(polynomial.shape))
+    square = np.broadcast_to(np.diag(diagonal.ravel()), (int(np.prod(lead)), size, size))
+    subject.assert_same("Jacobian", got=got, expected=square.reshape(lead + polynomial.shape + polynomial.shape))
+
+
+@keeps("HIPS-OP-05", variant="empty")
+def test_the_shape_of_an_empty_jacobian(subject, data):
+    count, shape = subject.draw(data, LENGTHS, "length of the input"), (0,)
+    f = extend.primitive(lambda x: x[:0])
+    extend.defvjp(f, lambda ans, x: lambda g: np.zeros(count))
+    got = subject.assert_accepted(lambda: autograd.jacobian(lambda x: f(x))(np.ones(count)), "an empty Jacobian")
+    subject.assert_equal("shape of the Jacobian", got=np.shape(got), expected=(*shape, count))
+
+
+@keeps("HIPS-OP-06")
+def test_hessians(subject, data):
+    count = subject.draw(data, LENGTHS, "length of the argument")
+    f, matrix = _matrix(subject, data, count, count)
+    quadratic = lambda x: anp.dot(x, f(x))  # noqa: E731
+    x, v = (_integers(seed, count) for seed in (1, 2))
+    expected = matrix + matrix.T
+    subject.assert_same("Hessian", got=autograd.hessian(quadratic)(x), expected=expected)
+    product, _ = autograd.make_hvp(quadratic)(x)
+    subject.assert_same("product by make_hvp", got=product(v), expected=expected @ v)
+    got = autograd.hessian_tensor_product(quadratic)(x, v)
+    subject.assert_same("product by hessian_tensor_product", got=got, expected=expected @ v)
+
+
+@keeps("HIPS-OP-07")
+def test_values_beside_gradients(subject, data):
+    polynomial = drawn(subject, data, max_outputs=2)
+    position = subject.draw(data, polynomial.tensors, "argnum")
+    f, xs, ones = defined(polynomial), arguments(subject, polynomial), [np.ones(polynomial.shape)]
+    expected = polynomial.vjp([*ones, *[None] * (len(polynomial.outputs) - 1)])[position]
+    value, got = autograd.value_and_grad(lambda *xs: anp.sum(f(*xs)), position)(*xs)
+    subject.assert_same("value", got=value, expected=np.asarray(polynomial.forward()[0].sum()))
+    subject.assert_same("gradient", got=got, expected=expected)
+    got, aux = autograd.grad_and_aux(lambda *xs: (anp.sum(f(*xs)), 2 * f(*xs)), position)(*xs)
+    subject.assert_same("gradient beside another output", got=got, expected=expected)
+    subject.assert_same("the other output", got=aux, expected=2 * polynomial.forward()[0])
+
+
+@keeps("HIPS-OP-08")
+def test_an_output_that_does_not_depend_on_the_argument(subject, data):
+    polynomial = drawn(subject, data, max_arguments=2)
+    what = subject.draw(data, ("number", "other argument"), "output")
+    f, xs = defined(polynomial), arguments(subject, polynomial)
+    x = subject.tensor(np.ones((2,)), polynomial.dtype)
+    constant = lambda x, *xs: 3.0 if what == "number" else anp.sum(f(*xs))  # noqa: E731
+    naming = ["independent", "input"]
+    got = subject.assert_warns(UserWarning, lambda: autograd.grad(constant)(x, *xs), "a constant", naming=naming)
+    subject.assert_same("gradient", got=got, expected=np.zeros((2,)))
+
+
+@keeps("HIPS-OP-09")
+def test_gradients_by_name(subject, data):
+    given = subject.draw(data, st.lists(st.sampled_from(INTEGERS), max_size=2), "arguments given")
+    f = extend.primitive(lambda a, b: 2 * a + 3 * b)
+    extend.defvjp(f, lambda ans, a, b: lambda g: 2 * g, lambda ans, a, b: lambda g: 3 * g)
+
+    def loss(a=1.0, b=1.0):
+        return f(a, b)
+
+    got = subject.assert_accepted(lambda: autograd.multigrad_dict(loss)(*given), "multigrad_dict")
+    found = {name: float(gradient) for name, gradient in got.items()}
+    subject.assert_equal("gradients by name", got=found, expected={"a": 2.0, "b": 3.0})
+
+
+@keeps("HIPS-CKPT-01")
+def test_checkpointed_functions_have_the_same_derivatives(subject, data):
+    polynomial = drawn(subject, data, max_arguments=3)
+    argnums = some_of(subject, data, polynomial)
+    f, g = defined(polynomial), cotangent(subject, polynomial)
+    xs = arguments(subject, polynomial)
+    back, value = autograd.make_vjp(autograd.checkpoint(f), argnums)(*xs)
+    subject.assert_same("value", got=value, expected=polynomial.forward()[0])
+    subject.assert_all_same("gradients", got=back(g), expected=gradients(polynomial, argnums))
+    count = subject.draw(data, LENGTHS, "length of the argument")
+    linear, matrix = _matrix(subject, data, count, count)
+    got = autograd.hessian(autograd.checkpoint(lambda x: anp.dot(x, linear(x))))(np.ones(count))
+    subject.assert_same("Hessian", got=got, expected=matrix + matrix.T)
+
+
+@keeps("HIPS-CKPT-01", variant="containers")
+def test_checkpointed_functions_may_return_containers(subject, data):
+    polynomial = drawn(subject, data, max_arguments=3)
+    argnums = some_of(subject, data, polynomial)
+    kind = subject.draw(data, ("tuple", "list"), "container")
+    f, g = defined(polynomial), cotangent(subject, polynomial)
+    packed = {"tuple": tuple, "list": list}[kind]
+    checkpointed = autograd.checkpoint(lambda *xs: packed([f(*xs), f(*xs)]))
+    back, _ = autograd.make_vjp(lambda *xs: checkpointed(*xs)[0], argnums)(*arguments(subject, polynomial))
+    what = "gradients of a checkpointed function that returns a container"
+    subject.assert_all_same(what, got=back(g), expected=gradients(polynomial, argnums))
+
+
+@keeps("HIPS-CKPT-01", variant="closures")
+def test_checkpointed_functions_may_be_closures(subject, data):
+    polynomial = drawn(subject, data, max_arguments=3)
+    argnums = some_of(subject, data, polynomial)
+    f, g = defined(polynomial), cotangent(subject, polynomial)
+
+    def closure(*xs):
+        # The first argument comes in once more, from outside.
+        return autograd.checkpoint(lambda *ys: f(*ys) + 2 * xs[argnums[0]])(*xs)
+
+    back, _ = autograd.make_vjp(closure, argnums)(*arguments(subject, polynomial))
+    first, *others = gradients(polynomial, argnums)
+    expected = [first + 2 * polynomial.cotangents()[0], *others]
+    subject.assert_all_same("gradients of a checkpointed closure", got=back(g), expected=expected)
+
+
+@keeps("HIPS-CKPT-02")
+def test_checkpointed_functions_run_again(subject, data):
+    polynomial = drawn(subject, data, max_arguments=3)
+    argnums = some_of(subject, data, polynomial)
+    events = []
+
+    def watched(*xs):
+        events.append("function")
+        return function(polynomial)(*xs)
+
+    def watching(i):
+        return lambda ans, *xs: (events.append("maker"), vjp(polynomial, i)(ans, *xs))[1]
+
+    f = extend.primitive(watched)
+    extend.defvjp(f, *map(watching, polynomial.tensors))
+    checkpointed = autograd.checkpoint(f)
+    back, _ = autograd.make_vjp(checkpointed, argnums)(*arguments(subject, polynomial))
+    back(cotangent(subject, polynomial))
+    expected = ["function"] + ["function", "maker"] * len(argnums)
+    subject.assert_equal("what happens", got=events, expected=expected)
