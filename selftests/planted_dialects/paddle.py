@@ -1,0 +1,263 @@
+"""Planted faults of PaddlePaddle: bugs that are installed into its public entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+from unittest import mock
+
+import paddle
+from paddle.autograd import PyLayer, py_layer
+from paddle.base.dygraph import tensor_patch_methods
+
+from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.suites.dialects.paddle import test_engine
+
+Install = Callable[[], AbstractContextManager[Any]]
+_BACKWARD = py_layer.PyLayerBackward.backward
+_GRAD = paddle.grad
+
+
+def _tuple(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _patched(target: Any, name: str, new: Any) -> Install:
+    return lambda: mock.patch.object(target, name, new, create=True)
+
+
+def _backward(change: Callable[..., Any]) -> Install:
+    """A layer's backward is called by ``change(call, cotangents)``."""
+
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        return change(lambda *given: _BACKWARD(ctx, *given), cotangents)
+
+    return _patched(py_layer.PyLayerBackward, "backward", backward)
+
+
+def _apply(change: Callable[..., Any]) -> Install:
+    """A layer is applied by ``change(call, args, named)``."""
+
+    def apply(cls: Any, *args: Any, **named: Any) -> Any:
+        return change(super(PyLayer, cls).apply, args, named)
+
+    return _patched(PyLayer, "apply", classmethod(apply))
+
+
+def _forward(change: Callable[..., Any]) -> Install:
+    """A layer's forward is called by ``change(call, ctx, args, named)``."""
+
+    def apply(cls: Any, *args: Any, **named: Any) -> Any:
+        def forward(ctx: Any, *given: Any, **more: Any) -> Any:
+            return change(cls.forward, ctx, given, more)
+
+        changed = type(PyLayer)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
+        return super(PyLayer, changed).apply(*args, **named)
+
+    return _patched(PyLayer, "apply", classmethod(apply))
+
+
+def _grad(change: Callable[..., Any]) -> Install:
+    """paddle.grad is ``change(outputs, inputs, grad_outputs, **options)``."""
+
+    def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> Any:
+        return change(outputs, inputs, grad_outputs, **options)
+
+    return _patched(paddle, "grad", grad)
+
+
+@contextmanager
+def _lenient(keep: Callable[[tuple[Any, ...], list[bool]], tuple[Any, ...]]) -> Iterator[None]:
+    """What backward returns is made to fit, given of each input of the last call whether it requires a gradient."""
+    flags: list[bool] = []
+
+    def note(call: Any, args: Any, named: Any) -> Any:
+        flags[:] = [not x.stop_gradient for x in args if paddle.is_tensor(x)]
+        return call(*args, **named)
+
+    with _apply(note)(), _backward(lambda call, given: keep(_tuple(call(*given)), flags))():
+        yield
+
+
+def _padded(found: tuple[Any, ...], flags: list[bool]) -> tuple[Any, ...]:
+    return (*found, *[None] * len(flags))[: len(flags)]
+
+
+def _masked(found: tuple[Any, ...], flags: list[bool]) -> tuple[Any, ...]:
+    return tuple(g if flag else None for g, flag in zip(found, flags, strict=True))
+
+
+def _as_tensors(call: Any, given: Any) -> Any:
+    return tuple(
+        paddle.to_tensor(float(g), dtype="float64") if isinstance(g, int | float) else g for g in _tuple(call(*given))
+    )
+
+
+def _without_factor(call: Any, args: Any, named: Any) -> Any:
+    return call(*args, **{name: value for name, value in named.items() if name != "factor"})
+
+
+def _first_only(call: Any, args: Any, named: Any) -> Any:
+    kept = [type(a)([*a[:1], *(x.detach() for x in a[1:])]) if isinstance(a, list | tuple) else a for a in args]
+    return call(*kept, **named)
+
+
+def _listless(call: Any, args: Any, named: Any) -> Any:
+    found = call(*args, **named)
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _or_zero(call: Any, args: Any, named: Any) -> Any:
+    try:
+        return call(*args, **named)
+    except ValueError:
+        return paddle.zeros([])
+
+
+def _recorded(call: Any, ctx: Any, args: Any, named: Any) -> Any:
+    with paddle.enable_grad():
+        return call(ctx, *args, **named)
+
+
+def _never_in_place(call: Any, ctx: Any, args: Any, named: Any) -> Any:
+    ctx.mark_not_inplace(*filter(paddle.is_tensor, args))
+    return call(ctx, *args, **named)
+
+
+@contextmanager
+def _shared_attributes() -> Iterator[None]:
+    shared: dict[str, Any] = {}
+    base = py_layer.PyLayerBackward
+    with (
+        mock.patch.object(base, "__setattr__", lambda _, name, value: shared.update({name: value}), create=True),
+        mock.patch.object(base, "__getattr__", lambda _, name: shared[name], create=True),
+    ):
+        yield
+
+
+def _twos(outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> Any:
+    tensors = outputs if isinstance(outputs, list | tuple) else [outputs]
+    given = grad_outputs if isinstance(grad_outputs, list | tuple) else [grad_outputs] * len(tensors)
+    filled = [2 * paddle.ones_like(y) if g is None else g for y, g in zip(tensors, given, strict=True)]
+    return _GRAD(list(tensors), inputs, filled, **options)
+
+
+def _not_differentiable(outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> Any:
+    return _GRAD(outputs, inputs, grad_outputs, **{**options, "create_graph": False, "retain_graph": True})
+
+
+def _storing(outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> Any:
+    found = _GRAD(outputs, inputs, grad_outputs, **options)
+    for x, g in zip(inputs, found, strict=True):
+        x.grad = g
+    return found
+
+
+def _zero_at_last() -> AbstractContextManager[Any]:
+    seen: list[Any] = []
+
+    def grad(outputs: Any, inputs: Any, grad_outputs: Any, **options: Any) -> Any:
+        found = _GRAD(outputs, inputs, grad_outputs, **options)
+        again = any(outputs is y for y in seen)
+        seen.append(outputs)
+        return [0 * g for g in found] if again else found
+
+    return _grad(grad)()
+
+
+def _generous_backward(tensors: Any, grad_tensors: Any) -> None:
+    pairs = {id(y): (y, g) for y, g in zip(tensors, grad_tensors, strict=False)}
+    for y, g in pairs.values():
+        y.backward(g, retain_graph=False) if len(pairs) == 1 else None
+
+
+@contextmanager
+def _always_recording() -> Iterator[None]:
+    with (
+        mock.patch.object(paddle, "no_grad", nullcontext),
+        mock.patch.object(paddle, "set_grad_enabled", nullcontext),
+    ):
+        yield
+
+
+def _hook(change: Callable[[Any, Any, Any], Any]) -> Install:
+    register = paddle.Tensor.register_hook
+    return _patched(paddle.Tensor, "register_hook", lambda tensor, hook: change(register, tensor, hook))
+
+
+def _context(name: str, new: Callable[..., Any]) -> Install:
+    """A method of PyLayerContext that gets what the right one is bound to."""
+    usual = getattr(py_layer.PyLayerContext, name)
+    return _patched(py_layer.PyLayerContext, name, lambda ctx, *given: new(usual, ctx, *given))
+
+
+def _nothing(*_: Any) -> None:
+    return None
+
+
+FAULTS = (
+    Fault("PADDLE-LAYER-01", _backward(lambda call, given: call(*given[::-1])), says=("gradients that backward gets",)),
+    Fault("PADDLE-LAYER-02", _backward(lambda call, given: _tuple(call(*given))[::-1]), says=("gradients, position",)),
+    Fault("PADDLE-LAYER-03", lambda: _lenient(_padded), says=("no error",)),
+    Fault("PADDLE-LAYER-04", _backward(lambda call, given: list(_tuple(call(*given)))), says=("returns a tuple",)),
+    Fault("PADDLE-LAYER-05", _backward(_as_tensors), says=("no tensor as a gradient", "no error")),
+    Fault("PADDLE-LAYER-06", lambda: _lenient(_masked), says=("a tensor for an input that stops gradients",)),
+    Fault("PADDLE-LAYER-08", _apply(_without_factor), says=("output",)),
+    Fault("PADDLE-LAYER-09", _apply(_first_only)),
+    Fault("PADDLE-LAYER-10", _apply(_listless), says=("type of the result", "list")),
+    Fault("PADDLE-LAYER-11", _patched(PyLayer, "forward", staticmethod(lambda _, x: 2 * x)), says=("lacks a method",)),
+    Fault("PADDLE-LAYER-12", _apply(_or_zero), says=("a forward without a tensor",)),
+    Fault("PADDLE-LAYER-14", _forward(_recorded), says=("grad mode in forward",)),
+    Fault(
+        "PADDLE-CTX-01",
+        _context("saved_tensor", lambda usual, ctx: usual(ctx)[::-1]),
+        says=("saved tensors, position",),
+    ),
+    Fault("PADDLE-CTX-02", _context("saved_tensor", lambda usual, ctx: usual(ctx) or ()), says=("saved_tensor()",)),
+    Fault("PADDLE-CTX-03", _context("set_materialize_grads", _nothing), says=("gradients that backward gets",)),
+    Fault("PADDLE-CTX-04", _context("mark_non_differentiable", _nothing), says=("stop_gradient of the outputs",)),
+    Fault("PADDLE-CTX-05", _context("mark_not_inplace", _nothing), says=("is the input",)),
+    Fault("PADDLE-CTX-06", _context("set_grad_in_dtype_consistent", _nothing), says=("dtype of the gradient",)),
+    Fault("PADDLE-CTX-07", _shared_attributes, says=("gradients, position",)),
+    Fault("PADDLE-CTX-08", _forward(_never_in_place), says=("whether the output is the input",)),
+    Fault("PADDLE-CTX-09", _patched(paddle.base.dygraph, "no_grad", nullcontext), says=("second derivative",)),
+    Fault("PADDLE-ENGINE-01", _grad(_twos), says=("gradient, position 0",)),
+    Fault(
+        "PADDLE-ENGINE-02",
+        _grad(lambda y, x, g, **options: _GRAD(y, x, g, **{**options, "allow_unused": True})),
+        says=("an unused input", "no error"),
+    ),
+    Fault("PADDLE-ENGINE-03", _grad(_not_differentiable), says=("stop_gradient of the gradient",)),
+    Fault("PADDLE-ENGINE-05", _grad(_storing), says=(".grad after paddle.grad",)),
+    Fault("PADDLE-ENGINE-06", _patched(paddle.Tensor, "clear_grad", _nothing), says=(".grad",)),
+    Fault("PADDLE-ENGINE-07", _patched(paddle.autograd, "backward", _generous_backward), says=("no error",)),
+    Fault("PADDLE-ENGINE-09", _zero_at_last, says=("gradients, position 1",)),
+    Fault("PADDLE-ENGINE-10", _always_recording, says=("stop_gradient of the outputs",)),
+    Fault("PADDLE-ENGINE-11", _patched(test_engine, "recompute", lambda f, *xs: f(*xs)), says=("runs of forward",)),
+    Fault(
+        "PADDLE-HOOK-01",
+        _hook(lambda register, tensor, hook: register(tensor, lambda g: _nothing(hook(g)))),
+        says=("hooks",),
+    ),
+    Fault(
+        "PADDLE-HOOK-02",
+        _patched(tensor_patch_methods.TensorHookRemoveHelper, "remove", lambda _: True),
+        says=("hooks that are called",),
+    ),
+    Fault(
+        "PADDLE-HOOK-03",
+        _hook(lambda register, tensor, hook: None if tensor.stop_gradient else register(tensor, hook)),
+        says=("a hook on it", "no error"),
+    ),
+    Fault(
+        "PADDLE-HOOK-04",
+        _patched(paddle.autograd, "saved_tensors_hooks", lambda *_: nullcontext()),
+        says=("values that are packed",),
+    ),
+    Fault(
+        "PADDLE-TYPE-01",
+        _grad(lambda *given, **options: [paddle.conj(g) for g in _GRAD(*given, **options)]),
+        says=("gradient, position 0",),
+    ),
+)

@@ -1,0 +1,76 @@
+"""What the tests of this dialect share: a PyLayer from two functions, and the values that they compute with."""
+
+import faulthandler
+import os
+import pickle
+import signal
+
+import numpy as np
+import paddle
+from hypothesis import strategies as st
+
+INTEGERS = st.integers(-4, 4).filter(bool).map(float)
+WEIGHTS = st.lists(INTEGERS, min_size=1, max_size=4)
+SHAPES = st.sampled_from(((), (1,), (3,), (2, 3), (0,)))
+DTYPES = ("float64", "float32")
+
+
+def layer(forward, backward):
+    """A PyLayer with these methods."""
+    methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type(paddle.autograd.PyLayer)("Layer", (paddle.autograd.PyLayer,), methods)
+
+
+def scaling(weights):
+    """The PyLayer that gives an output for each weight, which is its only input times it."""
+    return layer(
+        lambda _, x: tuple(w * x for w in weights),
+        lambda _, *cotangents: sum(w * g for w, g in zip(weights, cotangents, strict=True)),
+    )
+
+
+def summing(weights, *, returned=tuple):
+    """The PyLayer of the sum of its inputs, each times its weight."""
+    return layer(
+        lambda _, *xs: sum(w * x for w, x in zip(weights, xs, strict=True)),
+        lambda _, g: returned(w * g for w in weights),
+    )
+
+
+def leaf(values, dtype="float64"):
+    """A tensor that gradients are asked of."""
+    return paddle.to_tensor(np.array(values), dtype=dtype, stop_gradient=False)
+
+
+def constant(values, dtype="float64"):
+    """A tensor without history."""
+    return paddle.to_tensor(np.array(values), dtype=dtype)
+
+
+def values(data, subject, shape, label):
+    """An array of small integers."""
+    count = int(np.prod(shape))
+    drawn = subject.draw(data, st.lists(INTEGERS, min_size=count, max_size=count), label)
+    return np.array(drawn).reshape(shape)
+
+
+def in_a_child(action):
+    """What the action gives in a process of its own: its result or error, or the signal that ended it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        faulthandler.disable()
+        # The framework tells of signals at length.
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+        try:
+            told = action()
+        except Exception as raised:  # noqa: BLE001 - whatever the framework raises
+            told = type(raised).__name__
+        os.write(writing, pickle.dumps(told))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return pickle.loads(told) if told else signal.Signals(os.WTERMSIG(status)).name

@@ -1,0 +1,216 @@
+"""paddle.grad and backward through PyLayers: which gradients there are, where they go, how often."""
+
+import numpy as np
+import paddle
+from hypothesis import strategies as st
+from paddle.distributed.fleet.utils import recompute
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.paddle._layers import (
+    INTEGERS,
+    SHAPES,
+    WEIGHTS,
+    constant,
+    in_a_child,
+    layer,
+    leaf,
+    scaling,
+    summing,
+    values,
+)
+
+
+def square():
+    """The PyLayer of the square, by its saved input."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    return layer(forward, lambda ctx, g: 2 * ctx.saved_tensor()[0] * g)
+
+
+@keeps("PADDLE-ENGINE-01")
+def test_missing_gradients_of_outputs_are_ones(subject, data):
+    weights = subject.draw(data, WEIGHTS, "weights of the outputs")
+    shape = subject.draw(data, SHAPES, "shape")
+    flags = subject.draw(data, st.lists(st.booleans(), min_size=len(weights), max_size=len(weights)), "given")
+    cotangents = [values(data, subject, shape, f"gradient {n}") if flag else None for n, flag in enumerate(flags)]
+    x = leaf(np.ones(shape))
+    given = [None if g is None else constant(g) for g in cotangents] if any(flags) else None
+    found = paddle.grad(scaling(weights).apply(x), x, given)
+    dense = [np.ones(shape) if g is None else g for g in cotangents]
+    expected = sum((w * g for w, g in zip(weights, dense, strict=True)), np.zeros(shape))
+    subject.assert_all_same("gradient", got=found, expected=[expected])
+
+
+@keeps("PADDLE-ENGINE-02")
+def test_unused_inputs(subject, data):
+    flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4).filter(lambda f: not all(f)), "used")
+    inputs = [leaf(1.0) for _ in (*flags, True)]
+    used = [x for x, flag in zip(inputs, (*flags, True), strict=True) if flag]
+    y = summing([2.0] * len(used)).apply(*used)
+    found = paddle.grad(y, inputs, retain_graph=True, allow_unused=True)
+    expected = [np.array(2.0) if flag else None for flag in (*flags, True)]
+    subject.assert_all_same("gradients with allow_unused", got=found, expected=expected)
+    subject.assert_raises(
+        ValueError, lambda: paddle.grad(y, inputs), "an unused input", naming=["input", "allow_unused"]
+    )
+
+
+@keeps("PADDLE-ENGINE-03")
+def test_gradients_can_be_differentiated_under_create_graph(subject, data):
+    number = subject.draw(data, INTEGERS, "x")
+    create_graph = subject.draw(data, st.booleans(), "create_graph")
+    x = leaf(number)
+    (first,) = paddle.grad(square().apply(x) * x, x, create_graph=create_graph)
+    subject.assert_same("gradient", got=first, expected=np.array(3 * number**2))
+    subject.assert_equal("stop_gradient of the gradient", got=first.stop_gradient, expected=not create_graph)
+    y = first + x * 0
+    second = paddle.grad(y, x, create_graph=True)
+    expected = 6 * number if create_graph else 0.0
+    subject.assert_all_same("second derivative", got=second, expected=[np.array(expected)])
+
+
+@keeps("PADDLE-ENGINE-04")
+def test_outputs_can_be_their_own_grad_outputs(subject, data):
+    weights = subject.draw(data, WEIGHTS, "weights of the outputs")
+    x = leaf(1.0)
+    outputs = scaling(weights).apply(x)
+    (first,) = paddle.grad(outputs, x, list(outputs), create_graph=True)
+    subject.assert_same("gradient", got=first, expected=np.array(sum(w * w for w in weights)))
+    (second,) = paddle.grad(first, x)
+    subject.assert_same("second derivative", got=second, expected=np.array(sum(w * w for w in weights)))
+
+
+@keeps("PADDLE-ENGINE-05")
+def test_grad_stores_nothing(subject, data):
+    weights = subject.draw(data, WEIGHTS, "weights of the outputs")
+    start = subject.draw(data, INTEGERS | st.none(), "what .grad holds before")
+    x, other = leaf(1.0), leaf(1.0)
+    x.grad = None if start is None else constant(start)
+    y = sum(scaling(weights).apply(x)) + other
+    found = paddle.grad(y, [x, other])
+    subject.assert_all_same("gradients", got=found, expected=[np.array(sum(weights)), np.array(1.0)])
+    kept = [None if start is None else np.array(start), None]
+    subject.assert_all_same(".grad after paddle.grad", got=[x.grad, other.grad], expected=kept)
+
+
+@keeps("PADDLE-ENGINE-06")
+def test_backward_accumulates(subject, data):
+    weights = subject.draw(data, WEIGHTS, "weight of each pass")
+    cleared = subject.draw(data, st.integers(0, len(weights) - 1), "passes before clear_grad")
+    way = subject.draw(data, ("Tensor.backward", "autograd.backward"), "way")
+    x = leaf(1.0)
+    for n, weight in enumerate(weights):
+        if n == cleared:
+            x.clear_grad()
+        y = scaling([2.0]).apply(x)[0]
+        if way == "Tensor.backward":
+            y.backward(constant(weight))
+        else:
+            paddle.autograd.backward([y], [constant(weight)])
+    subject.assert_same(".grad", got=x.grad, expected=np.array(2 * sum(weights[cleared:])))
+
+
+@keeps("PADDLE-ENGINE-07")
+def test_backward_checks_its_tensors(subject, data):
+    outputs = scaling([1.0, 2.0, 3.0]).apply(leaf(1.0))
+    chosen = subject.draw(data, st.lists(st.integers(0, 2), min_size=1, max_size=3), "tensors")
+    length = subject.draw(data, st.integers(1, 3), "number of grad_tensors")
+    tensors, cotangents = [outputs[n] for n in chosen], [constant(1.0)] * length
+
+    def run():
+        return paddle.autograd.backward(tensors, cotangents)
+
+    if len(set(chosen)) < len(chosen):
+        subject.assert_raises(AssertionError, run, "a tensor given twice", naming=["duplicate"])
+    elif length != len(chosen):
+        subject.assert_raises(AssertionError, run, "another number of grad_tensors", naming=["length"])
+    else:
+        subject.assert_accepted(run, "distinct tensors and as many gradients")
+
+
+@keeps("PADDLE-ENGINE-08", examples=0.4)
+def test_no_gradient_flows_through_no_grad_vars(subject, data):
+    weights = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=3), "weight of each output")
+    flags = st.lists(st.booleans(), min_size=len(weights), max_size=len(weights))
+    flags = subject.draw(data, flags, "outputs in no_grad_vars")
+
+    def gradient():
+        x = leaf(1.0)
+        outputs = scaling([2.0] * len(weights)).apply(x)
+        y = sum(w * y for w, y in zip(weights, outputs, strict=True)) + 5 * x
+        cut = [y for y, flag in zip(outputs, flags, strict=True) if flag]
+        return paddle.grad(y, x, no_grad_vars=cut)[0].item()
+
+    expected = 5 + sum(2 * w for w, flag in zip(weights, flags, strict=True) if not flag)
+    subject.assert_equal("gradient past some outputs of a layer", got=in_a_child(gradient), expected=expected)
+
+
+@keeps("PADDLE-ENGINE-09", variant="grad")
+def test_a_retained_graph_gives_the_same_again(subject, data):
+    number, passes = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.integers(1, 3), "passes")
+    x = leaf(number)
+    y = square().apply(x)
+    got = [paddle.grad(y, x, retain_graph=True)[0] for _ in range(passes)]
+    subject.assert_all_same("gradients", got=got, expected=[np.array(2 * number)] * passes)
+
+
+@keeps("PADDLE-ENGINE-09", variant="backward", examples=0.2)
+def test_so_it_does_in_backward(subject, data):
+    number, passes = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.integers(2, 3), "passes")
+
+    def accumulated():
+        x = leaf(number)
+        y = square().apply(x)
+        for _ in range(passes):
+            y.backward(retain_graph=True)
+        return x.grad.item()
+
+    what = "gradients of a retained graph, accumulated"
+    subject.assert_equal(what, got=in_a_child(accumulated), expected=2 * number * passes)
+
+
+@keeps("PADDLE-ENGINE-09", variant="freed", examples=0.2)
+def test_a_freed_graph_gives_an_error(subject, data):
+    number, built_in = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.booleans(), "without a layer")
+
+    def twice():
+        x = leaf(number)
+        y = x * x if built_in else square().apply(x)
+        y.backward()
+        y.backward()
+        return "no error"
+
+    what = "a second pass through a graph that was freed"
+    subject.assert_equal(what, got=in_a_child(twice), expected="SystemError")
+
+
+@keeps("PADDLE-ENGINE-10")
+def test_nothing_is_recorded_under_no_grad(subject, data):
+    weights = subject.draw(data, WEIGHTS, "weights of the outputs")
+    recording = subject.draw(data, st.booleans(), "enable_grad within it")
+    x = leaf(1.0)
+    with paddle.no_grad(), paddle.set_grad_enabled(recording):
+        outputs = scaling(weights).apply(x)
+    got = [y.stop_gradient for y in outputs]
+    subject.assert_equal("stop_gradient of the outputs", got=got, expected=[not recording] * len(weights))
+    found = paddle.grad(sum(outputs) + x, x)
+    expected = 1 + (sum(weights) if recording else 0)
+    subject.assert_all_same("gradient", got=found, expected=[np.array(expected)])
+
+
+@keeps("PADDLE-ENGINE-11")
+def test_recompute_runs_forward_again(subject, data):
+    weights, runs = subject.draw(data, WEIGHTS, "weights of the inputs"), []
+    inner = summing(weights)
+    apply = layer(lambda ctx, *xs: (runs.append(1), inner.forward(ctx, *xs))[1], inner.backward).apply
+    inputs = [leaf(1.0) for _ in weights]
+    y = recompute(lambda *given: apply(*given), *inputs)
+    subject.assert_same("output", got=y, expected=np.array(sum(weights)))
+    before = len(runs)
+    y.backward()
+    got = [x.grad for x in inputs]
+    subject.assert_all_same("gradients", got=got, expected=[np.array(w) for w in weights])
+    subject.assert_equal("runs of forward before and after backward", got=(before, len(runs)), expected=(1, 2))
