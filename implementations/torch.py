@@ -17,7 +17,7 @@ from packaging.version import Version
 from torch.autograd import function as ag
 
 from autograd_conformance.implementations import protocol
-from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
+from autograd_conformance.implementations.protocol import Description, Environment, Pullback, ScriptText, Tensors
 from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.implementations.torch_script import SCRIPT
 
@@ -89,7 +89,7 @@ class TorchImplementation(protocol.Implementation):
     xp = array_namespace()
     ag = ag
     dialect = "torch"
-    script = SCRIPT
+    script: ScriptText | None = SCRIPT
 
     def environment(self) -> Environment:
         return Environment(torch.__version__, str(torch.__file__))

@@ -1,0 +1,34 @@
+"""With backend "eager" a compiled Function has silently no second derivative.
+
+There should be the one of uncompiled code, or an error, as with backends that compile ahead of time. No document
+promises it: one says that torch.compile "has different autograd semantics".
+https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html
+"""
+
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+
+seconds = []
+for call in (Square.apply, torch.compile(lambda x: Square.apply(x), backend="eager")):
+    x = torch.full((), 3.0, requires_grad=True)
+    (first,) = torch.autograd.grad(call(x) + x**3, x, create_graph=True)
+    try:
+        seconds.append(torch.autograd.grad(first, x)[0].item())
+    except RuntimeError as error:
+        print(f"holds: {error!r}")
+        raise SystemExit(0) from None
+if seconds[1] != seconds[0]:
+    print(f"the second derivative of x ** 2 + x ** 3 at 3 is {seconds[1]}, but should be {seconds[0]} or an error")
+    raise SystemExit(1)
+print("holds")
