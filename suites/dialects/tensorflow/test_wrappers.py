@@ -1,0 +1,219 @@
+"""tf.recompute_grad, tf.grad_pass_through, tf.stop_gradient, tf.RegisterGradient and its override map."""
+
+import itertools
+
+import numpy as np
+import tensorflow as tf
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.tensorflow._tools import (
+    COMPILED,
+    EAGER,
+    MODES,
+    differentiated,
+    drawn_rule,
+    recorded,
+)
+
+_NUMBERS = itertools.count()
+
+
+def _new_name():
+    """An operation type that is not registered yet."""
+    return f"ConformanceGradient{next(_NUMBERS)}"
+
+
+@keeps("TENSORFLOW-RECOMPUTE-01")
+def test_each_backward_pass_runs_the_function_again(subject, data):
+    rule, runs = drawn_rule(subject, data), []
+    calls, passes = subject.draw(data, st.tuples(st.integers(1, 3), st.integers(0, 3)), "calls, backward passes")
+    function = tf.recompute_grad(lambda *xs: (runs.append(1), rule.compute(xs))[1])
+    tensors = subject.tensors(rule.values, rule.dtype)
+    tape, outputs = recorded(lambda *xs: [function(*xs) for _ in range(calls)], tensors, persistent=True)
+    subject.assert_equal("runs forward", got=len(runs), expected=calls)
+    for _ in range(passes):
+        tape.gradient(outputs, tensors)
+    subject.assert_equal("runs after backward passes", got=len(runs), expected=calls * (1 + passes))
+
+
+@keeps("TENSORFLOW-RECOMPUTE-02", examples=0.6)
+def test_recomputed_gradients_are_those_of_the_function(subject, data):
+    rule, mode = drawn_rule(subject, data, inputs=2), subject.draw(data, (EAGER, COMPILED), "mode")
+    x, factor = subject.tensors(rule.values, rule.dtype)
+    variable = tf.Variable(factor)
+    function = tf.recompute_grad(lambda x: rule.compute([x * x, x * variable]))
+    call = tf.function(function, autograph=False) if mode == COMPILED else function
+    tape, outputs = recorded(call, [x])
+    got = tape.gradient(outputs, [x, variable], subject.tensors(rule.cotangents, rule.dtype))
+    a, b = (sum(map(np.multiply, column, rule.cotangents)) for column in rule.forward.T)
+    values, weight = rule.values
+    expected = [w * values * values + v * values * weight for w, v in rule.forward]
+    subject.assert_all_same("outputs", got=outputs, expected=expected)
+    expected = [2 * a * values + b * weight, b * values]
+    subject.assert_all_same("gradients of x and the variable", got=got, expected=expected)
+
+
+@keeps("TENSORFLOW-RECOMPUTE-03")
+def test_the_function_itself_stays_at_hand(subject, data):
+    rule = drawn_rule(subject, data)
+
+    class Model:
+        def __call__(self, *xs):
+            return rule.compute(xs)
+
+    function = subject.draw(data, (rule.compute, lambda *xs: rule.compute(xs), Model()), "function")
+    got = tf.recompute_grad(function).__wrapped__
+    subject.assert_equal("whether __wrapped__ is the function", got=got == function, expected=True)
+
+
+@keeps("TENSORFLOW-RECOMPUTE-04")
+def test_recomputed_functions_refuse_forward_mode(subject, data):
+    rule = drawn_rule(subject, data)
+    tensors = subject.tensors(rule.values, rule.dtype)
+
+    def forward():
+        with tf.autodiff.ForwardAccumulator(tensors, tensors) as accumulator:
+            outputs = tf.recompute_grad(lambda *xs: rule.compute(xs))(*tensors)
+        return accumulator.jvp(outputs)
+
+    subject.assert_raises(
+        NotImplementedError, forward, "forward mode through recompute_grad", naming=["recompute_grad"]
+    )
+
+
+@keeps("TENSORFLOW-RECOMPUTE-04", variant="second")
+def test_second_derivatives_through_recomputing_are_never_wrong(subject, data):
+    power, outer = subject.draw(data, st.tuples(st.integers(2, 3), st.integers(1, 2)), "powers inside and outside")
+    values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
+    x, function, total = subject.tensor(values), tf.recompute_grad(lambda x: x**power), power * outer
+    tape, (_, (first,)) = recorded(lambda x: differentiated(lambda x: function(x) ** outer, [x]), [x])
+    expected = total * (total - 1) * values ** (total - 2)
+    try:
+        got = tape.gradient(first, x)
+    except NotImplementedError:
+        got = expected
+    subject.assert_same("second derivative", got=got, expected=expected)
+
+
+@keeps("TENSORFLOW-PASS-01", examples=0.6)
+def test_gradients_pass_through(subject, data):
+    rule, mode = drawn_rule(subject, data, shape=(2,)), subject.draw(data, MODES, "mode")
+    variable = tf.Variable(np.ones(2), dtype=rule.dtype)
+    function = tf.grad_pass_through(lambda *xs: [w * x * variable for w, x in enumerate(xs, 2)])
+    tensors = subject.tensors(rule.values, rule.dtype)
+    given = [rule.cotangents[0] * (i + 1) for i in range(rule.inputs)]
+    outputs, found = differentiated(function, tensors, subject.tensors(given, rule.dtype), mode)
+    expected = [w * x for w, x in enumerate(rule.values, 2)]
+    subject.assert_all_same("outputs", got=outputs, expected=expected)
+    subject.assert_all_same("gradients", got=found, expected=given)
+
+
+@keeps("TENSORFLOW-PASS-01", variant="variables")
+def test_variables_below_a_pass_through_get_no_gradient(subject, data):
+    values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
+    assigned = subject.draw(data, (False, True), "the function assigns")
+    x, variable = subject.tensor(values), tf.Variable(np.full(3, 5.0))
+    function = tf.grad_pass_through(variable.assign if assigned else lambda x: x * variable)
+    tape, y = recorded(function, [x])
+    subject.assert_same("output", got=tf.convert_to_tensor(y), expected=values if assigned else 5 * values)
+    got = tape.gradient(y, [x, variable])
+    subject.assert_all_same("gradients of x and the variable", got=got, expected=[np.ones(3), None])
+
+
+@keeps("TENSORFLOW-STOP-01", examples=0.6)
+def test_nothing_passes_a_stopped_gradient(subject, data):
+    rule, mode = drawn_rule(subject, data), subject.draw(data, MODES, "mode")
+    stopped = subject.draw(data, st.sets(st.integers(0, rule.inputs - 1), min_size=1), "stopped inputs")
+    function = rule.function()
+
+    def f(*xs):
+        return function(*(tf.stop_gradient(x) if i in stopped else x for i, x in enumerate(xs)))
+
+    outputs, found = differentiated(f, subject.tensors(rule.values, rule.dtype), mode=mode)
+    subject.assert_all_same("outputs", got=outputs, expected=rule.expected_outputs())
+    expected = [None if i in stopped else g for i, g in enumerate(rule.expected_gradients(rule.ones))]
+    subject.assert_all_same("gradients", got=found, expected=expected)
+
+
+def _overridden(subject, data, differentiate):
+    """Gradients of a square before, within and after an override by a registered function, and its factor."""
+    factor = subject.draw(data, st.sampled_from((3.0, 5.0, 7.0)), "factor")
+    name = _new_name()
+
+    @tf.RegisterGradient(name)
+    def _(op, grad):
+        return factor * grad * op.inputs[0]
+
+    def f(x):
+        graph = tf.compat.v1.get_default_graph()
+        before = tf.square(x)
+        with graph.gradient_override_map({"Square": name}):
+            within = tf.square(x)
+        return before, within, tf.square(x)
+
+    values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
+    got = differentiate(f, subject.tensor(values))
+    expected = [2 * values, factor * values, 2 * values]
+    subject.assert_all_same("gradients before, within and after the context", got=got, expected=expected)
+
+
+@keeps("TENSORFLOW-REG-01", examples=0.6)
+def test_a_registered_function_overrides_gradients_of_a_graph(subject, data):
+    def differentiate(f, x):
+        return tf.function(lambda x: [tf.gradients(y, x)[0] for y in f(x)], autograph=False)(x)
+
+    _overridden(subject, data, differentiate)
+
+
+@keeps("TENSORFLOW-REG-01", variant="outside", examples=0.6)
+def test_a_registered_function_overrides_gradients_of_a_tape_outside(subject, data):
+    def differentiate(f, x):
+        tape, outputs = recorded(tf.function(f, autograph=False), [x], persistent=True)
+        return [tape.gradient(y, x) for y in outputs]
+
+    _overridden(subject, data, differentiate)
+
+
+@keeps("TENSORFLOW-REG-01", variant="inside", examples=0.6)
+def test_a_registered_function_overrides_gradients_of_a_tape_inside(subject, data):
+    def differentiate(f, x):
+        tape, outputs = recorded(f, [x], persistent=True)
+        return [tape.gradient(y, x) for y in outputs]
+
+    _overridden(subject, data, lambda f, x: tf.function(lambda x: differentiate(f, x), autograph=False)(x))
+
+
+@keeps("TENSORFLOW-REG-02")
+def test_operation_types_are_strings(subject, data):
+    value = subject.draw(data, (3, None, b"Square", ("Square",)), "operation type")
+    subject.assert_raises(TypeError, lambda: tf.RegisterGradient(value), "an operation type to register")
+    wrong = subject.draw(data, ({"Square": value}, {value: "Square"}, [value], value), "map")
+
+    def override():
+        with tf.Graph().gradient_override_map(wrong):
+            pass
+
+    subject.assert_raises(TypeError, override, "a map that is not of strings", naming=["strings"])
+
+
+@keeps("TENSORFLOW-REG-03")
+def test_names_of_gradients_are_registered_once(subject, data):
+    times, name = subject.draw(data, st.integers(1, 2), "registrations before"), _new_name()
+    tf.RegisterGradient(name)(lambda op, grad: grad)
+    for _ in range(times):
+        subject.assert_raises(
+            KeyError, lambda: tf.RegisterGradient(name)(lambda op, grad: grad), "a second registration", naming=[name]
+        )
+
+
+@keeps("TENSORFLOW-REG-03", variant="unknown", examples=0.4)
+def test_an_override_by_what_is_not_registered_is_an_error(subject, data):
+    values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
+
+    def f(x):
+        with tf.compat.v1.get_default_graph().gradient_override_map({"Square": _new_name()}):
+            return tf.gradients(tf.square(x), x)
+
+    call = tf.function(f, autograph=False)
+    subject.assert_raises(LookupError, lambda: call(subject.tensor(values)), "an override by no registered function")
