@@ -136,9 +136,6 @@ class HipsImplementation(protocol.Implementation):
     def environment(self) -> Environment:
         return Environment(metadata.version("autograd"), str(autograd.__file__))
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return np.array(values, dtype, order="C")
 
@@ -165,10 +162,6 @@ class HipsImplementation(protocol.Implementation):
     def strides(self, tensor: Any) -> tuple[int, ...]:
         array = np.asarray(getval(tensor))
         return tuple(step // array.itemsize for step in array.strides)
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

@@ -47,9 +47,6 @@ class ModelImplementation(protocol.Implementation):
             version = "0"
         return Environment(version, model.__file__)
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return Tensor(np.array(values, dtype, order="C"))
 
@@ -62,10 +59,6 @@ class ModelImplementation(protocol.Implementation):
 
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, Tensor)
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

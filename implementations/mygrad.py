@@ -104,9 +104,6 @@ class MyGradImplementation(protocol.Implementation):
     def environment(self) -> Environment:
         return Environment(mg.__version__, str(mg.__file__))
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return mg.tensor(values, dtype=dtype, constant=True)
 
@@ -119,10 +116,6 @@ class MyGradImplementation(protocol.Implementation):
 
     def is_tensor(self, value: Any) -> bool:
         return _is_tensor(value)
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

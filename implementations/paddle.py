@@ -159,9 +159,6 @@ class PaddleImplementation(protocol.Implementation):
     def environment(self) -> Environment:
         return Environment(paddle.version.full_version, str(paddle.__file__))
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def limit_threads(self) -> None:
         paddle.base.core.set_num_threads(1)
 
@@ -178,10 +175,6 @@ class PaddleImplementation(protocol.Implementation):
 
     def is_tensor(self, value: Any) -> bool:
         return bool(paddle.is_tensor(value))
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

@@ -91,9 +91,6 @@ class TensorFlowImplementation(protocol.Implementation):
     def environment(self) -> Environment:
         return Environment(tf.__version__, str(tf.__file__))
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def limit_threads(self) -> None:
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
@@ -111,10 +108,6 @@ class TensorFlowImplementation(protocol.Implementation):
 
     def is_tensor(self, value: Any) -> bool:
         return bool(tf.is_tensor(value))
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

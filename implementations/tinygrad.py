@@ -109,9 +109,6 @@ class TinygradImplementation(protocol.Implementation):
     def environment(self) -> Environment:
         return Environment(metadata.version("tinygrad"), str(tinygrad.__file__))
 
-    def devices(self) -> tuple[str, ...]:
-        return ("cpu",)
-
     def array(self, values: Any, dtype: str, device: str) -> Any:
         # A 0-d array would become a constant, which is no input of a function.
         flat = Tensor(np.asarray(values).astype(dtype).ravel(), dtype=_DTYPES[dtype])
@@ -126,10 +123,6 @@ class TinygradImplementation(protocol.Implementation):
 
     def is_tensor(self, value: Any) -> bool:
         return _is_tensor(value)
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None

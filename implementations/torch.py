@@ -139,10 +139,6 @@ class TorchImplementation(protocol.Implementation):
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, torch.Tensor)
 
-    def function(self, cls: Any) -> Callable[..., Any]:
-        apply: Callable[..., Any] = cls.apply
-        return apply
-
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
     ) -> tuple[Tensors, Pullback]:

@@ -1,1 +1,1 @@
-"""What mindspore says of its own interface for custom Functions."""
+"""What MindSpore says of its own interface for custom Functions."""

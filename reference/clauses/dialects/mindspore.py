@@ -1,0 +1,351 @@
+"""What MindSpore says of its custom Functions and cells, and of the functions that differentiate them."""
+
+from __future__ import annotations
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+_API = "https://www.mindspore.cn/docs/en/master/api_python/"
+_CELL = "https://mindspore.cn/tutorials/experts/en/r1.9/network/custom_cell_reverse.html"
+_FUNCTION = "mindspore/common/_grad_function.py and tests/st/pynative/grad/test_custom_function_grad.py"
+_CELL_TESTS = "tests/st/pynative/grad/test_custom_bprop_cell.py"
+_TORCHS = "The api refers to the following files from pytorch"
+_OUT = (
+    "Input parameters in the forward propagation plus out and dout. out indicates the computation result of the "
+    "forward propagation, and dout indicates the gradient returned to the nn.Cell object."
+)
+_COUNT = "The number of return values must be the same as the number of inputs in the forward propagation."
+_AUX = (
+    "only the first output of `fn` contributes the gradient of `fn`, while the other outputs will be returned directly"
+)
+_VECTORS = "Its inputs are the vectors whose shape and type should be the same as `net_output`."
+
+
+def _documented(id: str, sentence: str, where: str, quote: str, fault: str) -> Clause:
+    return Clause(f"MINDSPORE-{id}", "documented", sentence, where, quote=quote, fault=fault)
+
+
+def _observed(id: str, sentence: str, where: str, fault: str) -> Clause:
+    return Clause(f"MINDSPORE-{id}", "observed", sentence, where, fault=fault)
+
+
+CLAUSES = (
+    _documented(
+        "FUNCTION-01",
+        "Gradients of a subclass of _Function are what its backward returns for the saved tensors, not what "
+        "differentiating forward would give.",
+        _FUNCTION,
+        "A Class provides the ability to custom autograd function.",
+        "forward is differentiated and backward ignored",
+    ),
+    _observed(
+        "FUNCTION-02",
+        "A backward that returns fewer gradients than forward has arguments raises RuntimeError.",
+        _FUNCTION,
+        "missing gradients count as zeros",
+    ),
+    _observed(
+        "FUNCTION-03",
+        "A gradient for an argument that is no tensor has to be None, anything else raises RuntimeError.",
+        _FUNCTION,
+        "a gradient for an argument that is no tensor is dropped",
+    ),
+    _observed(
+        "FUNCTION-04",
+        "A gradient that is neither a tensor nor None raises RuntimeError.",
+        _FUNCTION,
+        "a gradient that is no tensor counts as None",
+    ),
+    _observed(
+        "FUNCTION-05",
+        "ctx.needs_input_grad tells of each argument, in forward and in backward, whether it is differentiated.",
+        _FUNCTION,
+        "needs_input_grad is True for every argument",
+    ),
+    _observed(
+        "FUNCTION-06",
+        "Gradients are summed to the shape and cast to the dtype of their input.",
+        _FUNCTION,
+        "of the leading dimensions of a gradient the first entry is taken",
+    ),
+    _observed(
+        "FUNCTION-07",
+        "Outputs that are no tensors are returned as they are, and backward gets None for them.",
+        _FUNCTION,
+        "an output that is no tensor becomes its text",
+    ),
+    _documented(
+        "FUNCTION-08",
+        "backward gets zeros for an output that is not used, and None after set_materialize_grads(False).",
+        _FUNCTION,
+        _TORCHS,
+        "set_materialize_grads does nothing",
+    ),
+    _documented(
+        "FUNCTION-09",
+        "An output that is marked non-differentiable takes no part in gradients, wherever it stands among the outputs.",
+        _FUNCTION,
+        _TORCHS,
+        "mark_non_differentiable does nothing",
+    ),
+    _documented(
+        "FUNCTION-10",
+        "setup_context gets every parameter of forward, given by position or by keyword or left out.",
+        _FUNCTION,
+        "Save context information needed for the backward pass.",
+        "setup_context gets the default of a parameter that is given",
+    ),
+    _observed(
+        "FUNCTION-11",
+        "An argument that forward returns unchanged gets the gradient that backward returns.",
+        _FUNCTION,
+        "the gradient of an argument that is returned is the cotangent",
+    ),
+    _documented(
+        "FUNCTION-12",
+        "The operations of backward are differentiated where a gradient is differentiated again.",
+        _FUNCTION,
+        _TORCHS,
+        "what backward returns is a constant",
+    ),
+    _observed(
+        "FUNCTION-13",
+        "An exception of forward or backward arrives as it was raised, and later calls are not affected.",
+        _FUNCTION,
+        "exceptions become RuntimeError",
+    ),
+    _documented(
+        "CELL-01",
+        "Gradients of a cell with a bprop are what it returns, not what differentiating construct would give.",
+        _CELL,
+        "Then we can use the function of customizing the backward propagation function of the Cell object.",
+        "construct is differentiated and bprop ignored",
+    ),
+    _documented(
+        "CELL-02",
+        "bprop gets the arguments of construct, its output and the gradient of that, bare or both as tuples.",
+        _CELL,
+        _OUT,
+        "bprop gets the gradient before the output",
+    ),
+    _documented(
+        "CELL-03",
+        "A bprop that returns fewer gradients than construct has inputs is an error that tells both numbers.",
+        _CELL,
+        _COUNT,
+        "missing gradients count as None",
+    ),
+    _observed(
+        "CELL-04",
+        "None stands for a gradient of zeros.",
+        _CELL_TESTS,
+        "None stands for a gradient of ones",
+    ),
+    _documented(
+        "CELL-05",
+        "A bprop counts alike where the cell, or the function that asks for its gradient, is compiled.",
+        f"{_API}nn/mindspore.nn.Cell.html",
+        "Cell will be compiled into a calculation graph in GRAPH_MODE (static graph mode) and used as the basic module "
+        "of neural networks in PYNATIVE_MODE (dynamic graph mode).",
+        "what is compiled gives gradients twice as large",
+    ),
+    _documented(
+        "CELL-06",
+        "The operations of bprop are differentiated where a gradient is differentiated again.",
+        _CELL,
+        "locating gradient problems",
+        "what bprop returns is a constant",
+    ),
+    _observed(
+        "CELL-07",
+        "What bprop returns is summed to the shape and cast to the dtype of its input.",
+        _CELL_TESTS,
+        "of the leading dimensions of a gradient the first entry is taken",
+    ),
+    _observed(
+        "CELL-08",
+        "A bprop may return beside its gradients those of the parameters that internal_params lists.",
+        _CELL_TESTS,
+        "gradients of parameters are dropped",
+    ),
+    _documented(
+        "GRAD-01",
+        "grad gives a bare gradient for one position, and for a tuple of them a tuple in that order.",
+        f"{_API}mindspore/mindspore.grad.html",
+        "If tuple, get the gradients with respect to selected inputs.",
+        "gradients come in ascending order of their positions",
+    ),
+    _documented(
+        "GRAD-02",
+        "Positions that are repeated or negative, or none at all without weights, raise ValueError, and what is no "
+        "position TypeError.",
+        f"{_API}mindspore/mindspore.grad.html",
+        "ValueError: If both `grad_position` and `weights` are None. TypeError: If type of Args does not belong to "
+        "required ones.",
+        "what is no position counts as 0",
+    ),
+    _documented(
+        "GRAD-03",
+        "With has_aux the outputs but for the first are returned beside the gradients and take no part in them; a "
+        "single output is refused.",
+        f"{_API}mindspore/mindspore.grad.html",
+        f"{_AUX}. It means the `fn` must return more than one outputs in this case.",
+        "with has_aux every output contributes",
+    ),
+    _documented(
+        "GRAD-04",
+        "With return_ids each gradient comes with its position, by which get_grad finds it, and raises RuntimeError "
+        "where there is none.",
+        f"{_API}mindspore/mindspore.get_grad.html",
+        "RuntimeError: If gradient value corresponding to the `identifier` is not found.",
+        "get_grad gives the first gradient",
+    ),
+    _documented(
+        "GRAD-05",
+        "With sens_param the last argument, or the keyword sens, is the cotangent of the output.",
+        f"{_API}mindspore/mindspore.grad.html",
+        "a sensitivity (gradient with respect to output) needs to be transferred through the positional parameter or "
+        "key-value pair parameter. If the value is transferred through the key-value pair parameter, the key must be "
+        "sens.",
+        "the sensitivity is ones whatever is given",
+    ),
+    _documented(
+        "GRAD-06",
+        "value_and_grad gives the outputs and the gradients.",
+        f"{_API}mindspore/mindspore.value_and_grad.html",
+        "A wrapper function to generate the function to calculate forward output and gradient for the input function.",
+        "value_and_grad gives only the first output",
+    ),
+    _documented(
+        "GRAD-07",
+        "Parameters that a custom Function gets have gradients, after those of the inputs or alone.",
+        f"{_API}mindspore/mindspore.grad.html",
+        "gradient with respect to inputs and weights. In this case, `grad_position` and `weights` are not None.",
+        "gradients of weights come in reverse order",
+    ),
+    _observed(
+        "GRAD-08",
+        "An input that is not used has a gradient of zeros.",
+        "tests/st/pynative/grad/test_auto_grad.py",
+        "an input that is not used has a gradient of ones",
+    ),
+    _documented(
+        "VJP-01",
+        "The function that vjp gives forms the product for each vector; from the second on it warns that forward runs "
+        "again.",
+        f"{_API}mindspore/mindspore.vjp.html",
+        "To calculate vector-jacobian-product.",
+        "later products are those of the first vector",
+    ),
+    _documented(
+        "VJP-02",
+        "The functions that two calls of vjp give do not disturb each other, in whatever order they are called.",
+        f"{_API}mindspore/mindspore.vjp.html",
+        "To calculate vector-jacobian-product.",
+        "all functions that vjp gives are the one of the last call",
+    ),
+    _documented(
+        "VJP-03",
+        "With has_aux vjp gives the first output, the function, and the other outputs, which take no part.",
+        f"{_API}mindspore/mindspore.vjp.html",
+        "It represents all outputs of `fn(inputs)` except the first one. Specifically, `aux_value` does not contribute "
+        "to gradient.",
+        "with has_aux the last output is given as the first",
+    ),
+    _documented(
+        "VJP-04",
+        "Vectors of another shape, dtype or number than the outputs, which have dimensions, are refused.",
+        f"{_API}mindspore/mindspore.vjp.html",
+        _VECTORS,
+        "vectors are broadcast and cast, and too many dropped",
+    ),
+    _documented(
+        "VJP-05",
+        "vjp raises TypeError for an input that is no tensor.",
+        f"{_API}mindspore/mindspore.vjp.html",
+        "TypeError: `inputs` or `v` does not belong to required types.",
+        "inputs that are no tensors are closed over",
+    ),
+    _documented(
+        "STOP-01",
+        "stop_gradient gives its argument with a gradient of zeros.",
+        f"{_API}ops/mindspore.ops.stop_gradient.html",
+        "StopGradient is used for eliminating the effect of a value on the gradient",
+        "stop_gradient does nothing",
+    ),
+    _documented(
+        "HOOK-01",
+        "What the hooks of a tensor return takes the place of its gradient, one after the other, until their handle "
+        "removes them.",
+        f"{_API}mindspore/Tensor/mindspore.Tensor.register_hook.html",
+        "`grad` is the gradient passed to the tensor, which may be modified by returning a new output gradient.",
+        "what a hook returns is ignored",
+    ),
+    _documented(
+        "HOOK-02",
+        "A hook that is no function raises TypeError wherever it is registered.",
+        f"{_API}mindspore/Tensor/mindspore.Tensor.register_hook.html",
+        "TypeError: If the `hook` is not a function of python.",
+        "hooks that are no functions are ignored",
+    ),
+    _documented(
+        "HOOK-03",
+        "HookBackward gives its argument, and the hook gets the gradient in a tuple and returns another or None.",
+        f"{_API}ops/primitive/mindspore.ops.HookBackward.html",
+        "The hook function must be defined like `hook_fn(grad) -> new gradient or None`, where the 'grad' is the "
+        "gradient passed to the primitive.",
+        "the node gives twice its argument",
+    ),
+    _documented(
+        "HOOK-04",
+        "A backward hook of a cell gets the cell and the gradients of its input and output, and may return others of "
+        "the input.",
+        f"{_API}nn/mindspore.nn.Cell.html#mindspore.nn.Cell.register_backward_hook",
+        "`grad_input` is the gradient computed and passed to the next Cell or primitive, which can return a new "
+        "gradient or None. `grad_output` is the gradient passed to the Cell.",
+        "what a backward hook of a cell returns is ignored",
+    ),
+    _documented(
+        "HOOK-05",
+        "A backward pre-hook of a cell gets the gradient of its output, and may return another.",
+        f"{_API}nn/mindspore.nn.Cell.html#mindspore.nn.Cell.register_backward_pre_hook",
+        "hook_fn(cell, grad_output) -> New grad_output gradient or None.",
+        "what a backward pre-hook returns is ignored",
+    ),
+    _documented(
+        "HOOK-06",
+        "The output that a forward hook of a cell returns is the cell's, and is differentiated.",
+        f"{_API}nn/mindspore.nn.Cell.html#mindspore.nn.Cell.register_forward_hook",
+        "The `hook_fn` can modify the forward outputs by returning new outputs.",
+        "what a forward hook returns is ignored",
+    ),
+    _documented(
+        "HOOK-07",
+        "The arguments that a forward pre-hook of a cell returns are those of construct, and are differentiated.",
+        f"{_API}nn/mindspore.nn.Cell.html#mindspore.nn.Cell.register_forward_pre_hook",
+        "The `hook_fn` can modify the forward inputs by returning new inputs.",
+        "what a forward pre-hook returns is ignored",
+    ),
+    _documented(
+        "SAVED-01",
+        "Within saved_tensors_hooks each tensor that a Function saves is packed once, and backward gets what unpacking "
+        "gives.",
+        f"{_API}mindspore/mindspore.saved_tensors_hooks.html",
+        "A context manager used to customize how saved tensors are packed and unpacked.",
+        "the hooks are not called",
+    ),
+    _documented(
+        "RECOMPUTE-01",
+        "recompute runs its block once more in backward, and gives the same gradients.",
+        f"{_API}mindspore/mindspore.recompute.html",
+        "rather than storing the intermediate activation computed in forward pass, we will recompute it in backward "
+        "pass.",
+        "the block is run as if it stood alone",
+    ),
+    _documented(
+        "RECOMPUTE-02",
+        "By default recompute takes only cells, and raises TypeError for another block.",
+        f"{_API}mindspore/mindspore.recompute.html",
+        "TypeError: If `block` is not Cell object.",
+        "any function is taken",
+    ),
+)

@@ -1,0 +1,239 @@
+"""Hooks on tensors and cells, hooks for saved tensors, and recomputation, around custom Functions."""
+
+import mindspore as ms
+from hypothesis import strategies as st
+from mindspore import nn, ops
+
+from autograd_conformance.harness.marks import keeps
+from autograd_conformance.suites.dialects.mindspore._weighted import drawn, gradients
+
+ONE = {"max_arguments": 1, "max_outputs": 1}
+# What a hook does to a gradient: nothing, or one of these.
+CHANGES = {"doubled": lambda g: 2 * g, "negated": lambda g: -g, "raised": lambda g: g + 1}
+HOOKS = st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3)
+
+
+def _single(subject, data):
+    """A function of one tensor, and what its only gradient is for a cotangent."""
+    case, (x,) = drawn(subject, data, **ONE)
+    return case, x, lambda g: case.expected([g])[0]
+
+
+class Plain(nn.Cell):
+    """A cell without a ``bprop``."""
+
+    def __init__(self, f):
+        super().__init__()
+        self.f = f
+
+    def construct(self, x):
+        return self.f(x)
+
+
+def _cell(subject, data, case):
+    kind = subject.draw(data, ("bprop", "function"), "rule of the cell")
+    return case.cell() if kind == "bprop" else Plain(case.function().apply)
+
+
+@keeps("MINDSPORE-HOOK-01")
+def test_hooks_on_a_tensor_change_its_gradient_in_turn(subject, data):
+    case, x, _ = _single(subject, data)
+    names = subject.draw(data, HOOKS, "hooks")
+    removed = subject.draw(data, st.sets(st.sampled_from(range(len(names)))), "hooks that are removed")
+    apply = case.function().apply
+
+    def f(x):
+        y = 2 * x
+        handles = [y.register_hook(CHANGES[name]) for name in names]
+        for i in removed:
+            handles[i].remove()
+        return apply(y)
+
+    expected = case.backward([2 * case.arrays[0]], case.cotangents())[0]
+    for i, name in enumerate(names):
+        expected = expected if i in removed else CHANGES[name](expected)
+    subject.assert_all_same("gradient", got=gradients(subject, case, f, x), expected=[2 * expected])
+
+
+@keeps("MINDSPORE-HOOK-01", variant="output")
+def test_hooks_on_an_output_change_the_cotangent(subject, data):
+    case, x, slope = _single(subject, data)
+    name = subject.draw(data, sorted(CHANGES), "hook")
+    apply = case.function().apply
+
+    def f(x):
+        y = apply(x)
+        y.register_hook(CHANGES[name])
+        return y * 1
+
+    expected = slope(CHANGES[name](case.cotangents()[0]))
+    subject.assert_all_same("gradient", got=gradients(subject, case, f, x), expected=[expected])
+
+
+# What is no function.
+OTHERS = ("text", 1, None)
+
+
+@keeps("MINDSPORE-HOOK-02")
+def test_a_hook_has_to_be_a_function(subject, data):
+    case, x, _ = _single(subject, data)
+    other = subject.draw(data, OTHERS, "hook")
+    cell = Plain(case.function().apply)
+    owners = {
+        "tensor": x.register_hook,
+        "HookBackward": ops.HookBackward,
+        "backward": cell.register_backward_hook,
+        "backward_pre": cell.register_backward_pre_hook,
+        "forward": cell.register_forward_hook,
+        "forward_pre": cell.register_forward_pre_hook,
+    }
+    owner = subject.draw(data, sorted(owners), "where it is registered")
+    subject.assert_raises(TypeError, lambda: owners[owner](other), f"{other!r} as a hook")
+
+
+@keeps("MINDSPORE-HOOK-02", variant="bprop")
+def test_a_forward_hook_of_a_cell_with_bprop_has_to_be_a_function(subject, data):
+    case, _, _ = _single(subject, data)
+    other = subject.draw(data, OTHERS, "hook")
+    subject.assert_raises(TypeError, lambda: case.cell().register_forward_hook(other), f"{other!r} as a hook")
+
+
+@keeps("MINDSPORE-HOOK-03")
+def test_hook_backward_passes_values_and_changes_gradients(subject, data):
+    case, x, slope = _single(subject, data)
+    name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
+    seen = []
+
+    def hook(given):
+        seen.append(given[0])
+        return CHANGES[name](given[0]) if name else None
+
+    apply, node = case.function().apply, ops.HookBackward(hook)
+    output, pullback = ms.vjp(lambda x: node(apply(x)), x)
+    got = pullback(*subject.tensors(case.cotangents(), case.dtype))
+    (g,) = case.cotangents()
+    subject.assert_same("output", got=output, expected=case.forward(case.arrays)[0])
+    subject.assert_all_same("gradients in the hook", got=seen, expected=[g])
+    subject.assert_all_same("gradient", got=got, expected=[slope(CHANGES[name](g) if name else g)])
+
+
+@keeps("MINDSPORE-HOOK-04")
+def test_backward_hooks_see_and_change_the_gradients_of_a_cell(subject, data):
+    case, x, _ = _single(subject, data)
+    cell = _cell(subject, data, case)
+    name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
+    seen = []
+
+    def hook(owner, grad_input, grad_output):
+        seen.append((owner is cell, len(grad_input), len(grad_output)))
+        seen.extend((*grad_input, *grad_output))
+        return (CHANGES[name](grad_input[0]),) if name else None
+
+    handle = cell.register_backward_hook(hook)
+    got = gradients(subject, case, lambda x: cell(2 * x), x)
+    handle.remove()
+    got_without = gradients(subject, case, lambda x: cell(2 * x), x)
+    (g,) = case.cotangents()
+    (inner,) = case.backward([2 * case.arrays[0]], [g])
+    subject.assert_equal("the hook's cell and numbers of gradients", got=seen[0], expected=(True, 1, 1))
+    subject.assert_all_same("grad_input and grad_output", got=seen[1:], expected=[inner, g])
+    subject.assert_all_same("gradient", got=got, expected=[2 * (CHANGES[name](inner) if name else inner)])
+    subject.assert_all_same("gradient without the hook", got=got_without, expected=[2 * inner])
+
+
+@keeps("MINDSPORE-HOOK-05")
+def test_backward_pre_hooks_change_what_a_cell_gets(subject, data):
+    case, x, slope = _single(subject, data)
+    cell = _cell(subject, data, case)
+    name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
+    seen = []
+
+    def hook(owner, grad_output):
+        seen.extend(grad_output)
+        return (CHANGES[name](grad_output[0]),) if name else None
+
+    cell.register_backward_pre_hook(hook)
+    got = gradients(subject, case, cell, x)
+    (g,) = case.cotangents()
+    subject.assert_all_same("grad_output", got=seen, expected=[g])
+    subject.assert_all_same("gradient", got=got, expected=[slope(CHANGES[name](g) if name else g)])
+
+
+def _with_a_forward_hook(subject, data, make):
+    case, x, slope = _single(subject, data)
+    scale = subject.draw(data, (2, -3), "what the hook multiplies the output with")
+    cell = make(case)
+    cell.register_forward_hook(lambda owner, args, output: scale * output)
+    output, pullback = ms.vjp(cell, x)
+    got = pullback(*subject.tensors(case.cotangents(), case.dtype))
+    subject.assert_same("output", got=output, expected=scale * case.forward(case.arrays)[0])
+    subject.assert_all_same("gradient", got=got, expected=[slope(scale * case.cotangents()[0])])
+
+
+@keeps("MINDSPORE-HOOK-06")
+def test_what_a_forward_hook_returns_is_differentiated(subject, data):
+    _with_a_forward_hook(subject, data, lambda case: Plain(case.function().apply))
+
+
+@keeps("MINDSPORE-HOOK-06", variant="bprop")
+def test_what_a_forward_hook_of_a_cell_with_bprop_returns_is_differentiated(subject, data):
+    _with_a_forward_hook(subject, data, lambda case: case.cell())
+
+
+@keeps("MINDSPORE-HOOK-07")
+def test_what_a_forward_pre_hook_returns_is_differentiated(subject, data):
+    case, x, _ = _single(subject, data)
+    cell = _cell(subject, data, case)
+    scale = subject.draw(data, (2, -3), "what the hook multiplies the argument with")
+    cell.register_forward_pre_hook(lambda owner, args: (scale * args[0],))
+    output, pullback = ms.vjp(cell, x)
+    got = pullback(*subject.tensors(case.cotangents(), case.dtype))
+    moved = [scale * case.arrays[0]]
+    subject.assert_same("output", got=output, expected=case.forward(moved)[0])
+    subject.assert_all_same("gradient", got=got, expected=[scale * case.backward(moved, case.cotangents())[0]])
+
+
+@keeps("MINDSPORE-SAVED-01")
+def test_saved_tensors_are_packed_once_and_unpacked_for_backward(subject, data):
+    case, xs = drawn(subject, data)
+    scale = subject.draw(data, (1, 2, -3), "what unpacking multiplies with")
+    packed, apply = [], case.function().apply
+
+    def pack(x):
+        packed.append(x.asnumpy())
+        return packed[-1]
+
+    def f(*xs):
+        with ms.saved_tensors_hooks(pack, lambda array: ms.Tensor(scale * array)):
+            return apply(*xs)
+
+    got = gradients(subject, case, f, *xs)
+    subject.assert_all_same("tensors that were packed", got=packed, expected=case.arrays)
+    expected = case.backward([scale * x for x in case.arrays], case.cotangents())
+    subject.assert_all_same("gradients", got=got, expected=expected)
+
+
+@keeps("MINDSPORE-RECOMPUTE-01")
+def test_recomputation_runs_forward_twice_and_changes_no_gradient(subject, data):
+    case, xs = drawn(subject, data, max_outputs=1)
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    ran = []
+
+    def construct(*xs):
+        ran.append(1)
+        return case.function().apply(*xs)
+
+    class Block(nn.Cell):
+        def construct(self, *xs):
+            return construct(*xs)
+
+    got = gradients(subject, case, lambda *xs: ms.recompute(Block(), *xs, use_reentrant=reentrant), *xs)
+    subject.assert_equal("number of calls of forward", got=len(ran), expected=2)
+    subject.assert_all_same("gradients", got=got, expected=case.expected(case.cotangents()))
+
+
+@keeps("MINDSPORE-RECOMPUTE-02")
+def test_only_cells_are_recomputed_by_the_reentrant_way(subject, data):
+    case, xs = drawn(subject, data)
+    f = case.function().apply
+    subject.assert_raises(TypeError, lambda: ms.recompute(f, *xs), "a function as a block", naming=["Cell"])
