@@ -43,7 +43,7 @@ def where(clause: Clause) -> str:
 def coverage() -> str:
     """How much of each group is tested and has a planted fault, as a Markdown table."""
     groups: dict[str, list[Clause]] = {}
-    for clause in CLAUSES.values():
+    for clause in CONTRACT.values():
         groups.setdefault(clause.group, []).append(clause)
     rows = [_row(group, clauses) for group, clauses in groups.items()]
     rows.append(_row("of PyTorch's contract", list(CONTRACT.values())))

@@ -28,7 +28,6 @@ ADAPTERS = {
     "hips": (f"{_HERE}.hips:HipsImplementation", "autograd"),
     "mygrad": (f"{_HERE}.mygrad:MyGradImplementation", "mygrad"),
     "tinygrad": (f"{_HERE}.tinygrad:TinygradImplementation", "tinygrad"),
-    "jittor": (f"{_HERE}.jittor:JittorImplementation", "jittor"),
 }
 
 # Other packages join by an entry point of this group, whose value is module:class.

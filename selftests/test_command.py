@@ -41,7 +41,7 @@ BAD = [
     (("frobnicate",), ("frobnicate", "run, report, list")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
-    (("list", "things"), ("things", "functions, properties, clauses, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),
 ]
 
 

@@ -311,7 +311,12 @@ FAULTS = (
         neighbours=("ENG-10", "ENG-11", "ENG-13", "ENG-16"),
     ),
     Fault("ENG-05", lambda: around_engine(_first_only)),
-    Fault("ENG-05", lambda: around_engine(_repeated_once), words="of many outputs one that is given twice counts once"),
+    Fault(
+        "ENG-05",
+        lambda: around_engine(_repeated_once),
+        neighbours=("ENG-04",),
+        words="of many outputs one that is given twice counts once",
+    ),
     Fault("ENG-06", lambda: replaced(torch.autograd, "_make_grads", _padded), says=("fewer",)),
     Fault(
         "ENG-06",
@@ -323,8 +328,13 @@ FAULTS = (
     Fault("ENG-13", lambda: _numbered(lambda n: 2**40 - n), words="the first created runs first"),
     Fault("ENG-14", lambda: _refuses(1)),
     Fault("ENG-14", lambda: _refuses(100), words="a hundred levels are too many"),
-    Fault("ENG-16", lambda: around_backward(_skips_zeros), says=("steps that ran",)),
-    Fault("ENG-16", lambda: around_engine(_skips_zero_outputs), words="a pass from zeros runs nothing"),
+    Fault("ENG-16", lambda: around_backward(_skips_zeros), says=("steps that ran",), neighbours=("ENG-04",)),
+    Fault(
+        "ENG-16",
+        lambda: around_engine(_skips_zero_outputs),
+        neighbours=("ENG-04",),
+        words="a pass from zeros runs nothing",
+    ),
 )
 
 MENDS = (

@@ -1,1 +1,0 @@
-"""What jittor says of its own interface for custom Functions."""
