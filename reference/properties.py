@@ -49,7 +49,8 @@ _SENTENCES = {
     "VJP-NONDIFF": "non-differentiable outputs do not require grad, contribute nothing, and their cotangent is zero "
     "(None when not materialized)",
     "VJP-LINEAR": "gradients are linear in the cotangent; a zero cotangent gives zero, never NaN",
-    "VJP-FIT": "each gradient, as backward returned it, has its input's shape, dtype and device",
+    "VJP-FIT": "each gradient, as backward returned it and as the caller gets it, has its input's shape, dtype and "
+    "device",
     "VJP-PURE": "cotangents, inputs and outputs are not modified, and no gradient shares memory with another one or "
     "with a tensor the user holds",
     "VJP-REPEAT": "a second identical call, a call after other calls, and a second backward give the same gradients, "

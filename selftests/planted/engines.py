@@ -127,6 +127,19 @@ class MaterializesOnes(TorchImplementation):
         return outputs, filled
 
 
+class WidensHalf(TorchImplementation):
+    """The engine hands on the gradients of half precision in single precision."""
+
+    def vjp(self, f: Any, primals: Any, *, track: Any = None) -> Any:
+        outputs, pullback = super().vjp(f, primals, track=track)
+
+        def widened(*given: Any, **options: Any) -> Any:
+            found = pullback(*given, **options)
+            return tuple(g.float() if g is not None and g.dtype == torch.float16 else g for g in found)
+
+        return outputs, widened
+
+
 class PacksSubset(TorchImplementation):
     """Puts the gradients that were asked for in the first places."""
 
@@ -450,6 +463,15 @@ ENGINES = (
                 SQUARE,
                 "an expanded cotangent is averaged",
                 ("gradient of argument 0 (x)",),
+                {},
+            ),
+            (
+                "VJP-FIT",
+                WidensHalf(),
+                "WidensHalf",
+                SQUARE,
+                "the engine hands on the gradients of half precision in single precision",
+                ("gradients as the caller gets them",),
                 {},
             ),
             (

@@ -71,7 +71,14 @@ def test_vjp_fit(subject, data):
 def _fits(subject, example):
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
-    pullback(example.cotangents)
+    received = pullback(example.cotangents)
+    expected = [
+        Description(t.shape, t.dtype, example.call.device) if tracked else None
+        for t, tracked in zip(example.call.tensors, example.track, strict=True)
+    ]
+    got = [None if g is None else subject.implementation.describe(g) for g in received]
+    what = "shape, dtype and device of the gradients as the caller gets them"
+    subject.assert_equal(example.call, what, got=got, expected=expected)
     for slot, tensor, tracked in zip(example.slots, example.call.tensors, example.track, strict=True):
         raw = seen.gradient_of(slot) if tracked else None
         what = f"argument {slot}'s gradient as backward returned it"
