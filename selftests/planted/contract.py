@@ -241,6 +241,7 @@ CONTRACT = (
         signed_with(lambda ctx, sign: None),
         "a floating output is not marked non-differentiable",
         "requires_grad of the non-differentiable outputs",
+        variant="flags",
     ),
     planted(
         "VJP-NONDIFF",

@@ -441,6 +441,15 @@ VALUES = (
     ),
     planted(
         "VJP-UNUSED",
+        SQUARE,
+        "OneWhereNothingIsUsed",
+        square_with(gradient=lambda xp, ctx, g, x, right: right if bool((g != 0).any()) else right + 1),
+        "a pass that reaches no cotangent gives ones",
+        "gradient of argument 0 (x)",
+        variant="severed",
+    ),
+    planted(
+        "VJP-UNUSED",
         PAIR,
         "NoneTakenForOne",
         pair_with(
