@@ -215,7 +215,10 @@ def list_findings() -> None:
 @list_.command("implementations")
 def list_implementations() -> None:
     """The implementations that it can check."""
-    _table(("implementation", "installed"), [(name, _installed(name)) for name in implementations.ADAPTERS])
+    _table(
+        ("implementation", "installed"),
+        [(name, _installed(name)) for name in (*implementations.ADAPTERS, *implementations.joined())],
+    )
 
 
 def _installed(name: str) -> str:

@@ -39,7 +39,7 @@ class Guard(threading.Thread):
     def run(self) -> None:
         while not self._ended.wait(_PERIOD):
             for path in self._boxes.glob("*.pid"):
-                # The process may end, and the box be removed, at any time.
+                # The box may be new, so that no number is in it yet, or be removed at any time.
                 with contextlib.suppress(psutil.Error, OSError, ValueError):
                     self._look_at(path)
 
@@ -49,15 +49,22 @@ class Guard(threading.Thread):
         self.join()
 
     def _look_at(self, path: Path) -> None:
-        process = psutil.Process(int(path.read_text()))
+        number = int(path.read_text())
+        if not psutil.pid_exists(number):
+            # It may be another process's number by and by.
+            path.unlink()
+            return
+        process = psutil.Process(number)
         used = process.memory_info().rss / GIB
         if used > self._limit:
             # Stopped first, so that it does not overwrite what is said of it.
             process.suspend()
-            with path.with_suffix("").open("a") as box:
-                box.write(f"{EATEN} limit of {self._limit:g} GiB exceeded ({used:.1f} GiB in use)\n")
-            path.unlink()
-            process.kill()
+            try:
+                with path.with_suffix("").open("a") as box:
+                    box.write(f"{EATEN} limit of {self._limit:g} GiB exceeded ({used:.1f} GiB in use)\n")
+                path.unlink()
+            finally:
+                process.kill()
 
 
 def leave_pid(box: Path) -> None:

@@ -16,7 +16,7 @@ import jinja2
 from autograd_conformance.harness import report
 from autograd_conformance.harness.clause_table import worst
 from autograd_conformance.harness.matrix import SYMBOLS
-from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, UsageProblem
+from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
 from autograd_conformance.reference.clauses import CONTRACT, DIALECTS
 from autograd_conformance.reference.properties import PROPERTIES
 
@@ -34,9 +34,6 @@ SIGNS = {
     "unsupported": "·",
     "pass": "✓",
 }
-
-# Test ids of one cell that are told one by one.
-_LISTED = 40
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ class Report:
     def again(self, line: Line) -> str:
         """The command that runs a test id again, with the same examples."""
         head = self.header
-        words = ["autograd-conformance", "run", head["implementation"]["named"]]
+        words = ["autograd-conformance", "run", head["implementation"].get("named", self.name)]
         words += ["--properties", report.claim_of(dict(line))]
         words += ["--functions", line["function"]] if "function" in line else []
         words += ["--device", line["device"], "--profile", head["profile"], "--seed", str(head["seed"])]
@@ -130,7 +127,7 @@ class Cell:
         """The lines that say more than that it holds or was not asked, the worst first."""
         ranks = list(SYMBOLS)
         found = [line for line in self.lines if line["outcome"] not in ("pass", "unsupported")]
-        return sorted(found, key=lambda line: ranks.index(line["outcome"]))[:_LISTED]
+        return sorted(found, key=lambda line: ranks.index(line["outcome"]))
 
     @property
     def unasked(self) -> str:
@@ -175,7 +172,7 @@ def html(reports: Sequence[Report]) -> str:
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     return environment.get_template("page.html").render(
-        reports=reports, sections=_sections(tuple(reports)), signs=SIGNS, meanings=OUTCOMES, shortfalls=SHORTFALLS,
+        reports=reports, sections=_sections(tuple(reports)), signs=SIGNS, meanings=OUTCOMES,
         version=report.version_of("autograd-conformance"), made=report.now(),
     )  # fmt: skip
 

@@ -321,7 +321,9 @@ class Subject:
     def _array(self, value: Any) -> Any:
         if isinstance(value, Tracked):
             return value.value
-        return self.implementation.numpy(value) if self.implementation.is_tensor(value) else value
+        # Arrays may be the implementation's tensors themselves; whatever else is no tensor has to fail in `numpy`.
+        given = isinstance(value, np.ndarray) and not self.implementation.is_tensor(value)
+        return value if given else self.implementation.numpy(value)
 
 
 _DOUBLE = ("float64", "complex128")

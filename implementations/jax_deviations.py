@@ -52,7 +52,7 @@ FAULTS = (
     _dtype("GRAD-12", "a complex gradient for a real input"),
     Deviation(
         id="JAX-VJP-19",
-        what="*",
+        what="hessian | * of grad",
         reason="where fwd calls the function, as the documentation's own examples do, jax.hessian and jvp of grad "
         "raise TypeError: can't apply forward-mode autodiff (jvp) to a custom_vjp function",
         link=f"{_RULES}#custom-vjp-functions-can-t-be-forward-differentiated",

@@ -88,8 +88,9 @@ class Deviation:
     """What an implementation is known not to keep: a clause, or a property of a ``function``.
 
     ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); several ids or Functions are separated by blanks.
-    ``what`` is the finding of the test, or the message of its death; ``*`` in it stands for any text. Any other finding
-    there is a failure. ``reason`` and ``link`` say why and where to read about it, ``versions`` where it was seen.
+    ``what`` is the finding of the test, or the message of its death; ``*`` in it stands for any text, `` | `` is
+    between several. Any other finding there is a failure. ``reason`` and ``link`` say why and where to read about it,
+    ``versions`` where it was seen.
     ``releases``, a version specifier such as ``<2.15``, leaves out releases on which it is known to hold.
 
     ``promise`` quotes the sentence of the implementation's own documentation that is broken; without one it is a
@@ -115,7 +116,8 @@ class Deviation:
 
     def covers(self, what: str) -> bool:
         """Whether it tells of that finding."""
-        return re.fullmatch(".*".join(map(re.escape, self.what.split("*"))), what, re.DOTALL) is not None
+        texts = (".*".join(map(re.escape, text.split("*"))) for text in self.what.split(" | "))
+        return any(re.fullmatch(text, what, re.DOTALL) for text in texts)
 
 
 class Unavailable(Exception):
