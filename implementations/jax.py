@@ -94,22 +94,11 @@ def _apply(lowered: Lowered) -> Any:
     return lowered.returned([jax.lax.stop_gradient(y) if m else y for y, m in zip(outputs, marked, strict=True)])
 
 
-def _merged(values: Sequence[Any], moves: Sequence[bool], moving: Sequence[Any]) -> Tensors:
-    given = iter(moving)
-    return tuple(next(given) if m else x for x, m in zip(values, moves, strict=True))
-
-
-def _of_moving(f: Callable[..., Any], values: Sequence[Any], moves: Sequence[bool]) -> tuple[Any, Tensors]:
-    """``f`` as a function of the values that move, the others being closed over, and these values."""
-    moving = tuple(x for x, m in zip(values, moves, strict=True) if m)
-    return lambda *given: f(*_merged(values, moves, given)), moving
-
-
 def _of_tensors(transform: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` transformed as a function of its tensors."""
 
     def transformed(*args: Any) -> Any:
-        of_tensors, tensors = _of_moving(f, args, list(map(_is_tensor, args)))
+        of_tensors, tensors = lowering.of_moving(f, args, list(map(_is_tensor, args)))
         return transform(of_tensors)(*tensors)
 
     return transformed
@@ -169,7 +158,7 @@ class JaxImplementation(protocol.Implementation):
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
     ) -> tuple[Tensors, Pullback]:
         tracked = [True] * len(primals) if track is None else list(track)
-        of_tracked, moving = _of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, tracked)
+        of_tracked, moving = lowering.of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, tracked)
         outputs, pull = jax.vjp(of_tracked, *moving)
 
         def pullback(
@@ -177,14 +166,14 @@ class JaxImplementation(protocol.Implementation):
         ) -> Tensors:
             pairs = zip(outputs, cotangents, strict=True)
             found = pull(tuple(_unused(y) if g is None else _conjugated(g) for y, g in pairs))
-            gradients = _merged([None] * len(tracked), tracked, tuple(map(_conjugated, found)))
+            gradients = lowering.merged([None] * len(tracked), tracked, tuple(map(_conjugated, found)))
             return tuple(g if w else None for g, w in zip(gradients, wrt or tracked, strict=True))
 
         return outputs, pullback
 
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
         moves = [t is not None for t in tangents]
-        of_moving, moving = _of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, moves)
+        of_moving, moving = lowering.of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, moves)
         mode = _forward_mode.set(True)
         try:
             found: tuple[Tensors, Tensors] = jax.jvp(of_moving, moving, tuple(t for t in tangents if t is not None))

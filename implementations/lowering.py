@@ -138,3 +138,15 @@ def autograd_namespace(call: Callable[[Lowered], Any], is_tensor: Callable[[Any]
 def as_tuple(outputs: Any) -> Tensors:
     """The outputs as a tuple, of one if they are a bare tensor."""
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
+
+
+def merged(values: Sequence[Any], moves: Sequence[bool], moving: Sequence[Any]) -> Tensors:
+    """The values, those that move replaced in order."""
+    given = iter(moving)
+    return tuple(next(given) if m else x for x, m in zip(values, moves, strict=True))
+
+
+def of_moving(f: Callable[..., Any], values: Sequence[Any], moves: Sequence[bool]) -> tuple[Any, Tensors]:
+    """``f`` as a function of the values that move, the others being closed over, and these values."""
+    moving = tuple(x for x, m in zip(values, moves, strict=True) if m)
+    return lambda *given: f(*merged(values, moves, given)), moving

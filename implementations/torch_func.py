@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.implementations.lowering import as_tuple
+from autograd_conformance.implementations.lowering import as_tuple, merged, of_moving
 from autograd_conformance.implementations.protocol import Pullback, Tensors
 from autograd_conformance.implementations.torch import TorchImplementation
 
@@ -42,35 +42,25 @@ class TorchFuncImplementation(TorchImplementation):
     ) -> tuple[Tensors, Pullback]:
         tracked = [True] * len(primals) if track is None else list(track)
 
-        def of_tracked(*moving: Any) -> Tensors:
-            given = iter(moving)
-            return as_tuple(f(*(next(given) if t else x for x, t in zip(primals, tracked, strict=True))))
-
+        of_tracked, moving = of_moving(lambda *xs: as_tuple(f(*xs)), primals, tracked)
         outputs: Tensors
-        outputs, pull = torch.func.vjp(  # type: ignore[misc]
-            of_tracked, *(x for x, t in zip(primals, tracked, strict=True) if t)
-        )
+        outputs, pull = torch.func.vjp(of_tracked, *moving)  # type: ignore[misc]
 
         def pullback(
             cotangents: Sequence[Any], wrt: Sequence[bool] | None = None, differentiable: bool = False
         ) -> Tensors:
             # torch.func wants a cotangent for every output.
             pairs = zip(outputs, cotangents, strict=True)
-            found = iter(pull(tuple(torch.zeros_like(y) if g is None else g for y, g in pairs)))
-            gradients = [next(found) if t else None for t in tracked]
+            found = pull(tuple(torch.zeros_like(y) if g is None else g for y, g in pairs))
+            gradients = merged([None] * len(tracked), tracked, found)
             return tuple(g if w else None for g, w in zip(gradients, wrt or tracked, strict=True))
 
         return outputs, pullback
 
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
-        moving = [t is not None for t in tangents]
-
-        def of_moving(*given: Any) -> Tensors:
-            new = iter(given)
-            return as_tuple(f(*(next(new) if m else x for x, m in zip(primals, moving, strict=True))))
-
-        points = tuple(x for x, m in zip(primals, moving, strict=True) if m)
-        outputs, found = torch.func.jvp(of_moving, points, tuple(t for t in tangents if t is not None))[:2]
+        moves = [t is not None for t in tangents]
+        of_those, points = of_moving(lambda *xs: as_tuple(f(*xs)), primals, moves)
+        outputs, found = torch.func.jvp(of_those, points, tuple(t for t in tangents if t is not None))[:2]
         return outputs, found
 
     def batched_vjp(
