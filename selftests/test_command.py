@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli, matrix
+from autograd_conformance.harness.commands import running
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -50,7 +51,7 @@ def said(monkeypatch, tmp_path):
     """Exit status, stdout and stderr of the command, started in an empty folder."""
     monkeypatch.chdir(tmp_path)
     # A mistake must be noticed before anything runs.
-    monkeypatch.setattr(cli.pytest, "main", lambda _: pytest.fail("tests were started"))
+    monkeypatch.setattr(running.pytest, "main", lambda _: pytest.fail("tests were started"))
 
     def call(*words):
         done = CliRunner().invoke(cli.main, words)
@@ -104,7 +105,7 @@ def test_version_and_help(said):
 
 def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
     given = []
-    monkeypatch.setattr(cli.pytest, "main", lambda words: given.extend(words) or 0)
+    monkeypatch.setattr(running.pytest, "main", lambda words: given.extend(words) or 0)
     monkeypatch.setattr(cli, "Selection", SimpleNamespace(from_options=lambda _: SimpleNamespace(calls=None)))
     for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
         given.clear()
@@ -251,5 +252,5 @@ def test_a_column_is_under_its_number():
 
 
 def test_the_package_is_where_the_suites_are():
-    assert (cli.PACKAGE / "suites" / "functions").is_dir()
-    assert Path(cli.__file__).parent.parent == cli.PACKAGE
+    assert (running.PACKAGE / "suites" / "functions").is_dir()
+    assert Path(cli.__file__).parent.parent == running.PACKAGE

@@ -12,14 +12,15 @@ import time
 import jsonschema
 import pytest
 
-from autograd_conformance.harness import cli, report
+from autograd_conformance.harness import report
+from autograd_conformance.harness.commands import running
 from autograd_conformance.harness.outcomes import OUTCOMES, Record, UsageProblem
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.conftest import COMMAND
 
-SCHEMA = json.loads((cli.PACKAGE / "harness" / "report.schema.json").read_text())
+SCHEMA = json.loads((running.PACKAGE / "harness" / "report.schema.json").read_text())
 LINES = jsonschema.Draft202012Validator(SCHEMA)
 
 

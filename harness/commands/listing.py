@@ -1,0 +1,102 @@
+"""``autograd-conformance list``: what there is to choose from."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+from tabulate import tabulate
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import catalogue, clause_table, findings, report
+from autograd_conformance.harness.commands import Group, Problem
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.reference.properties import PROPERTIES
+
+
+@click.group("list", cls=Group)
+def list_() -> None:
+    """List what there is to choose from."""
+
+
+@list_.command("functions")
+def list_functions() -> None:
+    """The Functions that the suite checks."""
+    rows = [(f.name, ", ".join(a.name for a in f.arguments), f.exercises, f.document) for f in FUNCTIONS.values()]
+    _table(("function", "arguments", "exercises", "document"), rows)
+
+
+@list_.command("properties")
+def list_properties() -> None:
+    """The properties that it checks of each."""
+    _table(("property", "what must hold"), [(p.id, p.sentence) for p in PROPERTIES.values()])
+
+
+@list_.command("clauses")
+@click.option("--coverage", is_flag=True, help="Print how many of each group are tested, as Markdown, instead.")
+@click.option("--report", "report_", metavar="FILE", help="Print what a report says of each, as Markdown, instead.")
+def list_clauses(coverage: bool, report_: str | None) -> None:
+    """The clauses of the documented contract, with their tests."""
+    if coverage and report_ is not None:
+        raise Problem("--coverage and --report exclude each other; give one of them")
+    if report_ is not None:
+        click.echo(_clauses_of(Path(report_)))
+        return
+    if coverage:
+        click.echo(catalogue.coverage())
+        return
+    rows = [(c.id, c.level, c.sentence, c.document, catalogue.where(c)) for c in CLAUSES.values()]
+    _table(("clause", "level", "what must hold", "document", "tests"), rows)
+
+
+def _clauses_of(path: Path) -> str:
+    try:
+        results = [line for line in report.read(path) if "clause" in line]
+    except UsageProblem as problem:
+        raise Problem(str(problem)) from None
+    if not results:
+        raise Problem(f"{path} has no result of a clause; write one with: autograd-conformance run --report {path}")
+    return clause_table.markdown(results)
+
+
+@list_.command("findings")
+def list_findings() -> None:
+    """What the implementations are known not to keep, as Markdown: faults and differences, with scripts."""
+    click.echo(findings.markdown(), nl=False)
+
+
+@list_.command("implementations")
+def list_implementations() -> None:
+    """The implementations that it can check."""
+    _table(
+        ("implementation", "installed"),
+        [(name, _installed(name)) for name in (*implementations.ADAPTERS, *implementations.joined())],
+    )
+
+
+def _installed(name: str) -> str:
+    try:
+        return implementations.load(name).environment().version
+    except Unavailable as problem:
+        return f"not installed: {problem}"
+
+
+def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print an aligned table; on a terminal long cells are wrapped to its width."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        fixed = sum(max(len(row[n]) for row in (heading, *rows)) + 2 for n in range(len(heading)) if _short(rows, n))
+        wrapped = max(20, (width - fixed) // max(1, sum(not _short(rows, n) for n in range(len(heading)))) - 2)
+        rows = [[c if _short(rows, n) else textwrap.fill(c, wrapped) for n, c in enumerate(row)] for row in rows]
+    click.echo(tabulate(rows, heading, tablefmt="simple"))
+
+
+def _short(rows: Sequence[Sequence[str]], column: int) -> bool:
+    return max(len(row[column]) for row in rows) <= 28
