@@ -28,9 +28,6 @@ TIME_LIMIT = 300.0
 # Examples of a listed deviation, few of which may show it, before it is said to be fixed.
 _LISTED = 300
 
-# Mistakes of an adapter that are told at once.
-_PROBLEMS = 12
-
 _SELECTION = pytest.StashKey[Selection]()
 _BOX = pytest.StashKey[BlackBox]()
 _BOXES = pytest.StashKey[Path]()
@@ -47,6 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--dtype", metavar="T", help="the only dtype of floating tensors")
     group.addoption("--report", metavar="FILE", help="write the results to this NDJSON file as they come")
     group.addoption("--replay", metavar="FILE", help="report whose counterexamples the profile replay runs again")
+    group.addoption("--verified", action="store_true", help="the adapter has passed the smoke stage")
     group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="seconds a test may take")
     group.addoption("--memory-limit", type=float, metavar="GIB", help="memory that a worker may use")
 
@@ -55,9 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance(claim): the property that a test checks; set by @holds")
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     try:
-        selection = Selection.from_options(config.option, worker_seed=worker["conformance_seed"] if worker else None)
+        selection = Selection.from_options(
+            config.option,
+            worker_seed=worker["conformance_seed"] if worker else None,
+            before_loading=None if worker or config.option.verified else smoke.verify,
+        )
         if worker is None:
-            _smoke(config.option.implementation)
             config.stash[_BOXES] = boxes = Path(tempfile.mkdtemp(prefix="autograd-conformance-"))
             config.pluginmanager.register(Reporter(selection, config, boxes), "autograd-conformance-reporter")
     except UsageProblem as problem:
@@ -66,18 +67,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BOX] = BlackBox(Path(worker["conformance_boxes"], worker["workerid"]) if worker else None)
     profiles.load(selection.profile)
     selection.implementation.limit_threads()
-
-
-def _smoke(given: str) -> None:
-    """Raise UsageProblem for the mistakes of an adapter, of which nothing can be concluded."""
-    found = smoke.problems(given)
-    if found:
-        more = f" (and {len(found) - _PROBLEMS} more)" if len(found) > _PROBLEMS else ""
-        told = "".join(f"\n  {problem}" for problem in found[:_PROBLEMS])
-        raise UsageProblem(
-            f"the adapter {given} does not pass the smoke stage, so that nothing can be said of its implementation:"
-            f"{told}{more}"
-        )
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -32,7 +32,7 @@ PROFILES = {
     for profile in (
         Profile("quick", 5, False, False, "a few random examples each, for the inner loop"),
         Profile("gate", 25, True, True, "the same examples on every machine, for a regression gate"),
-        Profile("nightly", 300, False, True, "many random examples; prints its seed"),
+        Profile("nightly", 200, False, True, "many random examples; prints its seed"),
         Profile("replay", 100, True, True, "only the counterexamples of an earlier report, see --replay"),
     )
 }

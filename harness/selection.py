@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -78,11 +78,20 @@ class Selection:
     named: str = ""
 
     @classmethod
-    def from_options(cls, options: Any, *, worker_seed: int | None = None) -> Selection:
-        """The selection that parsed options describe. Raises UsageProblem."""
+    def from_options(
+        cls, options: Any, *, worker_seed: int | None = None, before_loading: Callable[[str], None] | None = None
+    ) -> Selection:
+        """The selection that parsed options describe. Raises UsageProblem.
+
+        ``before_loading`` is told of the implementation once the options that need none are in order.
+        """
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
         calls, replayed = _counterexamples(profile, options)
         functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
+        if options.dtype is not None:
+            _one_of("dtype", options.dtype, FLOATING)
+        if before_loading is not None:
+            before_loading(options.implementation)
         implementation = _implementation(options.implementation)
         contract = CONTRACT if implementation.keeps_contract else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
@@ -90,8 +99,6 @@ class Selection:
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
         clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
-        if options.dtype is not None:
-            _one_of("dtype", options.dtype, FLOATING)
         known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
         seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
         found = cls(

@@ -6,7 +6,6 @@ run.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.outcomes import message_of
+from autograd_conformance.harness.outcomes import UsageProblem, message_of
 from autograd_conformance.implementations.protocol import CAPABILITIES, Description, Implementation, Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING
@@ -25,6 +24,12 @@ from autograd_conformance.reference.namespace import ARRAY_NAMES, AUTOGRAD_NAMES
 from autograd_conformance.reference.properties import PROPERTIES
 
 SECONDS = 300
+
+# Mistakes that are told at once.
+_TOLD = 12
+
+# The first words of the line with the result; a framework prints what it likes around it.
+_FOUND, _UNAVAILABLE = "autograd-conformance-found", "autograd-conformance-unavailable"
 
 DTYPES = (*FLOATING, "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -47,15 +52,33 @@ _NAMES = {"numpy": ("to_numpy", "from_numpy"), "sparse": ("sparse_matmul",)}
 _ATTRIBUTES = ("name", "capabilities", "dtypes", "xp", "ag")
 
 
+def verify(given: str) -> None:
+    """Raise UsageProblem for the mistakes of an adapter, of which nothing can be concluded."""
+    found = problems(given)
+    if found:
+        more = f" (and {len(found) - _TOLD} more)" if len(found) > _TOLD else ""
+        told = "".join(f"\n  {problem}" for problem in found[:_TOLD])
+        raise UsageProblem(
+            f"the adapter {given} does not pass the smoke stage, so that nothing can be said of its implementation:"
+            f"{told}{more}"
+        )
+
+
 def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
-    """What is wrong with the adapter of that name, found in a process of its own."""
+    """What is wrong with the adapter of that name, found in a process of its own.
+
+    Raises UsageProblem where there is no such adapter, or no framework for it.
+    """
     words = [sys.executable, "-m", __name__, given]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return [f"it does not end: it was stopped after {seconds:g} s"]
-    with contextlib.suppress(ValueError, IndexError):
-        found: list[str] = json.loads(done.stdout.splitlines()[-1])
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith((_FOUND, _UNAVAILABLE)))
+    if _UNAVAILABLE in said:
+        raise UsageProblem(json.loads(said[_UNAVAILABLE]))
+    if _FOUND in said:
+        found: list[str] = json.loads(said[_FOUND])
         return found
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
@@ -269,10 +292,12 @@ def _unequal(what: str, got: Any, expected: Any, *, rounded: bool = False) -> It
 
 def _main(load: Callable[[str], Implementation] = implementations.load) -> None:
     try:
-        found = found_in(load(sys.argv[1]))
+        adapter = load(sys.argv[1])
+        implementations.check_version(adapter)
     except Unavailable as problem:
-        found = [str(problem)]
-    print(json.dumps(found))
+        print(_UNAVAILABLE, json.dumps(str(problem)))
+    else:
+        print(_FOUND, json.dumps(found_in(adapter)))
 
 
 if __name__ == "__main__":

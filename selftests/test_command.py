@@ -52,6 +52,8 @@ def said(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     # A mistake must be noticed before anything runs.
     monkeypatch.setattr(running.pytest, "main", lambda _: pytest.fail("tests were started"))
+    # A process that imports the framework for every mistake would take minutes.
+    monkeypatch.setattr(running.smoke, "verify", lambda _: None)
 
     def call(*words):
         done = CliRunner().invoke(cli.main, words)
@@ -106,7 +108,7 @@ def test_version_and_help(said):
 def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
     given = []
     monkeypatch.setattr(running.pytest, "main", lambda words: given.extend(words) or 0)
-    monkeypatch.setattr(running, "Selection", SimpleNamespace(from_options=lambda _: SimpleNamespace(calls=None)))
+    monkeypatch.setattr(running, "Selection", SimpleNamespace(from_options=lambda *_, **__: SimpleNamespace(calls=None)))
     for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
         given.clear()
         assert said(*words)[0] == 0

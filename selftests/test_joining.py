@@ -11,6 +11,7 @@ import pytest
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import smoke
+from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Deviation, Unavailable
 
@@ -193,6 +194,25 @@ def test_an_adapter_that_dies_in_the_smoke_stage_is_told(folder, body, told):
     (folder / "dying.py").write_text(text)
     (found,) = smoke.problems("dying.py", seconds=5)
     assert told in found
+
+
+def test_an_adapter_that_dies_when_it_is_imported_is_told(command, folder):
+    (folder / "dying.py").write_text("import ctypes; ctypes.string_at(0)")
+    run = command("dying.py", "-n", "0", folder=folder)
+    assert run.status == 2
+    assert "the adapter dying.py does not pass the smoke stage" in run.err
+    assert "signal 11" in run.err
+
+
+def test_what_a_framework_prints_is_not_taken_for_the_result(folder):
+    (folder / "loud.py").write_text(f"import atexit\nprint([1])\natexit.register(print, '[2]')\n{ONE}")
+    assert smoke.problems("loud.py") == []
+
+
+def test_a_framework_that_is_not_installed_is_no_mistake_of_the_adapter(folder):
+    (folder / "absent.py").write_text(f"import no_such_framework\n{ONE}")
+    with pytest.raises(UsageProblem, match=r"absent.py cannot be imported .*no_such_framework"):
+        smoke.verify("absent.py")
 
 
 def test_a_run_says_so_before_it_checks_anything(command, folder):

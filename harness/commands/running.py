@@ -12,7 +12,7 @@ from typing import Any
 import click
 import pytest
 
-from autograd_conformance.harness import report
+from autograd_conformance.harness import report, smoke
 from autograd_conformance.harness.commands import USAGE, Problem
 from autograd_conformance.harness.memory import default_limit
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -68,7 +68,7 @@ def run(suite: str | None, workers: int, report_: str | None, pytest_args: tuple
     options["memory_limit"] = options["memory_limit"] or default_limit(workers)
     given = {**options, "report": report_}
     try:
-        selection = Selection.from_options(SimpleNamespace(**given))
+        selection = Selection.from_options(SimpleNamespace(**given), before_loading=smoke.verify)
         if report_ is not None:
             report.check_path(Path(report_))
         tests = _tests(suite)
@@ -80,7 +80,7 @@ def run(suite: str | None, workers: int, report_: str | None, pytest_args: tuple
     os.environ.update(_ENVIRONMENT)
     os.environ.pop("PYTEST_ADDOPTS", None)
     try:
-        status = pytest.main([*_PYTEST, *_words(given), *_parallel(workers), *pytest_args, str(tests)])
+        status = pytest.main([*_PYTEST, *_words(given), "--verified", *_parallel(workers), *pytest_args, str(tests)])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
     sys.exit(_status(status))
