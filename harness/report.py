@@ -86,7 +86,9 @@ def _as_listed(listed: Deviation | None, line: Line) -> Line:
     if listed.sometimes and _LISTED[line["outcome"]] == "fixed":
         return {}
     failure = line.get("failure")
-    if failure is not None and not listed.covers(failure.get("what", failure.get("message", ""))):
+    if failure is not None and not listed.covers(
+        failure.get("what", failure.get("message", "")), failure.get("got", "")
+    ):
         return {}
     return {"outcome": _LISTED[line["outcome"]], "reason": f"{listed.reason} ({listed.link}; {listed.versions})"}
 

@@ -133,6 +133,10 @@ def _deviations(i: Implementation) -> Iterator[str]:
         unknown = [id for id in deviation.id.split() if id.split("/")[0] not in (PROPERTIES.keys() | CLAUSES.keys())]
         if unknown:
             yield f"it lists a deviation from {', '.join(unknown)}, which is no property or clause"
+        if not deviation.what.strip("* |"):
+            yield f"it lists a deviation from {deviation.id} whose what covers any finding; name the finding"
+        if any(text.startswith("what came of") and ":" not in text for text in deviation.what.split(" | ")):
+            yield f"it lists a deviation from {deviation.id} that covers any exception; put it behind a colon"
 
 
 def _done(i: Implementation) -> Iterator[str]:

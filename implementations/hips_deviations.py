@@ -15,7 +15,7 @@ DEVIATIONS = (
     Deviation(
         id="DBL-CORRECT",
         function="Select GlobalMaxPool",
-        what="what came of the call",
+        what="what came of the call: an exception, AttributeError: * object has no attribute 'device'",
         reason="the boxes that stand for arrays while a derivative is traced have shape, ndim, size and dtype, and no "
         "device, which arrays have from NumPy 2.0 on: a backward that asks for it dies of an AttributeError under a "
         "second derivative",

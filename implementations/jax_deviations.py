@@ -28,7 +28,7 @@ def _device(id: str, function: str) -> Deviation:
     return Deviation(
         id=id,
         function=function,
-        what="what came of the call",
+        what="what came of the call: an exception, AttributeError: * has no attribute device*",
         reason="tracers have no attribute device, which this Function's body reads",
         link=f"{_API}jax.Array.device.html",
         versions=_SEEN,
@@ -143,7 +143,7 @@ DIFFERENCES = (
     ),
     _difference(
         "JVP-09",
-        "what came of it",
+        "what came of it: TypeError: Custom JVP rule must produce *",
         "a tangent of another dtype than its output is refused",
         "dtype_of_tangent.py",
     ),

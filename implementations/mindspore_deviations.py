@@ -77,7 +77,7 @@ OF_THE_ENGINE = (
 
 OF_THE_CLASS = (
     _difference("FN-16", "message of *", "vjp is no other name of backward", _FUNCTION, "no_alias.py"),
-    _difference("FN-17", "what came of it", "as FN-16", _FUNCTION, "no_alias.py"),
+    _difference("FN-17", "what came of it: NotImplementedError: *", "as FN-16", _FUNCTION, "no_alias.py"),
     _difference("FN-18", "what differentiating a class with both gives", "as FN-16", _FUNCTION, "no_alias.py"),
     _difference(
         "SAVE-02",
@@ -144,7 +144,7 @@ OF_THE_KERNELS = (
     _difference(
         "VJP-REF VJP-FD VJP-NEEDS VJP-NONE VJP-UNUSED VJP-UNUSED/severed VJP-LINEAR VJP-FIT VJP-REPEAT VJP-FINITE "
         "VJP-CHAIN VJP-CHAIN/instances",
-        "what came of the call",
+        "what came of the call: an exception, TypeError: Only support integers, slices*",
         "as DBL-CORRECT of Select, in the process in which that was run",
         "mindspore/ccsrc/pybind_api/pynative/tensor/tensor_index_py.cc",
         "index_in_second_derivative.py",
@@ -156,7 +156,7 @@ OF_THE_KERNELS = (
 OF_THE_DIALECT = (
     Deviation(
         id="MINDSPORE-FUNCTION-09/before",
-        what="what came of it",
+        what="what came of it: RuntimeError: *Output index out of range of metadata*",
         reason="where an output that stands before a differentiable one is marked, the pass ends with an internal "
         "error: Output index out of range of metadata",
         link=_FUNCTION,
@@ -166,7 +166,7 @@ OF_THE_DIALECT = (
     ),
     Deviation(
         id="MINDSPORE-VJP-02",
-        what="what came of it",
+        what="what came of it: RuntimeError: *Can not find top cell for backward*",
         reason="the function of an earlier call finds no graph after a later call: Can not find top cell for backward",
         link=_VJP,
         versions=_SEEN,
@@ -202,7 +202,7 @@ OF_THE_DIALECT = (
     ),
     _difference(
         "MINDSPORE-CELL-04/compiled",
-        "what came of it",
+        "what came of it: RuntimeError: Fn gradient size should larger than next edges size*",
         "a compiled cell whose bprop returns None for an input raises RuntimeError: Fn gradient size should larger "
         "than next edges size",
         _CELL,

@@ -76,7 +76,7 @@ DEVIATIONS = (
         id="FWD-VALUE FWD-EMPTY VJP-REF VJP-FD VJP-NONE VJP-UNUSED VJP-LINEAR VJP-FIT VJP-REPEAT VJP-FINITE VJP-CHAIN "
         "VJP-CHAIN/instances ENV-SAVED-HOOKS/checkpoint ENV-COMPILE",
         function="GlobalMaxPool",
-        what="what came of the call",
+        what="what came of the call: an exception, ValueError: [argmax] Cannot argmax reduce zero size array*",
         reason=_OF_EMPTY,
         link="source: mlx/ops.cpp, argmax",
         versions=_SEEN,
@@ -150,7 +150,7 @@ DEVIATIONS = (
     Deviation(
         id="BATCH-VMAP ENV-COMPILE",
         function="NumpyTake NumpySort",
-        what="what came of the call",
+        what="what came of the call: an exception, ValueError: [eval] Attempting to eval an array during *",
         reason="a custom function that computes with NumPy is refused under mx.vmap, even with a vmap rule, and under "
         "mx.compile: both trace it with arrays that have no values",
         link=f"{_USAGE}compile.html#debugging",
@@ -160,7 +160,7 @@ DEVIATIONS = (
     Deviation(
         id="ENV-COMPILE",
         function="ScipyConv2d",
-        what="what came of the call",
+        what="what came of the call: an exception, ValueError: [eval] Attempting to eval an array during *",
         reason="a custom function that computes with NumPy is refused under mx.compile, which traces it with arrays "
         "that have no values",
         link=f"{_USAGE}compile.html#debugging",

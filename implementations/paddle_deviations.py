@@ -22,7 +22,7 @@ FAULTS = (
         id="VJP-SUBSET",
         function="Conv2D FusedConvBN LLTM LinearFunction LinearFunctionSetupContext NumpyMul QKVProjection "
         "SaveForBackward ScipyConv2d",
-        what="what came of the call",
+        what="what came of the call: an exception, ValueError: *backward function should return None at *",
         reason="paddle.grad for some of the inputs raises ValueError wherever backward returns a gradient for another "
         "input that requires one: None is asked of it, though the ctx does not tell which inputs are wanted",
         link=_LAYER,
@@ -33,7 +33,7 @@ FAULTS = (
     ),
     Deviation(
         id="ENG-10 DBL-06",
-        what="what came of it",
+        what="what came of it: ValueError: *backward function should return None at *",
         reason="as VJP-SUBSET; in DBL-06 the layer that backward calls is differentiated for some of its inputs",
         link=_LAYER,
         versions=_SEEN,
@@ -265,7 +265,7 @@ DIFFERENCES = (
     ),
     _difference(
         "FN-07/tuples",
-        "what came of it",
+        "what came of it: ValueError: *At least one output of `PyLayer.forward` is a `Tensor`*",
         "at least one output has to be a tensor",
         _APPLY,
         "differences_outputs.py",
@@ -286,7 +286,7 @@ DIFFERENCES = (
     ),
     _difference(
         "VIEW-01",
-        "what came of it",
+        "what came of it: ValueError: *Leaf Var * that doesn't stop gradient can't use inplace strategy*",
         "an argument that forward returns counts as changed in place, which a leaf refuses",
         _CONTEXT,
         "differences_outputs.py",
@@ -342,7 +342,7 @@ DIFFERENCES = (
     ),
     _difference(
         "DBL-02",
-        "what came of it",
+        "what came of it: RuntimeError: *divide_double_grad doesn't have any grad op*",
         "a division in backward has two derivatives more and no third, which is refused",
         "paddle/phi/ops/yaml/backward.yaml, divide_double_grad",
         "differences_backward.py",

@@ -88,8 +88,9 @@ class Deviation:
     """What an implementation is known not to keep: a clause, or a property of a ``function``.
 
     ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); several ids or Functions are separated by blanks.
-    ``what`` is the finding of the test, or the message of its death; ``*`` in it stands for any text, `` | `` is
-    between several. Any other finding there is a failure. ``reason`` and ``link`` say why and where to read about it,
+    ``what`` is the finding of the test, or the message of its death, with what came behind a colon where that tells it
+    from others (``what came of the call: *TypeError: *``); ``*`` in it stands for any text, `` | `` is between several.
+    Any other finding there is a failure. ``reason`` and ``link`` say why and where to read about it,
     ``versions`` where it was seen.
     ``releases``, a version specifier such as ``<2.15``, leaves out releases on which it is known to hold.
 
@@ -114,10 +115,10 @@ class Deviation:
         """Whether it is about that test, of that Function."""
         return id in self.id.split() and function in (self.function.split() or [""])
 
-    def covers(self, what: str) -> bool:
+    def covers(self, what: str, got: str = "") -> bool:
         """Whether it tells of that finding."""
         texts = (".*".join(map(re.escape, text.split("*"))) for text in self.what.split(" | "))
-        return any(re.fullmatch(text, what, re.DOTALL) for text in texts)
+        return any(re.fullmatch(text, said, re.DOTALL) for text in texts for said in (what, f"{what}: {got}"))
 
 
 class Unavailable(Exception):

@@ -15,7 +15,7 @@ DEVIATIONS = (
     Deviation(
         id="ENV-COMPILE",
         function="NumpyTake NumpySort ScipyConv2d",
-        what="what came of the call",
+        what="what came of the call: an exception, NotImplementedError: *",
         reason="tf.function traces with symbolic tensors, of which NumPy sees no values: NotImplementedError; NumPy "
         "has to be called through tf.numpy_function there",
         link="https://www.tensorflow.org/guide/function",

@@ -108,7 +108,8 @@ def test_version_and_help(said):
 def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
     given = []
     monkeypatch.setattr(running.pytest, "main", lambda words: given.extend(words) or 0)
-    monkeypatch.setattr(running, "Selection", SimpleNamespace(from_options=lambda *_, **__: SimpleNamespace(calls=None)))
+    anything = SimpleNamespace(from_options=lambda *_, **__: SimpleNamespace(calls=None))
+    monkeypatch.setattr(running, "Selection", anything)
     for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
         given.clear()
         assert said(*words)[0] == 0

@@ -74,7 +74,11 @@ def _raised_of_listed(fault: Fault, mends: Sequence[Mend], claim: ClauseClaim, t
 
 def _is_listed(claim: ClauseClaim, raised: BaseException | None) -> bool:
     deviation = deviation_of(claim)
-    return isinstance(raised, Broken) and deviation is not None and deviation.covers(raised.finding.what)
+    return (
+        isinstance(raised, Broken)
+        and deviation is not None
+        and deviation.covers(raised.finding.what, raised.finding.got)
+    )
 
 
 def _raised_on_mended(claim: ClauseClaim, test: Any, fault: Fault, mends: Sequence[Mend]) -> BaseException | None:
