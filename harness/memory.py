@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -21,9 +22,18 @@ _PERIOD = 0.1
 EATEN = "Memory"
 
 
-def default_limit(workers: int) -> float:
-    """GiB that each of so many workers may use."""
-    return round(float(SHARE * psutil.virtual_memory().total) / GIB / max(1, workers), 1)
+# Where a container's own limit stands: control groups of version 2 and 1.
+_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
+def default_limit(workers: int, limits: Iterable[Path] = _LIMITS) -> float:
+    """GiB that each of so many workers may use: of the machine's memory, or of the container's if that is less."""
+    there = [psutil.virtual_memory().total]
+    for path in limits:
+        # Without a limit the file says "max" or is not there.
+        with contextlib.suppress(OSError, ValueError):
+            there.append(int(path.read_text()))
+    return round(float(SHARE * min(there)) / GIB / max(1, workers), 1)
 
 
 class Guard(threading.Thread):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from autograd_conformance.harness.memory import GIB, default_limit
+
 ODD = """
 import ctypes
 import os
@@ -92,3 +94,10 @@ def test_each_oddity_costs_its_own_id(odd, function, outcome, told):
     line = odd.results[f"VJP-REF[{function}-cpu]"]
     assert line["outcome"] == outcome
     assert told in str(line.get("failure", ""))
+
+
+@pytest.mark.parametrize(("said", "limit"), [(str(8 * GIB), 3.2), ("max", None), ("", None)])
+def test_the_memory_of_a_container_is_shared_like_that_of_a_machine(tmp_path, said, limit):
+    (tmp_path / "memory.max").write_text(said)
+    found = default_limit(2, [tmp_path / "memory.max", tmp_path / "absent"])
+    assert found == (limit or default_limit(2, []))
