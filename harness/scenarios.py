@@ -7,7 +7,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -59,7 +59,7 @@ def summed(example: Example) -> tuple[Gradients, Expected]:
 def severed(example: Example) -> Gradients:
     """Gradients when every output goes into a Function whose backward returns None."""
     implementation, kept = example.implementation, _differentiable(example)
-    cut = implementation.function(_severing(implementation.xp, implementation.ag))
+    cut = _severing(example)
 
     def f(*primals: Any) -> tuple[Any, ...]:
         outputs = _outputs(example.f(*primals))
@@ -70,39 +70,31 @@ def severed(example: Example) -> Gradients:
     return pullback([example.tensor(np.ones(d.shape), d.dtype) for d in described])
 
 
-def _severing(xp: Any, ag: Any) -> Any:
-    class Severed(ag.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(x: Any) -> Any:
-            return xp.copy(x)
-
-        @staticmethod
-        def setup_context(_ctx: Any, _inputs: Any, _output: Any) -> None:
-            pass
-
-        @staticmethod
-        def backward(_ctx: Any, _cotangent: Any) -> None:
-            return None
-
-    return Severed
+def _severing(example: Example) -> Any:
+    xp = example.implementation.xp
+    return _neighbour(example, "Severed", lambda x: xp.copy(x), lambda _ctx, _cotangent: None)
 
 
-def _squaring(xp: Any, ag: Any) -> Any:
-    class Squared(ag.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(x: Any) -> Any:
-            return x * x
+def _squaring(example: Example) -> Any:
+    xp = example.implementation.xp
 
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, _output: Any) -> None:
-            ctx.save_for_backward(*inputs)
+    def backward(ctx: Any, cotangent: Any) -> Any:
+        (x,) = ctx.saved_tensors
+        return 2 * cotangent * xp.conj(x)
 
-        @staticmethod
-        def backward(ctx: Any, cotangent: Any) -> Any:
-            (x,) = ctx.saved_tensors
-            return 2 * cotangent * xp.conj(x)
+    return _neighbour(example, "Squared", lambda x: x * x, backward)
 
-    return Squared
+
+def _neighbour(example: Example, name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """Another Function, which saves its input, in the style of the one under test."""
+    combined: dict[str, Any] = {"forward": lambda ctx, x: (ctx.save_for_backward(x), forward(x))[1]}
+    separate = {
+        "forward": forward,
+        "setup_context": lambda ctx, inputs, _output: ctx.save_for_backward(*inputs),
+    }
+    methods = {**(separate if example.subject.separate else combined), "backward": backward}
+    base, function = example.implementation.ag.Function, example.implementation.function
+    return function(type(name, (base,), {key: staticmethod(method) for key, method in methods.items()}))
 
 
 def sharing(example: Example, first: int, second: int, relation: Before) -> tuple[Gradients, Expected]:
@@ -129,8 +121,8 @@ def sharing(example: Example, first: int, second: int, relation: Before) -> tupl
 def composed(example: Example, before: Before, after: Sequence[After]) -> tuple[Gradients, Expected]:
     """Gradients through built-in operations on every input and output, against the chain rule."""
     implementation, kept = example.implementation, _differentiable(example)
-    xp, ag = implementation.xp, implementation.ag
-    tools = Tools(xp, implementation.function(_squaring(xp, ag)))
+    xp = implementation.xp
+    tools = Tools(xp, _squaring(example))
 
     def f(*primals: Any) -> tuple[Any, ...]:
         given = [before.apply(xp, x) if t else x for x, t in zip(primals, example.track, strict=True)]

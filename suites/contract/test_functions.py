@@ -108,7 +108,7 @@ def test_arguments_of_any_type_reach_forward(subject, data):
     seen = []
 
     def forward(*args):
-        seen[:] = args
+        seen.append([*args[: len(before)], *args[len(before) + 1 :]])
         return args[len(before)] * 2
 
     def backward(ctx, g):
@@ -117,8 +117,11 @@ def test_arguments_of_any_type_reach_forward(subject, data):
     apply = function(subject, forward, backward, separate=subject.draw(data, STYLES, "setup_context"))
     _, pullback = subject.implementation.vjp(lambda x: apply(*before, x, *after), [subject.tensor(X)])
     (got,) = pullback([subject.tensor(G)])
-    del seen[len(before)]
-    _assert_very(subject, "other arguments that reach forward", got=seen, expected=[*before, *after])
+    # Some implementations run forward again for a pullback.
+    expected = [*before, *after] * max(1, len(seen))
+    _assert_very(
+        subject, "other arguments that reach forward", got=[x for args in seen for x in args], expected=expected
+    )
     subject.assert_same("gradient of the tensor among them", got=got, expected=2 * G)
 
 
