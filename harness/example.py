@@ -12,7 +12,7 @@ import numpy as np
 from autograd_conformance.harness.observe import Observation, observed
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.definitions import FLOATING, Array
-from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
 from autograd_conformance.strategies.layouts import place, storage, suitable
 
@@ -249,8 +249,18 @@ class Example:
         )
 
     def pulled(self, pullback: Callable[..., Any], cotangents: Sequence[Any]) -> tuple[Tracked | None, ...]:
-        """The gradients that a pullback gives for cotangents in NumPy, with the reference's error bounds."""
-        return self.near(pullback(self.placed(cotangents)), self.expected_gradients(cotangents))
+        """The gradients that a pullback gives for cotangents in NumPy, with the reference's error bounds.
+
+        They cover what rounding the cotangents to their dtypes does to the gradients.
+        """
+        pairs = zip(cotangents, self.output_dtypes, strict=True)
+        given = [None if g is None else self._rounded(g, dtype) for g, dtype in pairs]
+        return self.near(pullback(self.placed(cotangents)), self.expected_gradients(given))
+
+    def _rounded(self, values: Any, dtype: str) -> Tracked:
+        """Values that were computed in double precision, off by that and by being rounded to a dtype."""
+        error = np.abs(values - round_to(values, dtype)) + PRECISION["float64"].unit * np.abs(values)
+        return Tracked(values, error, PRECISION[self.precision])
 
     def placed(self, cotangents: Sequence[Any], layout: str = "contiguous") -> tuple[Any, ...]:
         """Cotangents as tensors, all in one layout."""
@@ -288,7 +298,7 @@ class Example:
 
     @staticmethod
     def blended(first: Sequence[Any], second: Sequence[Any], weight: float = 2.0) -> tuple[Any, ...]:
-        """``weight * first + second``, exact for the numbers that cotangents are made of."""
+        """``weight * first + second``, in double precision."""
         pairs = zip(first, second, strict=True)
         return tuple(None if a is None or b is None else weight * a + b for a, b in pairs)
 
