@@ -76,6 +76,10 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         value = np.asarray(value)
         return cls(value, np.zeros(value.shape), PRECISION[dtype])
 
+    def widened(self, error: Any) -> Tracked:
+        """The same values, off by so much more."""
+        return Tracked(self.value, self.error + error, self.precision)
+
     def __repr__(self) -> str:
         return f"Tracked({self.value!r} ± {self.error!r})"
 

@@ -43,8 +43,9 @@ def test_vjp_linear(subject, data):
     first, second = example.cotangent_values, example.other_cotangent_values()
     a, b = (example.pulled(pullback, cotangents) for cotangents in (first, second))
     both = example.pulled(pullback, example.blended(first, second))
-    expected = [None if g is None else g * 2.0 + h for g, h in zip(a, b, strict=True)]
-    subject.assert_close(example.call, example.names, got=both, expected=expected, slack=2 * SAFETY)
+    errors = [0.0 if c is None else c.error for c in both]
+    expected = [None if g is None else (g * 2.0 + h).widened(e) for g, h, e in zip(a, b, errors, strict=True)]
+    subject.assert_close(example.call, example.names, got=both, expected=expected)
     zero = pullback(example.placed(example.blended(first, first, weight=-1.0)))
     subject.assert_zero(example.call, example.names, got=zero, hint="the cotangent is zero everywhere")
 
