@@ -226,13 +226,16 @@ def batched_cotangents(example: Example, size: int) -> tuple[Callable[[], Gradie
     )
 
 
-def compiled(example: Example) -> tuple[Gradients, Gradients]:
-    """Outputs and gradients of the compiled Function."""
+def compiled(example: Example, earlier: Example) -> tuple[Gradients, Gradients]:
+    """Outputs and gradients of the compiled Function, which made an earlier call of the same shapes."""
     implementation = example.implementation
     apply = implementation.compile(implementation.function(example.subject.cls))
-    f = functools.partial(example.call_with, apply)
-    outputs, pullback = implementation.vjp(f, example.primals, track=example.track)
-    return outputs, pullback(example.cotangents)
+    found = []
+    for each in (earlier, example):
+        f = functools.partial(each.call_with, apply)
+        outputs, pullback = implementation.vjp(f, each.primals, track=each.track)
+        found.append((outputs, pullback(each.cotangents)))
+    return found[-1]
 
 
 def autocast(example: Example, dtype: str) -> tuple[Gradients, Gradients]:

@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
+from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.definitions import Array
-from autograd_conformance.selftests.planted.definitions import SQUARE, custom, planted, square_with
+from autograd_conformance.selftests.planted.definitions import SQUARE, custom, misbehaving, planted, square_with
 
 
 def _compiled_body(factor: float) -> Any:
@@ -79,7 +80,22 @@ def _checkpointed(twice: Any) -> Any:
     return body
 
 
+class Replaying(TorchImplementation):
+    """A compiler whose code gives again what it gave first."""
+
+    def compile(self, f):
+        first = []
+
+        def replay(*args):
+            now = f(*args)
+            first.append(now.detach())
+            return now + (first[0] - first[-1])
+
+        return replay
+
+
 ENVIRONMENT = (
+    misbehaving("ENV-COMPILE", Replaying(), "Replaying", SQUARE, "values are baked into what is compiled", "output 0"),
     planted(
         "ENV-COMPILE",
         COMPILED,
