@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from autograd_conformance.implementations.protocol import Description, Deviation, Environment, Implementation
+from autograd_conformance.implementations.adapting import NumPyImplementation
+from autograd_conformance.implementations.protocol import Deviation, Environment
 
 # --- The implementation. Its arrays are NumPy arrays that remember the call that made them. ---
 
@@ -133,7 +134,7 @@ NAMES.update(
 )
 
 
-class ToyImplementation(Implementation):
+class ToyImplementation(NumPyImplementation):
     """Custom Functions as classes derived from `toy.Function`, called through ``apply``."""
 
     name = "toy"
@@ -172,24 +173,15 @@ class ToyImplementation(Implementation):
     def array(self, values, dtype, device):
         return array(np.array(values, dtype))
 
-    def numpy(self, tensor):
-        return np.array(tensor, {"f": float, "c": complex}.get(tensor.dtype.kind, tensor.dtype))
-
-    def describe(self, tensor):
-        return Description(tensor.shape, str(tensor.dtype), "cpu")
+    def as_numpy(self, tensor):
+        return np.asarray(tensor)
 
     def is_tensor(self, value):
         return isinstance(value, Array)
 
-    def vjp(self, f, primals, *, track=None):
-        tracked = track or [True] * len(primals)
+    def differentiate(self, f, primals, tracked):
         leaves = [array(x) for x in primals]
         for leaf, flag in zip(leaves, tracked, strict=True):
             leaf.tracked = flag
-        outputs = several(f(*leaves))
-
-        def pullback(cotangents, wrt=None, differentiable=False):
-            found = gradients(outputs, cotangents, leaves)
-            return tuple(g if w else None for g, w in zip(found, wrt or tracked, strict=True))
-
-        return outputs, pullback
+        outputs = f(*leaves)
+        return outputs, lambda cotangents, wanted, differentiable: gradients(outputs, cotangents, leaves)

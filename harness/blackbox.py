@@ -5,11 +5,13 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.memory import EATEN, leave_pid
+from autograd_conformance.harness.outcomes import Drawn
 
 HANG, DEATH = "Hang", "Death"
 
@@ -45,12 +47,18 @@ class BlackBox:
         if time_limit > 0:
             faulthandler.dump_traceback_later(time_limit, exit=True, file=self._file)
 
+    def drawing(self, drawn: Drawn | None) -> None:
+        """What is noted from now on is drawn in this way, None if nothing tells how."""
+        self._test["drawn"] = asdict(drawn) if drawn else None
+
     def note(self, call: str) -> None:
         """A call begins."""
         if self._keeps:
-            self._file.seek(0)
-            self._file.write((json.dumps({**self._test, "call": call}) + "\n").encode())
-            self._file.truncate()
+            # A full disk costs the last words, and not the test.
+            with suppress(OSError):
+                self._file.seek(0)
+                self._file.write((json.dumps({**self._test, "call": call}) + "\n").encode())
+                self._file.truncate()
 
     def finish(self) -> None:
         """A test has ended."""
@@ -65,12 +73,13 @@ class BlackBox:
 
 @dataclass(frozen=True)
 class LastWords:
-    """What a black box holds of a dead process: its test, the call, and the stacks if any."""
+    """What a black box holds of a dead process: its test, the call, how that was drawn, and the stacks if any."""
 
     nodeid: str
     key: dict[str, Any]
     call: str
     stacks: tuple[str, ...]
+    drawn: dict[str, Any] | None = None
 
     @property
     def frames(self) -> list[str]:

@@ -20,6 +20,7 @@ from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuo
 from autograd_conformance.implementations.protocol import Deviation, Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial
+from autograd_conformance.strategies.calls import Call
 from autograd_conformance.strategies.polynomials import DTYPES, SHAPES, polynomials
 
 # What a fault of the suite raises; any other exception in a clause's test comes of what is checked.
@@ -59,6 +60,8 @@ class ClauseSubject:
     variant: str = ""
     dtype: str | None = None
     record: Record = field(default_factory=Record)
+    # Nothing that could be replayed: a clause draws more than a call.
+    replayed: Call | None = None
     cpu_seconds: float = 0.0
     choices: dict[str, Any] = field(default_factory=dict)
 

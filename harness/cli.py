@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from autograd_conformance.harness.commands import Group, listing, running, showing
+from autograd_conformance.harness.commands import Group, gating, keeping, listing, running, showing
 from autograd_conformance.harness.report import version_of
 
 
@@ -14,5 +14,8 @@ def main() -> None:
     """Check custom autograd Functions against what their documentation says."""
 
 
-for _command in (running.run, showing.report, listing.list_):
+for _command in (
+    running.run, gating.compare, gating.accept, gating.merge, showing.report, showing.export_, keeping.keep,
+    listing.list_,
+):  # fmt: skip
     main.add_command(_command)

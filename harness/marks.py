@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.profiles import number
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES
 from autograd_conformance.reference.clauses import CLAUSES
@@ -135,5 +136,7 @@ def keeps(
 
 def _generated(test: Callable[..., None], examples: float) -> Any:
     """The test as Hypothesis runs it: with ``examples`` times the profile's number of examples."""
-    count = max(1, round(examples * settings.default.max_examples))  # type: ignore[union-attr]
-    return settings(max_examples=count)(given(data=st.data())(test))
+    count = number(examples, settings.default.max_examples)  # type: ignore[union-attr]
+    generated: Any = settings(max_examples=count)(given(data=st.data())(test))
+    generated.conformance_share = examples
+    return generated

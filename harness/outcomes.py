@@ -21,6 +21,9 @@ OUTCOMES = {
 # Outcomes with which a run falls short.
 SHORTFALLS = frozenset(("fail", "error", "fixed", "vacuous"))
 
+# Outcomes of what was not run.
+UNASKED = frozenset(("unsupported", "skip"))
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -75,12 +78,29 @@ def _ignore(_: str) -> None:
     pass
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """What the examples of a test depend on, beside its id and the suite: with it they are drawn again.
+
+    ``examples`` is the profile's number, whatever the test makes of it, and ``dtype`` the only one of the run, if any.
+    """
+
+    seed: int
+    examples: int
+    dtype: str | None = None
+
+    def __str__(self) -> str:
+        return f"seed={self.seed} examples={self.examples}" + (f" dtype={self.dtype}" if self.dtype else "")
+
+
 @dataclass
 class Record:
     """What happened while the examples of one test id ran; ``note`` is told of each call before it runs.
 
     ``checks`` counts comparisons, those with an ``inconclusive`` oracle included; ``excused`` examples were refused by
-    the implementation, with ``excuse`` as the last reason.
+    the implementation, with ``excuse`` as the last reason, ``answered`` ones were not. ``drawn`` says how the latest
+    examples were drawn, None if that does not tell them. ``worst_by_dtype`` holds the largest error of each dtype, in
+    units of its bound.
     """
 
     examples: int = 0
@@ -88,9 +108,11 @@ class Record:
     inconclusive: int = 0
     refused: int = 0
     excused: int = 0
+    answered: int = 0
     excuse: str = ""
-    worst: float = 0.0
+    worst_by_dtype: dict[str, float] = field(default_factory=dict)
     call: str = ""
+    drawn: Drawn | None = None
     note: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
 
     def begin(self, call: str) -> None:
@@ -98,6 +120,16 @@ class Record:
         self.examples += 1
         self.call = call
         self.note(call)
+
+    def measure(self, dtype: str, ratio: float) -> None:
+        """Keep an error, in units of its bound, if it is the largest so far."""
+        # JSON has no infinity.
+        self.worst_by_dtype[dtype] = max(self.worst_by_dtype.get(dtype, 0.0), min(ratio, 1e300))
+
+    @property
+    def worst(self) -> float:
+        """The largest error of all, in units of its bound."""
+        return max(self.worst_by_dtype.values(), default=0.0)
 
     def verify_exercised(self) -> None:
         """Raise Vacuous unless something was checked, and mostly conclusively."""

@@ -1,26 +1,24 @@
-"""The matrix over implementations: one static page, from the reports of several runs."""
+"""The matrix over implementations and their history: one static page, from the reports of several runs."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import jinja2
 
-from autograd_conformance.harness import report
+from autograd_conformance.harness import history, plots, report
 from autograd_conformance.harness.clause_table import worst
+from autograd_conformance.harness.history import Change, Step
 from autograd_conformance.harness.matrix import SYMBOLS
-from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
+from autograd_conformance.harness.outcomes import OUTCOMES, UNASKED
+from autograd_conformance.harness.runs import Line, Run, message
 from autograd_conformance.reference.clauses import CONTRACT, DIALECTS
+from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.properties import PROPERTIES
-
-Line = Mapping[str, Any]
 
 # The sign of each outcome, told apart by its shape as well as by its colour.
 SIGNS = {
@@ -35,81 +33,48 @@ SIGNS = {
     "pass": "✓",
 }
 
+# Changes of one step that the page lists; the others are in the table.
+CHANGES = 200
+
 
 @dataclass(frozen=True)
-class Report:
-    """One implementation's run, as its report tells it."""
+class Column:
+    """A run as a column of the page."""
 
-    path: Path
-    lines: tuple[Line, ...]
-
-    @property
-    def header(self) -> Line:
-        return self.lines[0]
-
-    @property
-    def footer(self) -> Line | None:
-        """The end of a run that finished, None for another's report."""
-        return self.lines[-1] if self.lines[-1]["kind"] == "footer" else None
+    number: int
+    run: Run
+    # The time, where it takes one to tell the run from others of the same version.
+    when: str
+    changes: Mapping[str, Sequence[Change]]
 
     @property
-    def name(self) -> str:
-        return str(self.header["implementation"]["name"])
+    def label(self) -> str:
+        """What tells the run from the others of its implementation."""
+        return f"{self.run.version}, {self.when}" if self.when else self.run.version
 
-    @property
-    def version(self) -> str:
-        return str(self.header["implementation"]["version"])
-
-    @property
-    def dialect(self) -> Mapping[str, Any]:
-        """The clauses of its own interface that the run checked."""
-        return {id: c for part in DIALECTS.values() for id, c in part.items() if id in self.by_claim}
-
-    @cached_property
-    def by_claim(self) -> dict[str, list[Line]]:
-        """The result lines of each property and clause."""
-        found: dict[str, list[Line]] = {}
-        for line in self.lines:
-            if line["kind"] == "result":
-                found.setdefault(report.claim_of(dict(line)), []).append(line)
-        return found
-
-    @property
-    def counts(self) -> list[tuple[str, int]]:
-        """How many test ids had each outcome."""
-        found = Counter(line["outcome"] for lines in self.by_claim.values() for line in lines)
-        return [(name, found[name]) for name in OUTCOMES if found[name]]
-
-    @property
-    def verdict(self) -> str:
-        """Whether it holds, falls short, or did not finish."""
-        if self.footer is None:
-            return "did not finish"
-        return str(self.footer["verdict"])
-
-    def again(self, line: Line) -> str:
-        """The command that runs a test id again, with the same examples."""
-        head = self.header
-        words = ["autograd-conformance", "run", head["implementation"].get("named", self.name)]
-        words += ["--properties", report.claim_of(dict(line))]
-        words += ["--functions", line["function"]] if "function" in line else []
-        words += ["--device", line["device"], "--profile", head["profile"], "--seed", str(head["seed"])]
-        words += ["--dtype", head["dtype"]] if head["dtype"] else []
-        return shlex.join(words)
+    def without(self, claim: str) -> str:
+        """Why there is no result of a property or clause."""
+        header = self.run.header
+        if claim not in (*header["properties"], *header["clauses"]):
+            return "not asked"
+        if self.run.flaw:
+            return "not reached"
+        return "in another shard" if header.get("shard") else "not asked"
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What one implementation does with one claim: the worst outcome of its test ids, and what they tell."""
+    """What one run says of one claim: the worst outcome of its test ids, and what they tell."""
 
     id: str
     lines: Sequence[Line]
-    source: Report
+    column: Column
+    changes: Sequence[Change]
 
     @property
     def asked(self) -> list[Line]:
         """The lines of the test ids that were asked."""
-        return [line for line in self.lines if line["outcome"] not in ("unsupported", "skip")]
+        return [line for line in self.lines if line["outcome"] not in UNASKED]
 
     @property
     def outcome(self) -> str:
@@ -135,16 +100,21 @@ class Cell:
         reasons = dict.fromkeys(line.get("reason", "") for line in self.lines if line["outcome"] == "unsupported")
         return "; ".join(reasons)
 
+    @property
+    def changed(self) -> list[tuple[str, int]]:
+        """How many changes of each kind there are since the run before."""
+        return history.counted(self.changes)
+
 
 @dataclass(frozen=True)
 class Row:
-    """One property or clause, with a cell for each implementation, None where its run did not include it."""
+    """One property or clause, with a cell for each run; a text where the run has no result of it."""
 
     id: str
     sentence: str
     level: str
     document: str
-    cells: tuple[Cell | None, ...]
+    cells: tuple[Cell | str, ...]
 
 
 @dataclass(frozen=True)
@@ -152,47 +122,70 @@ class Section:
     """Rows that belong together."""
 
     title: str
-    reports: tuple[Report, ...]
+    columns: tuple[Column, ...]
     rows: tuple[Row, ...]
 
-
-def read(paths: Iterable[Path]) -> tuple[Report, ...]:
-    """The reports at these paths. Raises UsageProblem for what is none, and for one that has no results."""
-    found = tuple(Report(path, tuple(report.read(path))) for path in paths)
-    for one in found:
-        if not one.by_claim:
-            raise UsageProblem(f"{one.path} has no results: its run ended before the first test")
-    return found
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The implementations, with the number of their columns."""
+        return [(name, len(list(group))) for name, group in groupby(self.columns, key=lambda column: column.run.name)]
 
 
-def html(reports: Sequence[Report]) -> str:
+def html(runs: Sequence[Run]) -> str:
     """The page."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
+    found = history.ordered(runs)
+    steps = history.steps(found)
+    columns = tuple(_columns(found, steps))
+    labels = {id(column.run): column.label for column in columns}
     return environment.get_template("page.html").render(
-        reports=reports, sections=_sections(tuple(reports)), signs=SIGNS, meanings=OUTCOMES,
+        columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, signs=SIGNS, meanings=OUTCOMES,
+        change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
+        label=lambda run: labels[id(run)], message=message,
         version=report.version_of("autograd-conformance"), made=report.now(),
     )  # fmt: skip
 
 
-def _sections(reports: tuple[Report, ...]) -> list[Section]:
-    properties = tuple(_row(p.id, p.sentence, "property", "", reports) for p in PROPERTIES.values())
-    found = [Section("Properties of every documented Function", reports, properties)]
+def _columns(runs: Sequence[Run], steps: Sequence[Step]) -> Iterator[Column]:
+    versions = Counter((run.name, run.version) for run in runs)
+    changes = {id(step.new): step.changes for step in steps}
+    for number, run in enumerate(runs):
+        alone = versions[run.name, run.version] == 1
+        when = "" if alone else run.header["started"][:16].replace("T", " ")
+        by_claim: dict[str, list[Change]] = {}
+        for change in changes.get(id(run), ()):
+            by_claim.setdefault(report.claim_of(dict(change.line)), []).append(change)
+        yield Column(number, run, when, by_claim)
+
+
+def _sections(columns: tuple[Column, ...]) -> list[Section]:
+    properties = tuple(_row(p.id, p.sentence, "property", "", columns) for p in PROPERTIES.values())
+    found = [Section("Properties of every documented Function", columns, properties)]
     for group, clauses in groupby(CONTRACT.values(), key=lambda clause: clause.group):
-        rows = tuple(_row(c.id, c.sentence, c.level, c.document, reports) for c in clauses)
-        found.append(Section(f"PyTorch's contract: {group}", reports, rows))
-    for one in reports:
-        own = tuple(_row(c.id, c.sentence, c.level, c.quote or c.document, (one,)) for c in one.dialect.values())
-        found.append(Section(f"{one.name}'s own sentences", (one,), own))
-    asked = (Section(s.title, s.reports, tuple(row for row in s.rows if any(row.cells))) for s in found)
+        rows = tuple(_row(c.id, c.sentence, c.level, c.document, columns) for c in clauses)
+        found.append(Section(f"PyTorch's contract: {group}", columns, rows))
+    for name, those in groupby(columns, key=lambda column: column.run.name):
+        mine = tuple(those)
+        own = {claim: c for part in DIALECTS.values() for claim, c in part.items()}
+        rows = tuple(_row(c.id, c.sentence, c.level, c.quote or c.document, mine) for c in own.values())
+        found.append(Section(f"{name}'s own sentences", mine, rows))
+    asked = (Section(s.title, s.columns, tuple(row for row in s.rows if _has_results(row))) for s in found)
     return [section for section in asked if section.rows]
 
 
-def _row(id: str, sentence: str, level: str, document: str, reports: Sequence[Report]) -> Row:
-    cells = (
-        Cell(f"{id}-{number}", one.by_claim[id], one) if id in one.by_claim else None
-        for number, one in enumerate(reports)
-    )
-    return Row(id, sentence, level, document, tuple(cells))
+def _has_results(row: Row) -> bool:
+    return any(isinstance(cell, Cell) for cell in row.cells)
+
+
+def _row(claim: str, sentence: str, level: str, document: str, columns: Sequence[Column]) -> Row:
+    return Row(claim, sentence, level, document, tuple(_cell(claim, column) for column in columns))
+
+
+def _cell(claim: str, column: Column) -> Cell | str:
+    lines = column.run.by_claim.get(claim)
+    if lines is None:
+        return column.without(claim)
+    return Cell(f"{claim}-{column.number}", lines, column, column.changes.get(claim, ()))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from autograd_conformance.harness.blackbox import BlackBox
 from autograd_conformance.harness.clauses import ClauseSubject
 from autograd_conformance.harness.marks import AnyClaim
 from autograd_conformance.harness.outcomes import Broken, Record, UsageProblem, Vacuous
+from autograd_conformance.harness.progress import Progress
 from autograd_conformance.harness.report import Examined
-from autograd_conformance.harness.reporter import RESULT, Reporter
+from autograd_conformance.harness.reporter import ALL, RESULT, Reporter
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
@@ -43,7 +45,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--device", metavar="D", help="the only device to run on")
     group.addoption("--dtype", metavar="T", help="the only dtype of floating tensors")
     group.addoption("--report", metavar="FILE", help="write the results to this NDJSON file as they come")
-    group.addoption("--replay", metavar="FILE", help="report whose counterexamples the profile replay runs again")
+    group.addoption("--replay", metavar="FILE", help="report or corpus that the profile replay runs again")
+    group.addoption("--corpus", metavar="FILE", help="counterexamples to run before those that are drawn")
+    group.addoption("--cost", action="store_true", help="measure what custom Functions cost")
+    group.addoption("--expect", metavar="FORK", help="distribution from which the implementation has to come")
+    group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
+    group.addoption("--shard", metavar="I/N", help="the only part of the test ids to run, of N parts")
+    group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")
+    group.addoption("--progress", action="store_true", help="tell how far the run is instead of pytest's dots")
     group.addoption("--verified", action="store_true", help="the adapter has passed the smoke stage")
     group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="seconds a test may take")
     group.addoption("--memory-limit", type=float, metavar="GIB", help="memory that a worker may use")
@@ -51,22 +60,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "conformance(claim): the property that a test checks; set by @holds")
-    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    worker: dict[str, Any] | None = getattr(config, "workerinput", {}).get("conformance")
     try:
         selection = Selection.from_options(
             config.option,
-            worker_seed=worker["conformance_seed"] if worker else None,
+            controller=worker,
             before_loading=None if worker or config.option.verified else smoke.verify,
         )
-        if worker is None:
+        if worker is not None:
+            _verify_the_same(worker["versions"], report.versions(selection))
+        else:
             config.stash[_BOXES] = boxes = Path(tempfile.mkdtemp(prefix="autograd-conformance-"))
-            config.pluginmanager.register(Reporter(selection, config, boxes), "autograd-conformance-reporter")
+            reporter = Reporter(selection, config, boxes)
+            config.pluginmanager.register(reporter, "autograd-conformance-reporter")
+            if config.option.progress and config.get_verbosity() < 0:
+                config.pluginmanager.register(Progress(reporter, config, boxes), "autograd-conformance-progress")
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
     config.stash[_SELECTION] = selection
-    config.stash[_BOX] = BlackBox(Path(worker["conformance_boxes"], worker["workerid"]) if worker else None)
+    config.stash[_BOX] = BlackBox(Path(worker["box"]) if worker and worker["box"] else None)
     profiles.load(selection.profile)
     selection.implementation.limit_threads()
+
+
+def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
+    """Raise UsageProblem for a worker whose results would be those of something else."""
+    for name, version in wanted.items():
+        if found.get(name) != version:
+            raise UsageProblem(f"{sys.executable} has {name} {found.get(name)}, and the run is of {name} {version}")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -82,9 +103,25 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give every xdist worker the seed that the controller chose, and a place for its black box."""
-    node.workerinput["conformance_seed"] = node.config.stash[_SELECTION].seed
-    node.workerinput["conformance_boxes"] = str(node.config.stash[_BOXES])
+    """Tell every xdist worker what the controller chose, and one on this machine the place of its black box."""
+    selection, spec = node.config.stash[_SELECTION], node.gateway.spec
+    box = Path(node.config.stash[_BOXES], node.gateway.id)
+    node.workerinput["conformance"] = {
+        "seed": selection.seed,
+        "seconds": dict(selection.shard.seconds) if selection.shard else {},
+        "versions": report.versions(selection),
+        "box": str(box) if spec.popen and not spec.via else None,
+    }
+    if spec.popen and spec.python:
+        # xdist gives what it takes for this interpreter the path of this one, from which another cannot import.
+        spec.popen, spec.own_path = None, True
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Let xdist replace the worker by another like it."""
+    spec = node.gateway.spec
+    spec.popen = spec.popen or spec.own_path
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -109,7 +146,8 @@ def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
     return pytest.param(subject, id=repr(subject), marks=[pytest.mark.skip(reason=reason)] if reason else [])
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     # A test that applies to no selected Function is collected by pytest as a skipped placeholder: it claims nothing.
     items[:] = [item for item in items if _claim(item) is None or _subject(item) is not None]
     seen: dict[str, str] = {}
@@ -122,6 +160,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid} and {other} are both {subject.key['id']}; tell them apart with @holds(..., variant=...)"
             )
+    _note_all(config, seen)
+    shard = config.stash[_SELECTION].shard
+    if shard is not None:
+        mine = shard.mine(seen)
+        items[:] = [item for item in items if (subject := _subject(item)) is None or subject.key["id"] in mine]
+
+
+def _note_all(config: pytest.Config, ids: Iterable[str]) -> None:
+    """Keep for the footer which test ids there are in all shards."""
+    config.stash[ALL] = report.census(ids)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["conformance_all"] = config.stash[ALL]
 
 
 def _claim(item: pytest.Item) -> AnyClaim | None:
@@ -148,6 +198,31 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         box.finish()
 
 
+def _in_turn(item: Any, subject: Examined) -> Callable[..., None]:
+    """The test of an item, run on all that it is to be tried on."""
+    test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[_BOX]
+    listed = subject.deviation
+
+    def tried(**arguments: Any) -> None:
+        for this in selection.tries(subject.key["id"]):
+            profiles.prepare(
+                test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
+                least=_LISTED if listed and not listed.always else 1, share=selection.implementation.share_of_examples,
+                database=this.database,
+            )  # fmt: skip
+            subject.replayed, subject.dtype = this.call, this.drawn.dtype
+            # A seed tells neither a kept call nor what a database holds.
+            subject.record.drawn = this.drawn if this.call is None else None
+            box.drawing(subject.record.drawn if this.database is None else None)
+            try:
+                test(**arguments)
+            finally:
+                if this.database is not None and this.database.gave_of(subject.key["id"]):
+                    subject.record.drawn = None
+
+    return tried
+
+
 @cache
 def _start(implementation: Implementation, device: str) -> None:
     implementation.start_device(device)
@@ -159,15 +234,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     if subject is None:
         return (yield)
     selection = item.config.stash[_SELECTION]
-    listed = subject.deviation is not None
-    profiles.prepare(
-        item.obj,  # type: ignore[attr-defined]
-        subject.key["id"],
-        selection.seed,
-        shrink=not listed,
-        least=_LISTED if listed else 1,
-        share=selection.implementation.share_of_examples,
-    )
+    item.obj = _in_turn(item, subject)  # type: ignore[attr-defined]
     started = time.process_time()
     try:
         _start(selection.implementation, subject.device)

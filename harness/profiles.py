@@ -8,6 +8,7 @@ from typing import Any
 from zlib import crc32
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis.database import ExampleDatabase
 from hypothesis.internal.conjecture import providers
 
 
@@ -77,14 +78,33 @@ def choose_seed(profile: Profile, given: int | None) -> int:
     return 0 if profile.derandomized else secrets.randbelow(2**32)
 
 
-def prepare(test: Any, test_id: str, run_seed: int, *, shrink: bool = True, least: int = 1, share: float = 1.0) -> None:
+def number(share: float, examples: int) -> int:
+    """How many examples a test gets, which asks for that share of a profile's number."""
+    return max(1, round(share * examples))
+
+
+def prepare(
+    test: Any, test_id: str, run_seed: int, *, examples: int | None = None, shrink: bool = True, least: int = 1,
+    share: float = 1.0, database: ExampleDatabase | None = None,
+) -> None:  # fmt: skip
     """Tie the examples of a test to its id and the run's seed alone, whatever worker runs it and in which order.
 
-    It gets the ``share`` of its examples; what is known to fail is not shrunk, and gets at ``least`` so many in which
-    to be seen to fail.
+    It gets the ``share`` of its examples, of which ``examples`` is the profile's number if not the usual one; what is
+    known to fail is not shrunk, and gets at ``least`` so many in which to be seen to fail. What a ``database`` holds of
+    it comes first.
     """
     seed(crc32(f"{test_id}:{run_seed}".encode()))(test)
     usual = vars(test).setdefault("_conformance_settings", test._hypothesis_internal_use_settings)
-    phases = (Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else []))
-    most = max(round(share * usual.max_examples), least)
-    test._hypothesis_internal_use_settings = settings(usual, phases=phases, max_examples=most)
+    count = usual.max_examples if examples is None else number(test.conformance_share, examples)
+    test._hypothesis_internal_database_key = test_id.encode()
+    test._hypothesis_internal_use_settings = settings(
+        usual,
+        phases=(
+            Phase.explicit,
+            *([Phase.reuse] if database is not None else []),
+            Phase.generate,
+            *([Phase.shrink] if shrink else []),
+        ),
+        max_examples=max(round(share * count), least),
+        database=database,
+    )

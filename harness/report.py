@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import platform
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 from hypothesis.errors import Unsatisfiable
@@ -28,7 +30,7 @@ from autograd_conformance.implementations.protocol import Deviation
 if TYPE_CHECKING:
     from autograd_conformance.harness.selection import Selection
 
-SCHEMA = 1
+SCHEMA = 2
 DEFAULT_PATH = "autograd-conformance.ndjson"
 
 # Lines of a traceback that a result keeps.
@@ -47,6 +49,8 @@ def result_line(subject: Examined, error: BaseException | None, needs: frozenset
     """The line of a test id that ended with that exception; ``needs`` lists the capabilities that it used."""
     line = {**subject.key, **_outcome(subject, error, needs), **_figures(subject)}
     line.update(_as_listed(subject.deviation, line))
+    if "failure" in line and subject.record.drawn is not None:
+        line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in SHORTFALLS and "failure" in line:
         line["failure"].update(subject.script(line["failure"]))
     return line
@@ -62,6 +66,8 @@ def died_line(last: LastWords, selection: Selection) -> Line:
         failure.update({"script": script} if script else {"no_script": problem})
     elif last.call:
         failure["chosen"] = last.call
+    if last.drawn is not None:
+        failure["drawn"] = last.drawn
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "error", "failure": failure, **nothing}
     named = (test_of(last.key), last.key.get("function", ""))
@@ -85,7 +91,7 @@ def _as_listed(listed: Deviation | None, line: Line) -> Line:
         return {}
     if listed.sometimes and _LISTED[line["outcome"]] == "fixed":
         return {}
-    failure = line.get("failure")
+    failure = line.get("failure", {"what": line["reason"]} if line["outcome"] == "vacuous" else None)
     if failure is not None and not listed.covers(
         failure.get("what", failure.get("message", "")), failure.get("got", "")
     ):
@@ -93,19 +99,25 @@ def _as_listed(listed: Deviation | None, line: Line) -> Line:
     return {"outcome": _LISTED[line["outcome"]], "reason": f"{listed.reason} ({listed.link}; {listed.versions})"}
 
 
-_LISTED = {"fail": "known", "error": "known", "pass": "fixed", "emulated": "fixed"}
+_LISTED = {"fail": "known", "error": "known", "vacuous": "known", "pass": "fixed", "emulated": "fixed"}
 
 
 def _figures(subject: Examined) -> Line:
     record = subject.record
+    by_dtype = {dtype: _figure(ratio) for dtype, ratio in sorted(record.worst_by_dtype.items())}
     return {
         "examples": record.examples,
         "checks": record.checks,
         "inconclusive": record.inconclusive,
         "refused": record.refused,
-        "worst": float(f"{record.worst:.3g}"),
+        "worst": _figure(record.worst),
+        **({"worst_by_dtype": by_dtype} if by_dtype else {}),
         "seconds": round(subject.cpu_seconds, 3),
     }
+
+
+def _figure(ratio: float) -> float:
+    return float(f"{ratio:.3g}")
 
 
 def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[str]) -> Line:
@@ -114,8 +126,9 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
         if helped:
             return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
         record = subject.record
-        if record.excused and record.excused == record.examples:
-            return {"outcome": "unsupported", "reason": f"refused in every example: {record.excuse[:_EXCUSE]}"}
+        if record.excused and not record.answered:
+            # It claims what the test needs. That it need not fail is not that it holds.
+            return {"outcome": "vacuous", "reason": f"refused in every example: {record.excuse[:_EXCUSE]}"}
         return {"outcome": "pass"}
     if isinstance(error, pytest.skip.Exception):
         kind, _, reason = str(error.msg).partition(": ")
@@ -175,34 +188,119 @@ def header(selection: Selection, expected: int | None) -> Line:
             "named": selection.named,
             "version": found.version,
             "location": found.location,
+            **({"fork": asdict(selection.fork)} if selection.fork else {}),
         },
         "devices": list(selection.all_devices),
         "profile": selection.profile.name,
         "examples": selection.examples,
         "seed": selection.seed,
+        "replay": selection.replay,
+        "corpus": selection.corpus,
         "functions": [function.name for function in selection.functions],
         "properties": list(selection.properties),
         "clauses": list(selection.clauses),
         "dtype": selection.dtype,
+        "options": selection.options,
+        "shard": str(selection.shard) if selection.shard else None,
+        "balance": selection.shard.balance if selection.shard else None,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "packages": {name: version_of(name) for name in ("hypothesis", "numpy", "pytest")},
+        "packages": {name: version_of(name) for name in _PACKAGES},
         "started": now(),
         "expected": expected,
     }
 
 
-def footer(counts: Counter[str], examples: int, seconds: float) -> Line:
-    """The last line of a report of which nothing is missing."""
-    verdict = "falls short" if SHORTFALLS & counts.keys() else "holds"
-    return {
+_PACKAGES = ("hypothesis", "numpy", "pytest")
+
+
+def versions(selection: Selection) -> dict[str, str]:
+    """What has to be the same in all processes of a run."""
+    own = {selection.implementation.name: str(selection.implementation.environment().version)}
+    return {**{name: version_of(name) for name in ("autograd-conformance", *_PACKAGES)}, **own}
+
+
+def footer(lines: Sequence[Line], whole: Line, seconds: float, costs: Sequence[Line] = ()) -> Line:
+    """The last line of a report of which nothing is missing, behind these; ``whole`` is the `census` of all shards."""
+    results = lines[1:]
+    counts = Counter(line["outcome"] for line in results)
+    found = {
         "kind": "footer",
         "counts": {name: counts[name] for name in OUTCOMES if counts[name]},
-        "verdict": verdict,
-        "examples": examples,
+        "verdict": "falls short" if SHORTFALLS & counts.keys() else "holds",
+        "examples": sum(line["examples"] for line in results),
+        "all": whole,
+        "digest": digest(comparable(results)),
         "seconds": round(seconds, 1),
+        **({"costs": list(costs)} if costs else {}),
         "finished": now(),
     }
+    return {**found, "checksum": digest(map(_text, (*lines, found)))}
+
+
+def census(ids: Iterable[str]) -> Line:
+    """How many test ids these are, and which, in short."""
+    found = sorted(ids)
+    return {"count": len(found), "digest": digest(f"{id}\n" for id in found)}
+
+
+def digest(texts: Iterable[str]) -> str:
+    """A number that tells these texts from others."""
+    found = hashlib.sha256()
+    for text in texts:
+        found.update(_bytes(text))
+    return found.hexdigest()
+
+
+def comparable(results: Iterable[Line]) -> list[str]:
+    """What two runs of the same thing have in common, whatever the machine, the workers and the shards."""
+    return [_text(_compared(line)) for line in sorted(results, key=lambda line: line["id"])]
+
+
+def _compared(line: Line) -> Line:
+    """A result without times, paths, addresses, stacks, and numbers whose last digits depend on the processor."""
+    failure = {key: value for key, value in line.get("failure", {}).items() if key in _OF_FAILURE}
+    return {**{key: line[key] for key in _OF_RESULT}, **({"failure": failure} if failure else {})}
+
+
+_OF_RESULT = ("id", "outcome", "examples", "checks", "refused")
+_OF_FAILURE = ("what", "type", "call", "chosen", "flaky")
+
+
+class Complete(NamedTuple):
+    """Whether a report is all that its run had to say; if not, ``reason`` says why."""
+
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return not self.reason
+
+
+def complete(lines: Sequence[Line]) -> Complete:
+    """Whether nothing of a report is missing, doubled or changed since it was written."""
+    return Complete(next(_flaws(lines), ""))
+
+
+def _flaws(lines: Sequence[Line]) -> Iterator[str]:
+    kinds = [line.get("kind") for line in lines]
+    if kinds.count("header") != 1:
+        yield f"it has {kinds.count('header')} headers: several runs are in it"
+    if lines[0].get("schema") != SCHEMA:
+        yield f"it has format {lines[0].get('schema')}, of another version of this suite, which writes {SCHEMA}"
+    ids = Counter(line.get("id") for line in lines if line.get("kind") == "result")
+    if "footer" not in kinds:
+        expected = lines[0].get("expected")
+        missing = "all" if expected is None else expected - ids.total()
+        yield f"the run did not finish: {missing} of its test ids have no result"
+    if kinds.index("footer") != len(kinds) - 1:
+        yield "something follows its footer"
+    if len(ids) != ids.total():
+        yield f"{ids.most_common(1)[0][0]} is in it twice"
+    if ids.total() != lines[0].get("expected") or ids.total() != len(lines) - 2:
+        yield f"it has {ids.total()} results of {lines[0].get('expected')}"
+    summed = {key: value for key, value in lines[-1].items() if key != "checksum"}
+    if lines[-1].get("checksum") != digest(map(_text, (*lines[:-1], summed))):
+        yield "it was changed after the run wrote it"
 
 
 def version_of(package: str) -> str:
@@ -223,23 +321,34 @@ class ReportFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self._file = path.open("w", encoding="utf-8")
+            # Without a buffer, so that what could not be written is not tried again at the end.
+            self._file = path.open("wb", buffering=0)
         except OSError as problem:
             reason = problem.strerror or problem
             raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose with --report FILE") from None
 
     def write(self, line: Line) -> None:
-        """Append a line and hand it to the operating system."""
-        self._file.write(json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n")
-        self._file.flush()
+        """Append a line and hand it to the operating system. Raises OSError."""
+        rest = _bytes(_text(line))
+        while rest:
+            rest = rest[self._file.write(rest) :]
 
     def close(self) -> None:
         """Close the file; what was written stays."""
         self._file.close()
 
 
-def check_path(path: Path) -> None:
-    """Raise UsageProblem for a path to which no report can be written, without touching what is there."""
+def _text(line: Line) -> str:
+    return json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _bytes(text: str) -> bytes:
+    # Half a surrogate pair, of which a message may be made, is written as the escape that JSON has for it.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def check_path(path: Path, *, what: str = "the report", option: str = "--report") -> None:
+    """Raise UsageProblem for a path to which no file can be written, without touching what is there."""
     target = path if path.exists() else path.parent
     if not target.exists():
         reason = f"there is no folder {target}"
@@ -249,7 +358,7 @@ def check_path(path: Path) -> None:
         reason = "permission denied"
     else:
         return
-    raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose a file with --report FILE")
+    raise UsageProblem(f"{what} cannot be written to {path}: {reason}; choose a file with {option} FILE")
 
 
 def read(path: Path) -> list[Line]:
@@ -259,9 +368,10 @@ def read(path: Path) -> list[Line]:
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not text"
         raise UsageProblem(f"the report {path} cannot be read: {reason}") from None
+    # A process that is killed may leave half a line at the end.
+    *whole, _ = text.split("\n")
     try:
-        # A process that is killed may leave half a line at the end.
-        lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+        lines = [json.loads(line) for line in whole]
     except ValueError:
         raise UsageProblem(f"{path} is not a report: it has a line that is not JSON") from None
     if not lines or not all(isinstance(line, dict) for line in lines) or lines[0].get("kind") != "header":

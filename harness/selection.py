@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import report
+from autograd_conformance.harness import corpus, report, shards
+from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.corpus import Counterexample
+from autograd_conformance.harness.database import Shared, opened
+from autograd_conformance.harness.fork import Fork, verified
 from autograd_conformance.harness.marks import AnyClaim, Claim, ClauseClaim
-from autograd_conformance.harness.outcomes import Record, UsageProblem
+from autograd_conformance.harness.outcomes import Drawn, Record, UsageProblem
 from autograd_conformance.harness.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
@@ -20,9 +24,9 @@ from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies.calls import Call, parse
+from autograd_conformance.strategies.calls import Call
 
-Calls = dict[str, tuple[Call, ...]]
+ById = dict[str, tuple[Counterexample, ...]]
 
 
 def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
@@ -57,11 +61,20 @@ def _implementation(given: str) -> Implementation:
 
 
 @dataclass(frozen=True)
+class Try:
+    """What a test is tried on: examples drawn in this way, of that call if there is one, those of a database first."""
+
+    drawn: Drawn
+    call: Call | None = None
+    database: Shared | None = None
+
+
+@dataclass(frozen=True)
 class Selection:
     """The implementation, Functions, properties, devices and examples of a run.
 
-    ``calls`` are the counterexamples to run again instead of drawing calls, by result id; None where none are. The
-    tests of clauses that failed are run again as they are.
+    ``kept`` are the counterexamples to run again, by result id: before what is drawn, or, with the profile replay,
+    instead of it.
     """
 
     implementation: Implementation
@@ -72,21 +85,30 @@ class Selection:
     seed: int
     device: str | None = None
     dtype: str | None = None
-    calls: Calls | None = field(default=None, repr=False)
+    kept: ById = field(default_factory=dict, repr=False)
     replay: str | None = None
+    database: Shared | None = field(default=None, repr=False)
     # How the user named the implementation.
     named: str = ""
+    shard: shards.Shard | None = None
+    # What leaves something out, as the user gave it.
+    options: dict[str, str | None] = field(default_factory=dict, repr=False)
+    fork: Fork | None = None
+    corpus: str | None = None
 
     @classmethod
     def from_options(
-        cls, options: Any, *, worker_seed: int | None = None, before_loading: Callable[[str], None] | None = None
-    ) -> Selection:
+        cls, options: Any, *, controller: Mapping[str, Any] | None = None,
+        before_loading: Callable[[str], None] | None = None,
+    ) -> Selection:  # fmt: skip
         """The selection that parsed options describe. Raises UsageProblem.
 
-        ``before_loading`` is told of the implementation once the options that need none are in order.
+        A worker is told what the ``controller`` drew and read. ``before_loading`` is told of the implementation once
+        the options that need none are in order.
         """
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
-        calls, replayed = _counterexamples(profile, options)
+        kept = _counterexamples(profile, options)
+        replayed = _functions_of(kept) if profile.name == "replay" else None
         functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
@@ -100,7 +122,7 @@ class Selection:
         # What is said of one Function is no clause.
         clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
         known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
-        seed = worker_seed if worker_seed is not None else choose_seed(profile, options.seed)
+        seed = controller["seed"] if controller else choose_seed(profile, options.seed)
         found = cls(
             implementation,
             known,
@@ -110,9 +132,14 @@ class Selection:
             seed,
             options.device,
             options.dtype,
-            calls,
+            kept,
             options.replay,
+            options.database and opened(options.database, profile, implementation.name),
             options.implementation,
+            _shard(options, implementation, profile, controller),
+            _options(options),
+            verified(options.expect, implementation) if options.expect is not None else None,
+            options.corpus,
         )
         if options.device is not None:
             _one_of(f"device of {implementation.name} on this machine", options.device, found._every_device())
@@ -122,6 +149,18 @@ class Selection:
     def examples(self) -> int:
         """How many examples most tests try."""
         return max(1, round(self.profile.examples * self.implementation.share_of_examples))
+
+    @property
+    def replays(self) -> bool:
+        """Whether only what is kept is run."""
+        return self.profile.name == "replay"
+
+    def tries(self, test_id: str) -> Iterator[Try]:
+        """What a test is tried on in turn: what is kept of it, and then what is drawn."""
+        for one in self.kept.get(test_id, ()):
+            yield Try(one.drawn or Drawn(self.seed, PROFILES["replay"].examples, self.dtype), one.call)
+        if not self.replays:
+            yield Try(Drawn(self.seed, self.profile.examples, self.dtype), database=self.database)
 
     @property
     def all_devices(self) -> tuple[str, ...]:
@@ -148,12 +187,15 @@ class Selection:
         mine = tuple(d for d in i.devices()[claim.accelerator :] if self.device in (None, d))
         devices = mine or (i.devices()[:1] if claim.accelerator and self.device is None else ())
         found = [ClauseSubject(i, claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
-        return [subject for subject in found if self.calls is None or subject.key["id"] in self.calls]
+        return [subject for subject in found if self._takes(subject)]
+
+    def _takes(self, subject: Subject | ClauseSubject) -> bool:
+        return not self.replays or subject.key["id"] in self.kept
 
     def _of_property(self, claim: Claim) -> list[Subject]:
         functions = filter(claim.where, self.functions)
         found = [self._subject(claim, function, d) for function in functions for d in self._devices(claim, function)]
-        return [subject for subject in found if self.calls is None or subject.replayed]
+        return [subject for subject in found if self._takes(subject)]
 
     def _devices(self, claim: Claim, function: Function) -> tuple[str, ...]:
         """The devices on which a test runs a Function: those of the run that the Function supports."""
@@ -169,12 +211,10 @@ class Selection:
         return tuple(d for d in supported if self.device in (None, d))
 
     def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
-        subject = Subject(
+        return Subject(
             self.implementation, function, device, claim.property_id, dtype=self.dtype, variant=claim.variant,
             allowed=claim.dtypes, record=Record(),
         )  # fmt: skip
-        subject.replayed = (self.calls or {}).get(subject.key["id"], ())
-        return subject
 
     def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> str | None:
         """Why a test cannot run, if it cannot."""
@@ -201,30 +241,71 @@ class Selection:
         return None
 
 
-def _counterexamples(profile: Profile, options: Any) -> tuple[Calls | None, str | None]:
-    """The calls of the failures in the report that the profile replay is given, and their Functions."""
+def _shard(
+    options: Any, implementation: Implementation, profile: Profile, controller: Mapping[str, Any] | None
+) -> shards.Shard | None:
+    shard = shards.parsed(options.shard, options.balance)
+    if shard is None or options.balance is None:
+        return shard
+    if controller is not None:
+        return replace(shard, seconds=controller["seconds"])
+    if options.report is not None and Path(options.report).resolve() == Path(options.balance).resolve():
+        raise UsageProblem(f"--report {options.report} would overwrite the report that balances the shards")
+    return replace(shard, seconds=shards.seconds(Path(options.balance), implementation.name, profile.name))
+
+
+def _options(options: Any) -> dict[str, str | None]:
+    """What leaves something out, in a form that does not depend on the machine."""
+    return {
+        "functions": _sorted(options.functions),
+        "properties": _sorted(options.properties),
+        "device": options.device,
+        "tests": _tests(options.file_or_dir),
+    }
+
+
+def _sorted(patterns: str | None) -> str | None:
+    return patterns and ", ".join(sorted(filter(None, map(str.strip, patterns.split(",")))))
+
+
+def _tests(places: Iterable[str]) -> str | None:
+    """The tests that were named, None for the whole suite."""
+    paths = [_file(place).resolve() for place in places]
+    if paths in ([], [SUITES]):
+        return None
+    return ", ".join(str(path.relative_to(SUITES)) if path.is_relative_to(SUITES) else path.name for path in paths)
+
+
+def _file(place: str) -> Path:
+    """Where the tests are that were named by a path or as a module of this package."""
+    package, *parts = place.split(".")
+    if package != "autograd_conformance":
+        return Path(place)
+    path = SUITES.parent.joinpath(*parts)
+    return path if path.exists() else path.with_suffix(".py")
+
+
+def _counterexamples(profile: Profile, options: Any) -> ById:
+    """What was kept to be run again: in the file that the profile replay is given, or in a corpus."""
     if profile.name != "replay":
         if options.replay is not None:
             raise UsageProblem(f"--replay {options.replay} needs --profile replay")
-        return None, None
+        return _by_id(corpus.read(Path(options.corpus))) if options.corpus is not None else {}
+    if options.corpus is not None:
+        raise UsageProblem(f"--corpus {options.corpus} goes with other profiles; here it is --replay {options.corpus}")
     path = Path(options.replay or report.DEFAULT_PATH)
     if options.report is not None and Path(options.report).resolve() == path.resolve():
-        raise UsageProblem(f"--report {options.report} would overwrite the report that is replayed")
-    calls: Calls = {}
-    for line in report.read(path):
-        text = line.get("failure", {}).get("call")
-        if text is not None:
-            calls[line["id"]] = (_parsed(text, path),)
-        elif "failure" in line and "clause" in line:
-            calls[line["id"]] = ()
-    return calls, ",".join(sorted({call.function for found in calls.values() for call in found})) or None
+        raise UsageProblem(f"--report {options.report} would overwrite what is replayed")
+    return _by_id(corpus.read(path))
 
 
-def _parsed(text: str, path: Path) -> Call:
-    try:
-        call = parse(text)
-    except ValueError as problem:
-        raise UsageProblem(f"{path} holds a call that cannot be read: {problem}") from None
-    if call.function not in FUNCTIONS and call.function not in EXHIBITS:
-        raise UsageProblem(f"{path} holds a call of {call.function}, which is no Function of this suite")
-    return call
+def _functions_of(kept: ById) -> str | None:
+    """The Functions of counterexamples, as the option has them; None if there is none."""
+    return ",".join(sorted({one.function for found in kept.values() for one in found} - {""})) or None
+
+
+def _by_id(found: Iterable[Counterexample]) -> ById:
+    kept: ById = {}
+    for one in found:
+        kept[one.id] = (*kept.get(one.id, ()), one)
+    return kept

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from types import ModuleType
 from typing import Any
 
 # A run compiles thousands of kernels, each for a shape that is seldom met again, and computes next to nothing. XLA
@@ -22,9 +21,10 @@ from jax import numpy as jnp  # noqa: E402
 from jax.custom_derivatives import SymbolicZero  # noqa: E402
 from jax.interpreters import ad  # noqa: E402
 
-from autograd_conformance.implementations import jax_deviations, lowering, protocol  # noqa: E402
-from autograd_conformance.implementations.lowering import Context, Lowered  # noqa: E402
-from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors  # noqa: E402
+from autograd_conformance.implementations import adapting  # noqa: E402
+from autograd_conformance.implementations.jax_deviations import DEVIATIONS  # noqa: E402
+from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace  # noqa: E402
+from autograd_conformance.implementations.protocol import DTYPES, Tensors  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 jax.tree_util.register_pytree_node(Context, lambda ctx: ctx.flattened(_is_tensor), Context.rebuilt)
@@ -52,9 +52,9 @@ def _given(value: Any, ctx: Context) -> Any:
     return zeros if value.dtype == jax.dtypes.float0 else jnp.asarray(zeros)
 
 
-def _unused(output: Any) -> Any:
-    """The cotangent of an output that is not used: a symbolic zero."""
-    return ad.Zero(jax.typeof(output).to_ct_aval())
+def _cotangent(value: Any, output: Any) -> Any:
+    """JAX's own cotangent: that of an output that is not used is a symbolic zero."""
+    return ad.Zero(jax.typeof(output).to_ct_aval()) if value is None else _conjugated(value)
 
 
 def _tangent(value: Any, output: Any) -> Any:
@@ -62,24 +62,17 @@ def _tangent(value: Any, output: Any) -> Any:
 
 
 def _apply(lowered: Lowered) -> Any:
-    marked: list[bool] = []
-
-    def run(tensors: Any, needs: Sequence[bool]) -> tuple[Tensors, Context]:
-        outputs, ctx = lowered.forward(tensors, needs)
-        marked[:] = map(ctx.holds, outputs)
-        return outputs, ctx
-
     def primal(*tensors: Any) -> Tensors:
-        return run(tensors, [False] * len(tensors))[0]
+        return lowered.forward(tensors, [False] * len(tensors))[0]
 
     def forward(*given: Any) -> tuple[Tensors, Context]:
-        return run([x.value for x in given], [x.perturbed for x in given])
+        return lowered.forward([x.value for x in given], [x.perturbed for x in given])
 
     def backward(ctx: Context, cotangents: Any) -> Tensors:
         return tuple(map(_conjugated, lowered.backward(ctx, [_conjugated(_given(g, ctx)) for g in cotangents])))
 
     def jvp(primals: Any, tangents: Any) -> tuple[Tensors, Tensors]:
-        outputs, ctx = run(primals, [not isinstance(t, SymbolicZero) for t in tangents])
+        outputs, ctx = lowered.forward(primals, [not isinstance(t, SymbolicZero) for t in tangents])
         # A tangent of dtype float0 is none: that of an integer.
         found = lowered.jvp(ctx, [None if t.dtype == jax.dtypes.float0 else _given(t, ctx) for t in tangents])
         return outputs, (*map(_tangent, found, outputs), *found[len(outputs) :])
@@ -91,27 +84,20 @@ def _apply(lowered: Lowered) -> Any:
         function = jax.custom_vjp(primal)
         function.defvjp(forward, backward, symbolic_zeros=True)
     outputs = function(*lowered.tensors)
-    return lowered.returned([jax.lax.stop_gradient(y) if m else y for y, m in zip(outputs, marked, strict=True)])
+    return lowered.returned(lowered.leaving(outputs, jax.lax.stop_gradient))
 
 
 def _of_tensors(transform: Callable[..., Any], f: Callable[..., Any]) -> Callable[..., Any]:
     """``f`` transformed as a function of its tensors."""
 
     def transformed(*args: Any) -> Any:
-        of_tensors, tensors = lowering.of_moving(f, args, list(map(_is_tensor, args)))
+        of_tensors, tensors = adapting.of_moving(f, args, list(map(_is_tensor, args)))
         return transform(of_tensors)(*tensors)
 
     return transformed
 
 
-def array_namespace() -> ModuleType:
-    """``jax.numpy`` under the names of the array API."""
-    xp = ModuleType("jax_array_namespace")
-    xp.__dict__.update(vars(jnp), conj=_conjugated)
-    return xp
-
-
-class JaxImplementation(protocol.Implementation):
+class JaxImplementation(adapting.TransformingImplementation, adapting.NumPyImplementation):
     """Custom Functions as functions with a `jax.custom_vjp` or `jax.custom_jvp` rule."""
 
     name = "jax"
@@ -119,13 +105,11 @@ class JaxImplementation(protocol.Implementation):
         "tuples", "gradient_count", "gradient_checks", "none_gradients", "needs_input_grad", "materialize",
         "nondifferentiable", "double_backward", "jvp", "vmap", "batched_cotangents", "compile", "checkpoint", "threads",
     })  # fmt: skip
-    deviations = jax_deviations.DEVIATIONS
-    dtypes = (
-        "float64", "float32", "float16", "bfloat16", "complex128", "complex64",
-        "int64", "int32", "int16", "int8", "uint8", "bool",
-    )  # fmt: skip
-    xp = array_namespace()
-    ag = lowering.autograd_namespace(_apply, _is_tensor)
+    deviations = DEVIATIONS
+    dtypes = DTYPES
+    package = jax
+    xp = adapting.namespace(jnp, conj=_conjugated)
+    ag = autograd_namespace(_apply, _is_tensor)
     dialect = "jax"
     supported = ">=0.10"
     zeros_for_none = True
@@ -133,63 +117,29 @@ class JaxImplementation(protocol.Implementation):
     shapes_per_rank = 1
     share_of_examples = 0.3
 
-    def environment(self) -> Environment:
-        return Environment(jax.__version__, str(jax.__file__))
-
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return jnp.asarray(np.array(values, getattr(jnp, dtype)))
 
-    def numpy(self, tensor: Any) -> Any:
-        if tensor.dtype == jax.dtypes.float0:
-            return np.zeros(tensor.shape)
-        # bfloat16 is of no kind of NumPy's own.
-        wide = {"f": np.float64, "V": np.float64, "c": np.complex128}
-        array = np.asarray(tensor)
-        return np.array(array, wide.get(array.dtype.kind))
-
-    def describe(self, tensor: Any) -> Description:
-        return Description(tuple(tensor.shape), str(tensor.dtype), "cpu")
+    def as_numpy(self, tensor: Any) -> Any:
+        return np.zeros(tensor.shape) if tensor.dtype == jax.dtypes.float0 else np.asarray(tensor)
 
     def is_tensor(self, value: Any) -> bool:
         # The cotangents of integers are NumPy arrays of JAX's own dtype float0.
         return _is_tensor(value) or getattr(value, "dtype", None) == jax.dtypes.float0
 
-    def vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
-    ) -> tuple[Tensors, Pullback]:
-        tracked = [True] * len(primals) if track is None else list(track)
-        of_tracked, moving = lowering.of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, tracked)
-        outputs, pull = jax.vjp(of_tracked, *moving)
+    def pulled(self, f: Callable[..., Tensors], primals: Tensors) -> tuple[Tensors, Callable[..., Any]]:
+        outputs, pull = jax.vjp(f, *primals)
+        return outputs, lambda cotangents: map(_conjugated, pull(tuple(map(_cotangent, cotangents, outputs))))
 
-        def pullback(
-            cotangents: Sequence[Any], wrt: Sequence[bool] | None = None, differentiable: bool = False
-        ) -> Tensors:
-            pairs = zip(outputs, cotangents, strict=True)
-            found = pull(tuple(_unused(y) if g is None else _conjugated(g) for y, g in pairs))
-            gradients = lowering.merged([None] * len(tracked), tracked, tuple(map(_conjugated, found)))
-            return tuple(g if w else None for g, w in zip(gradients, wrt or tracked, strict=True))
-
-        return outputs, pullback
-
-    def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
-        moves = [t is not None for t in tangents]
-        of_moving, moving = lowering.of_moving(lambda *xs: lowering.as_tuple(f(*xs)), primals, moves)
+    def pushed(self, f: Callable[..., Tensors], primals: Tensors, tangents: Tensors) -> tuple[Tensors, Tensors]:
         mode = _forward_mode.set(True)
         try:
-            found: tuple[Tensors, Tensors] = jax.jvp(of_moving, moving, tuple(t for t in tangents if t is not None))
+            return jax.jvp(f, primals, tangents)
         finally:
             _forward_mode.reset(mode)
-        return found
 
     def vmap(self, f: Callable[..., Any], in_axes: Sequence[int | None]) -> Callable[..., Any]:
         return jax.vmap(f, tuple(in_axes))
-
-    def batched_vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool]
-    ) -> Tensors:
-        _, pullback = self.vjp(f, primals, track=track)
-        batched: Tensors = jax.vmap(pullback)(tuple(cotangents))
-        return batched
 
     def compile(self, f: Callable[..., Any]) -> Callable[..., Any]:
         return _of_tensors(jax.jit, f)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from autograd_conformance.implementations.protocol import Tensors
+from autograd_conformance.implementations.protocol import Mask, Tensors, as_tuple
+
+# The defaults of what each class's forward takes: finding them out takes as long as a small call.
+_defaults: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 class Context:
@@ -16,7 +21,7 @@ class Context:
 
     needs_input_grad: tuple[bool, ...]
 
-    def __init__(self, needs_input_grad: Sequence[bool] | None = None) -> None:
+    def __init__(self, needs_input_grad: Mask | None = None) -> None:
         self.saved_tensors: Tensors = ()
         self.marked: Tensors = ()
         self.materialize_grads = True
@@ -56,22 +61,34 @@ class Context:
         """Whether the output was marked as non-differentiable."""
         return any(output is each for each in self.marked)
 
+    def rebound(self, mine: Sequence[Any], others: Sequence[Any]) -> Context:
+        """A copy whose saved tensors are others where they are among mine; for another level of tracing."""
+        known, ctx = {id(x): y for x, y in zip(mine, others, strict=True)}, copy(self)
+        ctx.saved_tensors = tuple(known.get(id(x), x) for x in self.saved_tensors)
+        return ctx
+
 
 @dataclass
 class Lowered:
-    """A call of a body: ``tensors`` are its tensor arguments, at ``slots``; the others are closed over."""
+    """A call of a body: ``tensors`` are its tensor arguments, at ``slots``; the others are closed over.
+
+    What the last `forward` returned is known of it: whether it was ``bare``, and which outputs were ``marked`` as
+    non-differentiable.
+    """
 
     cls: Any
     args: tuple[Any, ...]
     is_tensor: Callable[[Any], bool]
     slots: tuple[int, ...] = field(init=False)
     bare: bool = field(init=False, default=False)
+    marked: tuple[bool, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         # Arguments that are left out have their defaults, as in any call.
-        names = list(inspect.signature(self.cls.forward).parameters.values())
+        if self.cls not in _defaults:
+            _defaults[self.cls] = [p.default for p in inspect.signature(self.cls.forward).parameters.values()]
         given = len(self.args) + (not self._separate)
-        self.args += tuple(p.default for p in names[given:] if p.default is not p.empty)
+        self.args += tuple(d for d in _defaults[self.cls][given:] if d is not inspect.Parameter.empty)
         self.slots = tuple(i for i, value in enumerate(self.args) if self.is_tensor(value))
 
     @property
@@ -83,21 +100,21 @@ class Lowered:
         return tuple(self.args[i] for i in self.slots)
 
     def forward(
-        self, tensors: Sequence[Any], needs: Sequence[bool] | None = None, make: Callable[..., Any] = Context
+        self, tensors: Sequence[Any], needs: Mask | None = None, make: Callable[..., Any] = Context
     ) -> tuple[Tensors, Any]:
         """The outputs for these tensors, always a tuple, and the ctx that ``make`` makes.
 
         ``needs`` says which tensors require a gradient.
         """
-        args = list(self.args)
-        for slot, tensor in zip(self.slots, tensors, strict=True):
-            args[slot] = tensor
-        ctx = make(needs if needs is None else self._per_argument(needs, False))
+        args = self._arguments(tensors, self.args)
+        ctx = make(needs if needs is None else self.needed(needs))
         outputs = self.cls.forward(*args) if self._separate else self.cls.forward(ctx, *args)
         if self._separate:
-            self.cls.setup_context(ctx, tuple(args), outputs)
+            self.cls.setup_context(ctx, args, outputs)
         self.bare = not isinstance(outputs, tuple)
-        return (outputs,) if self.bare else outputs, ctx
+        parts = self.parts(outputs)
+        self.marked = tuple(map(ctx.holds, parts))
+        return parts, ctx
 
     def backward(self, ctx: Context, cotangents: Sequence[Any]) -> Tensors:
         """What backward returns, one entry for each tensor; what there is beyond the arguments comes last."""
@@ -108,16 +125,36 @@ class Lowered:
 
     def jvp(self, ctx: Context, tangents: Sequence[Any]) -> Tensors:
         """The outputs' tangents by the body's own forward-mode rule."""
-        found = self.cls.jvp(ctx, *self._per_argument(tangents, None))
+        found = self.cls.jvp(ctx, *self._arguments(tangents))
         return found if isinstance(found, tuple) else (found,)
 
-    def returned(self, outputs: Sequence[Any]) -> Any:
-        """The outputs as forward returned them: bare or as a tuple."""
-        return outputs[0] if self.bare else tuple(outputs)
+    def vmap(self, tensors: Sequence[Any], axes: Sequence[int | None]) -> tuple[Tensors, Tensors]:
+        """The batched outputs and their axes by the body's own batching rule, for tensors batched along axes."""
+        size = next(x.shape[axis] for x, axis in zip(tensors, axes, strict=True) if axis is not None)
+        args = self._arguments(tensors, self.args)
+        outputs, found = self.cls.vmap(SimpleNamespace(batch_size=size), self._arguments(axes), *args)
+        return as_tuple(outputs), as_tuple(found)
 
-    def _per_argument(self, values: Sequence[Any], other: Any) -> Tensors:
-        found = [other] * len(self.args)
-        for slot, value in zip(self.slots, values, strict=True):
+    def needed(self, needs: Mask) -> tuple[bool, ...]:
+        """The ctx's needs_input_grad, which has an entry for each argument, of one for each tensor."""
+        return self._arguments(needs, [False] * len(self.args))
+
+    def returned(self, parts: Sequence[Any]) -> Any:
+        """The outputs as forward returned them: bare or as a tuple."""
+        return parts[0] if self.bare else tuple(parts)
+
+    def parts(self, returned: Any) -> Tensors:
+        """The outputs one by one, always a tuple: the inverse of `returned`."""
+        return (returned,) if self.bare else returned
+
+    def leaving(self, parts: Sequence[Any], cut: Callable[[Any], Any]) -> Tensors:
+        """The outputs, those that were marked as non-differentiable ``cut`` from what they come from."""
+        return tuple(cut(y) if m else y for y, m in zip(parts, self.marked, strict=True))
+
+    def _arguments(self, of_tensors: Sequence[Any], others: Sequence[Any] | None = None) -> Tensors:
+        """One for each argument: for a tensor its own, for another the other's or None."""
+        found = [None] * len(self.args) if others is None else list(others)
+        for slot, value in zip(self.slots, of_tensors, strict=True):
             found[slot] = value
         return tuple(found)
 
@@ -133,20 +170,3 @@ def autograd_namespace(call: Callable[[Lowered], Any], is_tensor: Callable[[Any]
             return call(Lowered(cls, args, is_tensor))
 
     return SimpleNamespace(Function=Function, once_differentiable=lambda backward: backward)
-
-
-def as_tuple(outputs: Any) -> Tensors:
-    """The outputs as a tuple, of one if they are a bare tensor."""
-    return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
-
-
-def merged(values: Sequence[Any], moves: Sequence[bool], moving: Sequence[Any]) -> Tensors:
-    """The values, those that move replaced in order."""
-    given = iter(moving)
-    return tuple(next(given) if m else x for x, m in zip(values, moves, strict=True))
-
-
-def of_moving(f: Callable[..., Any], values: Sequence[Any], moves: Sequence[bool]) -> tuple[Any, Tensors]:
-    """``f`` as a function of the values that move, the others being closed over, and these values."""
-    moving = tuple(x for x, m in zip(values, moves, strict=True) if m)
-    return lambda *given: f(*merged(values, moves, given)), moving

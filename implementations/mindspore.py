@@ -4,28 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import mindspore
 import numpy as np
 from mindspore import Tensor, ops
 
-from autograd_conformance.implementations import protocol
-from autograd_conformance.implementations.lowering import as_tuple
+from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.mindspore_deviations import DEVIATIONS
-from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
+from autograd_conformance.implementations.protocol import Description, Gradients, Mask, Tensors
+
+_DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
 # Operations run one after another: handing each to other threads takes a hundred times as long as computing it.
 mindspore.runtime.launch_blocking()
 
 
-def array_namespace() -> ModuleType:
-    """``mindspore.ops`` under the names of the array API."""
-    xp = ModuleType("mindspore_array_namespace", "mindspore.ops under the names of the array API")
-    xp.__dict__.update({name: getattr(ops, name) for name in dir(ops) if not name.startswith("_")})
-    xp.__dict__.update({name: getattr(mindspore, name) for name in MindSporeImplementation.dtypes if name != "bool"})
-    xp.__dict__.update(
+class Function(mindspore._Function):
+    """The base class of a custom Function; there is no forward mode for which anything could be saved."""
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Nothing."""
+
+
+class MindSporeImplementation(adapting.NumPyImplementation):
+    """Custom Functions as classes derived from `mindspore._Function`, called through ``apply``."""
+
+    name = "mindspore"
+    # What is said of _Function is that its interface is that of torch's, in PyNative mode.
+    capabilities = frozenset({
+        "context", "classes", "objects", "tuples", "gradient_count", "gradient_checks", "none_gradients",
+        "needs_input_grad", "materialize", "double_backward", "saved_hooks", "checkpoint", "numpy",
+    })  # fmt: skip
+    dtypes = _DTYPES
+    deviations = DEVIATIONS
+    dialect = "mindspore"
+    supported = ">=2.10"
+    # What is summed over no elements is not zero, but what the memory held before.
+    empty = False
+    zeros_for_none = True
+    package = mindspore
+    xp = adapting.namespace(
+        ops,
+        **{name: getattr(mindspore, name) for name in _DTYPES if name != "bool"},
         arange=lambda n, device=None: ops.arange(n),
         argmax=lambda x, axis=None, keepdims=False: ops.argmax(x, axis, keepdims),
         argsort=lambda x, axis=-1, descending=False, stable=True: ops.sort(x, axis, descending)[1].long(),
@@ -45,45 +67,13 @@ def array_namespace() -> ModuleType:
         to_numpy=lambda x: x.asnumpy(),
         zeros=lambda shape, dtype, device=None: ops.zeros(shape, dtype),
     )
-    return xp
-
-
-class Function(mindspore._Function):
-    """The base class of a custom Function; there is no forward mode for which anything could be saved."""
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing."""
-
-
-class MindSporeImplementation(protocol.Implementation):
-    """Custom Functions as classes derived from `mindspore._Function`, called through ``apply``."""
-
-    name = "mindspore"
-    # What is said of _Function is that its interface is that of torch's, in PyNative mode.
-    capabilities = frozenset({
-        "context", "classes", "objects", "tuples", "gradient_count", "gradient_checks", "none_gradients",
-        "needs_input_grad", "materialize", "double_backward", "saved_hooks", "checkpoint", "numpy",
-    })  # fmt: skip
-    dtypes = (
-        "float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool",
-    )  # fmt: skip
-    deviations = DEVIATIONS
-    dialect = "mindspore"
-    supported = ">=2.10"
-    # What is summed over no elements is not zero, but what the memory held before.
-    empty = False
-    zeros_for_none = True
     ag = SimpleNamespace(Function=Function, once_differentiable=lambda backward: backward)
-
-    def environment(self) -> Environment:
-        return Environment(mindspore.__version__, str(mindspore.__file__))
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return Tensor(np.array(values), getattr(mindspore, dtype))
 
-    def numpy(self, tensor: Any) -> Any:
-        array = tensor.asnumpy()
-        return np.array(array, {"f": np.float64, "c": np.complex128}.get(array.dtype.kind))
+    def as_numpy(self, tensor: Any) -> Any:
+        return tensor.asnumpy()
 
     def describe(self, tensor: Any) -> Description:
         return Description(tuple(tensor.shape), str(tensor.dtype).lower(), tensor.device.lower())
@@ -91,37 +81,22 @@ class MindSporeImplementation(protocol.Implementation):
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, Tensor)
 
-    def vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
-    ) -> tuple[Tensors, Pullback]:
-        tracked = [True] * len(primals) if track is None else list(track)
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+        outputs = f(*primals)
+        of_tracked, moving = adapting.of_moving(f, primals, tracked)
 
-        def of_tracked(*moving: Any) -> Tensors:
-            given = iter(moving)
-            return as_tuple(f(*(next(given) if t else x for x, t in zip(primals, tracked, strict=True))))
-
-        moving = [x for x, t in zip(primals, tracked, strict=True) if t]
-        outputs = as_tuple(f(*primals))
-
-        def pullback(
-            cotangents: Sequence[Any], wrt: Sequence[bool] | None = None, differentiable: bool = False
-        ) -> Tensors:
+        def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Tensors:
             # A pass starts from floating outputs; vjp refuses a vector for another that has not its dtype.
             used = [i for i, g in enumerate(cotangents) if g is not None and outputs[i].is_floating_point()]
             if not used or not moving:
                 return (None,) * len(primals)
             _, pull = mindspore.vjp(lambda *moving: itemgetter(*used)(of_tracked(*moving)), *moving)
-            found = iter(pull(*(cotangents[i] for i in used)))
-            gradients = [next(found) if t else None for t in tracked]
-            return tuple(g if w else None for g, w in zip(gradients, tracked if wrt is None else wrt, strict=True))
+            return adapting.placed(tracked, pull(*(cotangents[i] for i in used)))
 
-        return outputs, pullback
+        return outputs, gradients
 
     def offload(self) -> Any:
         return mindspore.saved_tensors_hooks(lambda x: x.asnumpy(), Tensor)
 
     def checkpoint(self, f: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *primals: mindspore.recompute(f, *primals, use_reentrant=False)
-
-
-MindSporeImplementation.xp = array_namespace()

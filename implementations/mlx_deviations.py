@@ -148,6 +148,27 @@ DEVIATIONS = (
         sometimes=True,
     ),
     Deviation(
+        id="BATCH-VMAP",
+        function="NumpyMul",
+        what="did not finish within the time limit *",
+        reason="a sum over no elements does not always end: flags of the array are read that were never set",
+        link="source: mlx/backend/common/reduce.cpp",
+        versions=_SEEN,
+        script="endless_sum.py",
+        sometimes=True,
+    ),
+    Deviation(
+        id="BATCH-VMAP/cotangents",
+        function="NumpyTake NumpySort ScipyConv2d",
+        what="refused in every example: ValueError: [eval] Attempting to eval an array during *",
+        reason="a backward that computes with NumPy is refused under mx.vmap, which traces it with arrays that have no "
+        "values",
+        link=f"{_USAGE}compile.html#debugging",
+        versions=_SEEN,
+        script="numpy_under_vmap.py",
+        always=True,
+    ),
+    Deviation(
         id="BATCH-VMAP ENV-COMPILE",
         function="NumpyTake NumpySort",
         what="what came of the call: an exception, ValueError: [eval] Attempting to eval an array during *",

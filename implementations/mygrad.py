@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from types import ModuleType
 from typing import Any
 
 import mygrad as mg
@@ -13,10 +12,10 @@ from mygrad._utils import SkipGradient
 from mygrad.errors import MyGradException
 from mygrad.operation_base import Operation
 
-from autograd_conformance.implementations import protocol
-from autograd_conformance.implementations.lowering import Context, Lowered, as_tuple, autograd_namespace
+from autograd_conformance.implementations import adapting
+from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
 from autograd_conformance.implementations.mygrad_deviations import DEVIATIONS
-from autograd_conformance.implementations.protocol import Description, Environment, Pullback, Tensors
+from autograd_conformance.implementations.protocol import Gradients, Mask, Tensors
 
 
 def _is_tensor(value: Any) -> bool:
@@ -66,78 +65,57 @@ def _of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     return of_constants
 
 
-def array_namespace() -> ModuleType:
-    """``numpy``, which hands over to MyGrad where it is given tensors."""
-    xp = ModuleType("mygrad_array_namespace")
-    xp.__dict__.update(vars(np))
-    xp.__dict__.update({name: _of_arrays(getattr(np, name)) for name in _OF_ARRAYS})
-    xp.__dict__.update(
-        copy=lambda x: +x if isinstance(x, mg.Tensor) else np.copy(x),
-        from_numpy=lambda a, like: a,
-        matrix_transpose=lambda x: np.swapaxes(x, -1, -2),
-        to_numpy=np.asarray,
-    )
-    return xp
-
-
-def _backward(outputs: Tensors, cotangents: Sequence[Any]) -> None:
-    used = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
-    if len(used) == 1:
-        used[0][0].backward(used[0][1])
+def _backward(outputs: Sequence[Any], cotangents: Sequence[Any]) -> None:
+    if len(outputs) == 1:
+        outputs[0].backward(cotangents[0])
     else:
-        mg.add_sequence(0, 0, *(mg.sum(y * mg.asarray(g)) for y, g in used)).backward()
+        products = (mg.sum(y * mg.asarray(g)) for y, g in zip(outputs, cotangents, strict=True))
+        mg.add_sequence(0, 0, *products).backward()
 
 
-class MyGradImplementation(protocol.Implementation):
+class MyGradImplementation(adapting.NumPyImplementation):
     """Custom Functions as operations derived from `mygrad.operation_base.Operation`, called by `mygrad.execute_op`."""
 
     name = "mygrad"
     capabilities = frozenset({"gradient_fitting", "memory", "needs_input_grad", "numpy", "requires_grad", "views"})
     deviations = DEVIATIONS
     dtypes = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
-    refusals = (*protocol.Implementation.refusals, AssertionError, MyGradException)
+    refusals = (*adapting.NumPyImplementation.refusals, AssertionError, MyGradException)
     supported = ">=2.5"
     dialect = "mygrad"
-    xp = array_namespace()
+    package = mg
+    # NumPy hands over to MyGrad where it is given tensors.
+    xp = adapting.namespace(
+        np,
+        **{name: _of_arrays(getattr(np, name)) for name in _OF_ARRAYS},
+        copy=lambda x: +x if isinstance(x, mg.Tensor) else np.copy(x),
+        from_numpy=lambda a, like: a,
+        matrix_transpose=lambda x: np.swapaxes(x, -1, -2),
+        to_numpy=np.asarray,
+    )
     ag = autograd_namespace(_apply, _is_tensor)
-
-    def environment(self) -> Environment:
-        return Environment(mg.__version__, str(mg.__file__))
+    is_tensor = staticmethod(_is_tensor)
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return mg.tensor(values, dtype=dtype, constant=True)
 
-    def numpy(self, tensor: Any) -> Any:
-        array = mg.asarray(tensor)
-        return np.array(array, np.float64 if array.dtype.kind == "f" else array.dtype)
+    def as_numpy(self, tensor: Any) -> Any:
+        return mg.asarray(tensor)
 
-    def describe(self, tensor: Any) -> Description:
-        return Description(tuple(tensor.shape), str(tensor.dtype), "cpu")
-
-    def is_tensor(self, value: Any) -> bool:
-        return _is_tensor(value)
-
-    def vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
-    ) -> tuple[Tensors, Pullback]:
-        tracked = [True] * len(primals) if track is None else list(track)
-
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
         def run() -> tuple[list[Any], Tensors]:
             leaves = [mg.Tensor(x, constant=not t, copy=False) for x, t in zip(primals, tracked, strict=True)]
-            return leaves, as_tuple(f(*leaves))
+            return leaves, f(*leaves)
 
-        first = run()
-        graphs = [first]
+        graphs = [run()]
 
-        def pullback(
-            cotangents: Sequence[Any], wrt: Sequence[bool] | None = None, differentiable: bool = False
-        ) -> Tensors:
+        def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> list[Any]:
             # A backward pass clears the graph.
             leaves, outputs = graphs.pop() if graphs else run()
-            _backward(outputs, cotangents)
-            return tuple(x.grad if w else None for x, w in zip(leaves, tracked if wrt is None else wrt, strict=True))
+            _backward(*adapting.used(outputs, cotangents))
+            return [x.grad for x in leaves]
 
-        return first[1], pullback
+        return graphs[0][1], gradients
 
     def requires_grad(self, tensor: Any) -> bool:
         return isinstance(tensor, mg.Tensor) and not tensor.constant
@@ -148,12 +126,6 @@ class MyGradImplementation(protocol.Implementation):
     def no_grad(self) -> AbstractContextManager[Any]:
         return mg.no_autodiff
 
-    def shares_memory(self, a: Any, b: Any) -> bool:
-        return bool(np.shares_memory(mg.asarray(a), mg.asarray(b)))
-
     def fill_(self, tensor: Any, value: float) -> None:
         with mg.no_autodiff:
             tensor[...] = value
-
-    def strides(self, tensor: Any) -> tuple[int, ...]:
-        return tuple(mg.asarray(tensor).strides)

@@ -7,10 +7,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any, NamedTuple
 
 Tensors = tuple[Any, ...]
+Mask = Sequence[bool]
 Pullback = Callable[..., Tensors]
+Gradients = Callable[[Sequence[Any], Mask, bool], Sequence[Any]]
+
+DTYPES = (
+    "float64", "float32", "float16", "bfloat16", "complex128", "complex64",
+    "int64", "int32", "int16", "int8", "uint8", "bool",
+)  # fmt: skip
 
 CAPABILITIES = {
     "context": "a ctx, the same in forward and backward, holds attributes and saved tensors",
@@ -97,7 +105,7 @@ class Deviation:
     ``promise`` quotes the sentence of the implementation's own documentation that is broken; without one it is a
     difference from PyTorch and nobody's fault. ``script`` names the file in implementations/findings/NAME that shows it
     without this suite: it prints what is wrong and exits 1 while it is. ``sometimes`` says that few of the calls that
-    may be drawn show it, so that a pass is no news.
+    may be drawn show it, so that a pass is no news; ``always`` that all do, so that few have to be drawn.
     """
 
     id: str
@@ -110,6 +118,7 @@ class Deviation:
     promise: str = ""
     script: str = ""
     sometimes: bool = False
+    always: bool = False
 
     def names(self, id: str, function: str = "") -> bool:
         """Whether it is about that test, of that Function."""
@@ -123,6 +132,11 @@ class Deviation:
 
 class Unavailable(Exception):
     """The implementation's package is missing or unusable; the message says what to install."""
+
+
+def as_tuple(outputs: Any) -> Tensors:
+    """The outputs as a tuple, of one if they are a bare tensor."""
+    return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
 
 
 class Implementation(ABC):
@@ -140,6 +154,8 @@ class Implementation(ABC):
     dtypes: tuple[str, ...]
     xp: Any
     ag: Any
+    # The imported package that is checked.
+    package: Any
     # The part of suites/dialects that checks this implementation's own interface; "" if there is none.
     dialect: str = ""
     # The versions that the adapter was written for, as a specifier such as ">=2.4"; "" if any.
@@ -162,9 +178,10 @@ class Implementation(ABC):
     # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
 
-    @abstractmethod
     def environment(self) -> Environment:
-        """Version and location of what is installed."""
+        """Version and location of what is installed: those of ``package``, unless overridden."""
+        version = getattr(self.package, "__version__", None) or metadata.version(self.package.__name__)
+        return Environment(version, str(self.package.__file__))
 
     def devices(self) -> tuple[str, ...]:
         """Devices usable here, the default one first."""
@@ -178,9 +195,9 @@ class Implementation(ABC):
     def numpy(self, tensor: Any) -> Any:
         """A NumPy copy: float64 or complex128 for floating dtypes, else the integers or booleans themselves."""
 
-    @abstractmethod
     def describe(self, tensor: Any) -> Description:
-        """Shape, dtype and device, in the suite's names."""
+        """Shape, dtype and device, in the suite's names; those of a tensor on the CPU, unless overridden."""
+        return Description(tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2], "cpu")
 
     def function(self, cls: Any) -> Callable[..., Any]:
         """The callable through which users call the custom Function ``cls`` (built by a body over ``xp``, ``ag``)."""
@@ -188,8 +205,16 @@ class Implementation(ABC):
         return apply
 
     @abstractmethod
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+        """Run ``f`` on the primals, of which those that are ``tracked`` are differentiated.
+
+        Returns the outputs and ``gradients(cotangents, wanted, differentiable)``, which may be called several times. It
+        gives one gradient for each primal; what it gives for one that is not ``wanted`` is not looked at. The rest is
+        said of `vjp`, which is made of this.
+        """
+
     def vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
+        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Mask | None = None
     ) -> tuple[Tensors, Pullback]:
         """Run ``f`` on the primals, tracking those that ``track`` says (default: all).
 
@@ -198,6 +223,15 @@ class Implementation(ABC):
         ones) and where there is none. A cotangent None means that the output is not used. With ``differentiable``
         the gradients can be differentiated again, by an enclosing `vjp`.
         """
+        tracked = [True] * len(primals) if track is None else list(track)
+        outputs, gradients = self.differentiate(lambda *given: as_tuple(f(*given)), tuple(primals), tracked)
+
+        def pullback(cotangents: Sequence[Any], wrt: Mask | None = None, differentiable: bool = False) -> Tensors:
+            wanted = tracked if wrt is None else [t and w for t, w in zip(tracked, wrt, strict=True)]
+            found = gradients(cotangents, wanted, differentiable)
+            return tuple(g if w else None for g, w in zip(found, wanted, strict=True))
+
+        return outputs, pullback
 
     def predates(self, release: str) -> bool:
         """Whether what is installed is older than that release of the implementation."""

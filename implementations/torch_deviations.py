@@ -18,6 +18,41 @@ DEVIATIONS = (
         script="view_under_no_grad_requires_grad.py",
     ),
     Deviation(
+        id="BATCH-VMAP/cotangents",
+        function="LLTM Select Conv2D FusedConvBN",
+        what="refused in every example: RuntimeError: Batching rule not implemented for aten::concat. *",
+        reason="grad with is_grads_batched refuses a backward that calls torch.concat, while torch.cat, which is the "
+        "same, is batched; the feature is called experimental, and which operations it knows is not said",
+        link="https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html",
+        versions="seen on 2.4.0, 2.8.0, 2.13.0, 2.14.1 and 2.15.0",
+        script="batched_cotangents_of_concat.py",
+        always=True,
+    ),
+    Deviation(
+        id="BATCH-VMAP/cotangents",
+        function="NumpyTake NumpySort ScipyConv2d",
+        what="refused in every example: RuntimeError: Batching rule not implemented for aten::detach; *",
+        reason="grad with is_grads_batched refuses a backward that computes with NumPy, since it runs once, on a "
+        "tensor that stands for the whole batch and has no array to give",
+        link="https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html",
+        versions="seen on 2.4.0, 2.8.0, 2.13.0, 2.14.1 and 2.15.0",
+        script="batched_cotangents_of_numpy.py",
+        always=True,
+    ),
+    Deviation(
+        id="ENV-AUTOCAST",
+        function="QKVProjection",
+        what="refused in every example: RuntimeError: expected m1 and m2 to have the same dtype, *",
+        reason="the printed Function multiplies in lower precision under autocast, while its backward runs outside of "
+        "it and multiplies the cotangent with the saved weight; its documentation leaves out custom_fwd and "
+        "custom_bwd, which it needs there",
+        link="https://docs.pytorch.org/docs/stable/notes/amp_examples.html"
+        "#functions-with-multiple-inputs-or-autocastable-ops",
+        versions="seen on 2.4.0, 2.8.0, 2.13.0, 2.14.1 and 2.15.0",
+        script="autocast_of_a_matrix_product.py",
+        always=True,
+    ),
+    Deviation(
         id="FN-05",
         what="requires_grad of the tensors that forward gets",
         reason="forward gets the very tensors that apply was given, with requires_grad True and their grad_fn; only "

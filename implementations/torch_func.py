@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from autograd_conformance.implementations.lowering import as_tuple, merged, of_moving
-from autograd_conformance.implementations.protocol import Pullback, Tensors
+from autograd_conformance.implementations.adapting import TransformingImplementation
+from autograd_conformance.implementations.protocol import Tensors
 from autograd_conformance.implementations.torch import TorchImplementation
 
 
-class TorchFuncImplementation(TorchImplementation):
+class TorchFuncImplementation(TransformingImplementation, TorchImplementation):
     """The same classes as for torch, called through ``apply`` within a transform; they need a ``setup_context``.
 
     Source: the note Extending torch.func with autograd.Function.
@@ -37,35 +37,17 @@ class TorchFuncImplementation(TorchImplementation):
     def abstract_devices(self) -> tuple[str, ...]:
         return ()
 
-    def vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], *, track: Sequence[bool] | None = None
-    ) -> tuple[Tensors, Pullback]:
-        tracked = [True] * len(primals) if track is None else list(track)
-
-        of_tracked, moving = of_moving(lambda *xs: as_tuple(f(*xs)), primals, tracked)
+    def pulled(self, f: Callable[..., Tensors], primals: Tensors) -> tuple[Tensors, Callable[..., Any]]:
         outputs: Tensors
-        outputs, pull = torch.func.vjp(of_tracked, *moving)  # type: ignore[misc]
+        outputs, pull = torch.func.vjp(f, *primals)  # type: ignore[misc]
 
-        def pullback(
-            cotangents: Sequence[Any], wrt: Sequence[bool] | None = None, differentiable: bool = False
-        ) -> Tensors:
+        def pull_all(cotangents: Any) -> Any:
             # torch.func wants a cotangent for every output.
             pairs = zip(outputs, cotangents, strict=True)
-            found = pull(tuple(torch.zeros_like(y) if g is None else g for y, g in pairs))
-            gradients = merged([None] * len(tracked), tracked, found)
-            return tuple(g if w else None for g, w in zip(gradients, wrt or tracked, strict=True))
+            return pull(tuple(torch.zeros_like(y) if g is None else g for y, g in pairs))
 
-        return outputs, pullback
+        return outputs, pull_all
 
-    def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
-        moves = [t is not None for t in tangents]
-        of_those, points = of_moving(lambda *xs: as_tuple(f(*xs)), primals, moves)
-        outputs, found = torch.func.jvp(of_those, points, tuple(t for t in tangents if t is not None))[:2]
+    def pushed(self, f: Callable[..., Tensors], primals: Tensors, tangents: Tensors) -> tuple[Tensors, Tensors]:
+        outputs, found = torch.func.jvp(f, primals, tangents)[:2]
         return outputs, found
-
-    def batched_vjp(
-        self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool]
-    ) -> Tensors:
-        _, pullback = self.vjp(f, primals, track=track)
-        found = iter(torch.func.vmap(lambda *given: tuple(g for g in pullback(given) if g is not None))(*cotangents))
-        return tuple(next(found) if t else None for t in track)

@@ -53,7 +53,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     def run(*words: str, folder: Path | None = None) -> Run:
         where = folder or tmp_path_factory.mktemp("run")
         done = subprocess.run(
-            [COMMAND, "run", *words], cwd=where, capture_output=True, text=True, timeout=120, check=False
+            [COMMAND, "run", *words], cwd=where, capture_output=True, text=True, timeout=900, check=False
         )
         return Run(done.returncode, done.stdout, done.stderr, where / "autograd-conformance.ndjson")
 

@@ -39,7 +39,7 @@ BAD = [
     (("run", "model", "--report", "nowhere/r.ndjson"), ("no folder nowhere", "--report")),
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
-    (("frobnicate",), ("frobnicate", "run, report, list")),
+    (("frobnicate",), ("frobnicate", "run, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
     (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),
@@ -108,7 +108,7 @@ def test_version_and_help(said):
 def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
     given = []
     monkeypatch.setattr(running.pytest, "main", lambda words: given.extend(words) or 0)
-    anything = SimpleNamespace(from_options=lambda *_, **__: SimpleNamespace(calls=None))
+    anything = SimpleNamespace(from_options=lambda *_, **__: SimpleNamespace(replays=False))
     monkeypatch.setattr(running, "Selection", anything)
     for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
         given.clear()

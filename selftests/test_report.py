@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -17,6 +18,7 @@ from autograd_conformance.harness.commands import running
 from autograd_conformance.harness.outcomes import OUTCOMES, Record, UsageProblem
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.implementations.protocol import Deviation
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.conftest import COMMAND
 
@@ -51,13 +53,34 @@ def test_header_results_footer(eventful):
     assert eventful.status == 1
 
 
-def test_what_is_refused_in_every_example_is_unsupported():
+def test_what_is_refused_in_every_example_is_vacuous():
     subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
-    subject.record = Record(examples=3, checks=3, refused=3, excused=3, excuse="RuntimeError: no rule")
+    # One was begun, and then not tried.
+    subject.record = Record(examples=4, checks=3, refused=3, excused=3, excuse="RuntimeError: no rule")
     line = report.result_line(subject, None)
-    assert (line["outcome"], line["reason"]) == ("unsupported", "refused in every example: RuntimeError: no rule")
-    subject.record.excused = 2
+    assert (line["outcome"], line["reason"]) == ("vacuous", "refused in every example: RuntimeError: no rule")
+    subject.record.answered = 1
     assert report.result_line(subject, None)["outcome"] == "pass"
+
+
+def test_a_listed_refusal_is_known_and_another_is_not(monkeypatch):
+    listed = Deviation("VJP-REF", "refused in every example: RuntimeError: no *", "r", "l", "seen", function="Exp")
+    monkeypatch.setattr(ModelImplementation, "deviations", (listed,))
+    for excuse, outcome in (("RuntimeError: no rule", "known"), ("RuntimeError: else", "vacuous")):
+        subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
+        subject.record = Record(examples=3, checks=3, excused=3, excuse=excuse)
+        assert report.result_line(subject, None)["outcome"] == outcome
+
+
+def test_the_largest_error_of_each_dtype_is_kept(eventful):
+    line = eventful.results["VJP-REF[Exp-cpu]"]
+    assert set(line["worst_by_dtype"]) > {"float64", "float16"}
+    assert max(line["worst_by_dtype"].values()) == line["worst"] > 0
+    assert "worst_by_dtype" not in eventful.results["VJP-UNUSED[Exp-cpu]"]
+    record = Record()
+    for dtype, ratio in (("float64", 0.5), ("float32", math.inf), ("float64", 0.25)):
+        record.measure(dtype, ratio)
+    assert (record.worst_by_dtype, record.worst) == ({"float64": 0.5, "float32": 1e300}, 1e300)
 
 
 def test_outcomes(eventful):

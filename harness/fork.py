@@ -1,0 +1,229 @@
+"""Forks: one is installed over the pinned dependencies, and what is imported is verified to be really it.
+
+``python -m autograd_conformance.harness.fork RECEIPT`` installs what the variable FORK names, and leaves pip's report
+of that at RECEIPT, for ``autograd-conformance run --expect``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.implementations.protocol import Implementation
+
+# The builds of a release, which differ in their local version alone.
+_BUILDS = re.compile(r"cpu|xpu|cu\d+|rocm[\d.]+")
+
+_CODE = (".py", ".pyc", ".so", ".pyd")
+
+
+@dataclass(frozen=True)
+class Fork:
+    """What was imported of a fork's distribution: so many of the implementation's ``total`` modules, and ``others``."""
+
+    name: str
+    version: str
+    url: str
+    modules: int
+    total: int
+    others: int
+
+    def __str__(self) -> str:
+        beside = f", beside {self.others} of its own" if self.others else ""
+        origin = f" from {self.url}" if self.url else ""
+        return f"{self.name} {self.version}{origin}: {self.modules} of {self.total} modules{beside}"
+
+
+def verified(expected: str, implementation: Implementation) -> Fork:
+    """The fork that is expected: NAME, NAME==VERSION or pip's report of its installation.
+
+    Raises UsageProblem unless what was imported is it.
+    """
+    wanted = _wanted(expected)
+    try:
+        found = metadata.distribution(wanted.name)
+    except metadata.PackageNotFoundError:
+        raise UsageProblem(f"the fork {wanted.name} is not installed: --expect {expected}") from None
+    if found.version not in wanted.specifier:
+        raise UsageProblem(f"the fork is expected to be {wanted}, and {found.version} is installed")
+    _verify_no_release(found, implementation)
+    return _imported(found, implementation)
+
+
+def _wanted(expected: str) -> Requirement:
+    text = _requested(Path(expected)) if expected.endswith(".json") else expected
+    try:
+        wanted = Requirement(text)
+    except InvalidRequirement:
+        raise UsageProblem(f"--expect {expected!r} is neither NAME, NAME==VERSION nor pip's report, a .json") from None
+    wanted.specifier.prereleases = True
+    return wanted
+
+
+def _requested(receipt: Path) -> str:
+    """What pip installed because it was asked for, not because something needs it."""
+    try:
+        installed = json.loads(receipt.read_text(encoding="utf-8"))["install"]
+        found = [each["metadata"] for each in installed if each["requested"]]
+    except (OSError, ValueError, LookupError, TypeError) as problem:
+        told = getattr(problem, "strerror", None) or "it is no report of pip install --report"
+        raise UsageProblem(f"the fork cannot be told from {receipt}: {told}") from None
+    if len(found) != 1:
+        names = ", ".join(each["name"] for each in found) or "nothing"
+        raise UsageProblem(f"a fork is one distribution, and pip was asked for {names}, says {receipt}")
+    return f"{found[0]['name']}==={found[0]['version']}"
+
+
+def _verify_no_release(found: metadata.Distribution, implementation: Implementation) -> None:
+    """Raise UsageProblem for the release that is checked without a fork."""
+    _, brought = implementations.ADAPTERS.get(implementation.name, ("", "none"))
+    requirement = Requirement(brought.replace("'", "").split()[0])
+    version = Version(found.version)
+    if (
+        _same(requirement.name, found.name)
+        and f"=={version.public}" == str(requirement.specifier)
+        and _BUILDS.fullmatch(version.local or "cpu")
+        and not _origin(found)
+    ):
+        raise UsageProblem(f"what is installed is no fork but the release {found.name} {version} itself")
+
+
+def _same(name: str, other: str) -> bool:
+    return canonicalize_name(name) == canonicalize_name(other)
+
+
+def _origin(found: metadata.Distribution) -> str:
+    """The address that a distribution was installed from, "" if by its name."""
+    return str(json.loads(found.read_text("direct_url.json") or "{}").get("url", ""))
+
+
+def _imported(found: metadata.Distribution, implementation: Implementation) -> Fork:
+    """What was imported of a distribution. Raises UsageProblem if nothing, or not all that should have been."""
+    location = implementation.environment().location
+    modules = {name: _place(file) for name, m in sys.modules.items() if (file := getattr(m, "__file__", None))}
+    package = next((name for name, file in modules.items() if file == _place(location)), Path(location).parent.name)
+    package = package.partition(".")[0]
+    files = dict(_files(found))
+    folder = _editable(found)
+    own = {name for name, file in modules.items() if file in files or (folder and folder in file.parents)}
+    fork = f"{found.name} {found.version}"
+    if not own:
+        raise UsageProblem(
+            f"nothing of the fork {fork} was imported: {implementation.name} is {implementation.environment().version} "
+            f"from {location}{_claimed_by(package, found)}"
+        )
+    theirs = {name for name in modules if name.partition(".")[0] == package}
+    for name in sorted(theirs - own):
+        for file in files:
+            if file.suffix in _CODE and _stands_for(file, name):
+                raise UsageProblem(f"{name} was imported from {modules[name]} instead of {file} of the fork {fork}")
+    for name in sorted(own):
+        file = modules[name]
+        if files.get(file) and files[file] != _digest(file):
+            raise UsageProblem(f"{file} was changed after the fork {fork} had been installed: install it again, last")
+    return Fork(found.name, found.version, _origin(found), len(own & theirs), len(theirs), len(own - theirs))
+
+
+def _files(found: metadata.Distribution) -> Iterator[tuple[Path, str]]:
+    """The files that an installed distribution lists, with their digests, "" where it lists none."""
+    for file in found.files or ():
+        known = file.hash is not None and file.hash.mode == "sha256"
+        yield _place(str(file.locate())), file.hash.value if known and file.hash else ""
+
+
+def _place(file: str) -> Path:
+    """A file's path in its real folder; a link to a file is a file of its own."""
+    return Path(os.path.realpath(os.path.dirname(file)), os.path.basename(file))
+
+
+def _editable(found: metadata.Distribution) -> Path | None:
+    """The folder of a distribution that is used where it is."""
+    direct = json.loads(found.read_text("direct_url.json") or "{}")
+    if not direct.get("dir_info", {}).get("editable"):
+        return None
+    return Path(os.path.realpath(unquote(urlsplit(direct["url"]).path)))
+
+
+def _stands_for(file: Path, module: str) -> bool:
+    """Whether a file, wherever its root is, is that of a module."""
+    stem = file.parent if file.name.startswith("__init__.") else file.with_name(file.name.partition(".")[0])
+    parts = tuple(module.split("."))
+    return stem.parts[-len(parts) :] == parts
+
+
+def _claimed_by(package: str, fork: metadata.Distribution) -> str:
+    claimants = metadata.packages_distributions().get(package, ())
+    others = sorted({f"{name} {metadata.version(name)}" for name in claimants if not _same(name, fork.name)})
+    return f", which belongs to {', '.join(others)}" if others else ""
+
+
+def _digest(file: Path) -> str:
+    return urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+
+
+def install(fork: str, receipt: Path) -> int:
+    """Install a fork with pip, and leave pip's report. Returns pip's exit status.
+
+    The constraints of PIP_CONSTRAINT hold for all but the fork itself.
+    """
+    # A path may hold blanks; anything else may be several words, as in "-e FOLDER".
+    words = [fork] if Path(fork).exists() else shlex.split(fork)
+    with tempfile.TemporaryDirectory() as folder:
+        trial, others = Path(folder, "trial.json"), Path(folder, "constraints.txt")
+        unbound = {**os.environ, "PIP_CONSTRAINT": ""}
+        status = _pip(["--dry-run", "--no-deps", "--ignore-installed", "--quiet", "--report", trial, *words], unbound)
+        if status:
+            return status
+        itself = Requirement(_requested(trial)).name
+        pinned = [line for path in os.environ.get("PIP_CONSTRAINT", "").split() for line in _lines(Path(path))]
+        others.write_text("".join(f"{line}\n" for line in pinned if not _same(_named(line), itself)), encoding="utf-8")
+        return _pip(["--report", receipt, *words], {**os.environ, "PIP_CONSTRAINT": str(others)})
+
+
+def _pip(words: Sequence[str | Path], environment: dict[str, str]) -> int:
+    return subprocess.call([sys.executable, "-m", "pip", "install", *map(str, words)], env=environment)
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def _named(line: str) -> str:
+    return re.split(r"[^A-Za-z0-9._-]", line.strip(), maxsplit=1)[0]
+
+
+def main() -> int:
+    """Install what FORK names; the exit status."""
+    fork = os.environ.get("FORK", "").strip()
+    if not fork:
+        print(
+            "FORK is not set: name a wheel, folder or requirement, as in FORK=mine.whl tox run -e fork", file=sys.stderr
+        )
+        return 2
+    try:
+        return install(fork, Path(sys.argv[1]))
+    except UsageProblem as problem:
+        print(problem, file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

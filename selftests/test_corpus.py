@@ -1,0 +1,334 @@
+"""What failed is kept, run again, and found first."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import socket
+import subprocess
+import time
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autograd_conformance.harness import cli, corpus, report
+from autograd_conformance.harness.corpus import Counterexample
+from autograd_conformance.harness.database import opened
+from autograd_conformance.harness.outcomes import Drawn, UsageProblem
+from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.strategies.calls import calls, parse
+
+CALL = "Call('Exp', args=(Tensor((2, 3), requires_grad=True),), cotangents=(Cotangent(),), seed=54321)"
+
+# Fails for what is drawn in one of some fifty examples, and for one call that nobody draws.
+SUITE = f"""
+import os
+from zlib import crc32
+
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.marks import holds, keeps
+from autograd_conformance.strategies.calls import parse
+
+CALL = parse({CALL!r})
+
+
+@keeps("NIG-01")
+def test_rarely_broken(subject, data):
+    number = subject.draw(data, st.integers(0, 2**20), "number")
+    subject.assert_that(crc32(b"%d" % number) % 50 > 0, "remainder", got=0, expected="more")
+
+
+@keeps("NIG-02")
+def test_dying(subject, data):
+    number = subject.draw(data, st.integers(0, 2**20), "number")
+    subject.record.checks += 1
+    if crc32(b"%d" % number) % 50 == 0:
+        os._exit(1)
+
+
+@holds("VJP-REF", where=lambda f: f.name == "Exp")
+def test_of_calls(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    subject.assert_that(example.call != CALL, example.call, "call", got="it", expected="another")
+
+
+@holds("VJP-FD", where=lambda f: f.name == "Exp")
+def test_of_some_calls(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    broken = crc32(repr(example.call).encode()) % 50 == 0
+    subject.assert_that(not broken, example.call, "call", got="broken", expected="whole")
+"""
+
+
+@pytest.fixture(scope="module")
+def rare(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rare")
+    (folder / "test_rare.py").write_text(SUITE)
+    return str(folder)
+
+
+@pytest.fixture
+def keep(monkeypatch, tmp_path):
+    """Exit status and output of ``keep``, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        done = CliRunner().invoke(cli.main, ["keep", *map(str, words)])
+        return done.exit_code, done.output
+
+    return call
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@settings(max_examples=10)
+@given(data=st.data())
+def test_a_line_is_read_as_what_was_written(name, data, tmp_path_factory):
+    kept = Counterexample(f"VJP-REF[{name}-cpu]", data.draw(calls(FUNCTIONS[name])), remark="engine: grad")
+    path = tmp_path_factory.getbasetemp() / "one.txt"
+    path.write_text(f"{kept}\n")
+    assert [str(one) for one in corpus.read(path)] == [str(kept)]
+
+
+@pytest.mark.parametrize("drawn", [Drawn(0, 25), Drawn(2**32 - 1, 300, "float32")], ids=str)
+def test_so_is_how_something_was_drawn(tmp_path, drawn):
+    kept = Counterexample("NIG-01/variant[cpu]", drawn=drawn, remark="function: Polynomial(arguments=('tracked',))")
+    (tmp_path / "corpus").write_text(f"# said\n\n{kept}\n")
+    (read,) = corpus.read(tmp_path / "corpus")
+    assert (read, read.drawn, read.remark) == (kept, drawn, kept.remark)
+
+
+BAD = [
+    ("VJP-REF[Exp-cpu]", "neither ID CALL nor ID seed=N examples=M"),
+    ("vjp-ref seed=1 examples=2", "neither ID CALL nor ID seed=N examples=M"),
+    ("VJP-REF[Exp-cpu]  Call(", "cannot be read"),
+    ("VJP-REF[Exp-cpu]  __import__('os')", "cannot be read"),
+    ("VJP-GONE[Exp-cpu]  Call('Exp')", "VJP-GONE, which this suite no longer has"),
+    ("GONE-01[cpu]  seed=1 examples=2", "GONE-01, which this suite no longer has"),
+    ("VJP-REF[Gone-cpu]  Call('Gone')", "Gone, which is no Function"),
+    ("VJP-REF[Gone-cpu]  seed=1 examples=2", "Gone, which is no Function"),
+    ("VJP-REF[Square-cpu]  Call('Exp')", "is not what VJP-REF[Square-cpu] is about"),
+    ("VJP-REF[Exp-cuda]  Call('Exp')", "is not what VJP-REF[Exp-cuda] is about"),
+]
+
+
+@pytest.mark.parametrize(("line", "problem"), BAD)
+def test_a_line_that_cannot_be_run_is_told(tmp_path, line, problem):
+    path = tmp_path / "corpus"
+    path.write_text(f"# said\nNIG-01[cpu]  seed=0 examples=1\n{line}\n")
+    with pytest.raises(UsageProblem) as raised:
+        corpus.read(path)
+    assert problem in str(raised.value)
+    assert f"{path}, line 3" in str(raised.value)
+
+
+def result(id, outcome="fail", **failure):
+    return {"kind": "result", "id": id, "outcome": outcome, "failure": {"what": "x", **failure}}
+
+
+def write(path, *lines):
+    path.write_text("".join(json.dumps(line) + "\n" for line in ({"kind": "header"}, *lines)))
+
+
+def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
+    drawn = {"seed": 7, "examples": 25, "dtype": None}
+    other = CALL.replace("54321", "1")
+    write(tmp_path / "a", result("VJP-REF[Exp-cpu]", call=CALL), result("NIG-01[cpu]", drawn=drawn, chosen="n: 1,\n2"))
+    write(tmp_path / "b", result("VJP-REF[Exp-cpu]", call=other), result("VJP-REF[Exp-cpu]", call=CALL))
+    write(tmp_path / "c", result("ND-01[cpu]", "known", drawn=drawn), result("CTX-01[cpu]", "error"))
+    assert keep("a", "--corpus", "kept")[0] == 0
+    (tmp_path / "kept").write_text("# a remark of ours\n" + (tmp_path / "kept").read_text())
+    status, out = keep("b", "a", "--corpus", "kept")
+    assert (status, out.splitlines()[-1]) == (0, "kept: 1 new of 3")
+    assert f"new: VJP-REF[Exp-cpu]  {parse(other)!r}" in out
+    before = (tmp_path / "kept").read_text().splitlines()
+    assert before[0] == "# a remark of ours"
+    assert before[2] == "NIG-01[cpu]  seed=7 examples=25  # n: 1, 2"
+    assert before[2:] == sorted(before[2:])
+    assert len(before) == 5
+    status, out = keep("c", "--corpus", "kept")
+    assert "neither a call nor a seed shows it: CTX-01[cpu]" in out
+    assert (tmp_path / "kept").read_text().splitlines() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "name the reports"),
+        (("none",), "none cannot be read: No such file"),
+        (("text",), "text is not a report"),
+        (("whole", "--corpus", "text"), "text, line 1 is neither ID CALL"),
+        (("whole", "--corpus", "nowhere/kept"), "cannot be written to nowhere/kept: No such file"),
+        (("whole", "--corpus", "."), "of . cannot be read: Is a directory"),
+    ],
+)
+def test_keep_refuses_what_is_wrong(keep, tmp_path, words, problem):
+    write(tmp_path / "whole", result("VJP-REF[Exp-cpu]", call=CALL))
+    (tmp_path / "text").write_text("no report\n")
+    status, out = keep(*words)
+    assert status == 2
+    assert out.startswith("Error: ")
+    assert problem in out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--corpus", "none"), "none cannot be read: No such file"),
+        (("--profile", "replay", "--corpus", "none"), "here it is --replay none"),
+        (("--profile", "replay", "--replay", "none"), "none cannot be read: No such file"),
+        (("--database", "kept"), "profile gate is the same every time: --database goes with quick and nightly"),
+        (("--profile", "quick", "--database", "ftp://me:secret@here"), "cannot be a ftp:// address; give a folder"),
+        (("--profile", "quick", "--database", "redis://127.0.0.1:1/0"), "Redis server of --database does not answer"),
+        (("--profile", "quick", "--database", "redis://127.0.0.1:port/0"), "of --database does not answer"),
+        (("--profile", "quick", "--database", __file__), "cannot be kept in"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(monkeypatch, tmp_path, words, problem):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.main, ["run", "model", *words])
+    assert done.exit_code == 2
+    assert problem in done.output.splitlines()[-1]
+    assert "secret" not in done.output
+
+
+def test_an_empty_corpus_is_nothing_to_replay(command, tmp_path):
+    for text in ("", "# nothing yet\n"):
+        (tmp_path / "kept.txt").write_text(text)
+        replayed = command("model", "--profile", "replay", "--replay", "kept.txt", folder=tmp_path)
+        assert (replayed.status, replayed.out) == (0, "nothing to replay: kept.txt holds no counterexample\n")
+    (tmp_path / "broken.ndjson").write_text("")
+    assert command("model", "--profile", "replay", "--replay", "broken.ndjson", folder=tmp_path).status == 2
+
+
+def first_that(command, suite, id, outcome):
+    """A nightly run of a test id in which it fails, at a seed that is not the first."""
+    for seed in range(1, 20):
+        words = ("--suite", suite, "--properties", id.partition("[")[0], "--profile", "nightly", "--seed", str(seed))
+        run = command("model", *words, "-n", "1")
+        if run.outcomes[id] == outcome:
+            return run
+    return pytest.fail("it never fails")
+
+
+@pytest.mark.parametrize(("id", "outcome"), [("NIG-01[cpu]", "fail"), ("NIG-02[cpu]", "error")])
+def test_a_clause_is_replayed_with_the_examples_that_broke_it(command, rare, keep, id, outcome):
+    found = first_that(command, rare, id, outcome)
+    folder = found.path.parent
+    assert keep(found.path, "--corpus", folder / "kept")[1].endswith("1 new of 1\n")
+    words = ("model", "--suite", rare, "--profile", "replay", "-n", "1")
+    again = command(*words, "--replay", "kept", "--report", "again", folder=folder)
+    assert again.status == 1
+    lines = {line["id"]: line for line in report.read(folder / "again") if line["kind"] == "result"}
+    assert report.comparable(lines.values()) == report.comparable(found.results.values())
+    assert lines[id]["failure"]["drawn"] == found.results[id]["failure"]["drawn"]
+    # Of the report itself too; and another seed shows nothing, or something else.
+    command(*words, "--replay", found.path.name, "--report", "again", folder=folder)
+    assert report.comparable(report.read(folder / "again")[1:-1]) == report.comparable(lines.values())
+    kept = (folder / "kept").read_text()
+    (folder / "kept").write_text(re.sub(r"seed=\d+ examples=\d+", "seed=99 examples=2", kept))
+    assert command(*words, "--replay", "kept", "--report", "again", folder=folder).status == 0
+
+
+def test_kept_calls_come_before_what_is_drawn(command, rare, tmp_path):
+    words = ("model", "--suite", rare, "--properties", "VJP-REF", "-n", "0")
+    assert command(*words).status == 0
+    (tmp_path / "kept").write_text(
+        f"VJP-REF[Exp-cpu]  {CALL.replace('54321', '1')}\nVJP-REF[Exp-cpu]  {CALL}\nNIG-01[cpu]  seed=1 examples=2\n"
+        "VJP-REF[Exp-cuda]  Call('Exp', device='cuda')\n"
+    )
+    broken = command(*words, "--corpus", "kept", folder=tmp_path)
+    assert broken.status == 1
+    assert broken.results["VJP-REF[Exp-cpu]"]["failure"]["call"] == repr(parse(CALL))
+    # Hypothesis runs what failed once more, to see whether it does so again.
+    assert broken.results["VJP-REF[Exp-cpu]"]["examples"] == 3
+    assert "2 of the kept counterexamples have no test in this run: NIG-01[cpu], VJP-REF[Exp-cuda]" in broken.out
+    (again,) = (line.partition("again: ")[2] for line in broken.out.splitlines() if "again: " in line)
+    assert "--corpus kept" in again
+    only = command(*words[:-2], "-n", "2", "--profile", "replay", "--replay", "kept", folder=tmp_path)
+    assert only.status == 1
+
+
+def test_every_kept_call_of_an_id_is_run(command, rare, tmp_path):
+    kept = [f"VJP-REF[Exp-cpu]  {CALL.replace('54321', str(seed))}\n" for seed in range(150)]
+    (tmp_path / "kept").write_text("".join(kept))
+    words = ("model", "--suite", rare, "--profile", "replay", "-n", "0", "--replay", "kept")
+    whole = command(*words, "--report", "r", folder=tmp_path)
+    assert whole.status == 0
+    (line,) = report.read(tmp_path / "r")[1:-1]
+    assert line["examples"] == 150
+
+
+def test_a_corpus_without_a_test_in_the_run_is_no_success(command, tmp_path):
+    (tmp_path / "kept").write_text("VJP-REF[Exp-cuda]  Call('Exp', device='cuda')\n")
+    lost = command("model", "--profile", "replay", "--replay", "kept", "-n", "0", folder=tmp_path)
+    assert lost.status == 2
+    assert "VJP-REF[Exp-cuda]" in lost.out
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """The address of a Redis server."""
+    pytest.importorskip("redis")
+    program = shutil.which("redis-server") or shutil.which("valkey-server")
+    if program is None:
+        pytest.skip("skip: no Redis server is installed here")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        for _ in range(600):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture(params=["folder", "redis"])
+def database(request, tmp_path):
+    return request.getfixturevalue("redis") if request.param == "redis" else str(tmp_path / "examples")
+
+
+def test_what_failed_is_found_first_by_the_next_run(command, rare, database, keep, tmp_path):
+    words = ("model", "--suite", rare, "--properties", "NIG-01,VJP-FD", "-n", "2", "--database", database)
+    ids = {"NIG-01[cpu]", "VJP-FD[Exp-cpu]"}
+    failed = set()
+    for seed in range(1, 20):
+        run = command(*words, "--profile", "nightly", "--seed", str(seed))
+        failed |= {id for id, outcome in run.outcomes.items() if outcome == "fail"}
+        if failed == ids:
+            break
+    assert failed == ids
+    seed = next(s for s in map(str, range(50)) if command(*words[:-2], "--profile", "quick", "--seed", s).status == 0)
+    found = command(*words, "--profile", "quick", "--seed", seed)
+    assert found.outcomes == dict.fromkeys(ids, "fail")
+    assert all(found.results[id]["examples"] <= 5 for id in ids)
+    # A seed does not tell what a database held; a call tells itself.
+    assert "drawn" not in found.results["NIG-01[cpu]"]["failure"]
+    out = keep(found.path, "--corpus", tmp_path / "kept")[1]
+    assert "neither a call nor a seed shows it: NIG-01[cpu]" in out
+    assert "1 new of 1" in out
+
+
+def test_the_database_belongs_to_the_implementation(tmp_path):
+    place, key = str(tmp_path), b"NIG-01[cpu]"
+    one, same, other = (opened(place, PROFILES["quick"], name) for name in ("torch", "torch", "jax"))
+    value = random.Random(0).randbytes(8)
+    one.save(key, value)
+    assert list(same.fetch(key)) == [value]
+    assert same.gave_of("NIG-01[cpu]")
+    assert list(other.fetch(key)) == []
+    assert not other.gave_of("NIG-01[cpu]")
+    same.delete(key, value)
+    assert list(one.fetch(key)) == []

@@ -1,0 +1,230 @@
+"""What a call costs: a slower one is noticed, an unchanged one is not, also while the machine is busy."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import jsonschema
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from autograd_conformance.harness import cli, cost, report
+from autograd_conformance.harness.costs import Change
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.selftests.test_report import LINES
+
+PARTS = (
+    "apply", "backward", "save_for_backward", "needs_input_grad", "set_materialize_grads", "mark_non_differentiable",
+    "mark_dirty",
+)  # fmt: skip
+
+HEAD = """
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.reference import model
+
+
+class Changed(ModelImplementation):
+    pass
+"""
+
+# Some microseconds of work, where a call takes ten.
+FAULTS = {
+    "apply": """
+
+def slow(own):
+    def apply(*args):
+        sum(range(200))
+        return own(*args)
+
+    return apply
+
+
+Changed.function = lambda self, cls: slow(cls.apply)
+""",
+    "backward": """
+
+def slower(self, cls):
+    own = cls.backward
+
+    def backward(*args):
+        sum(range(400))
+        return own(*args)
+
+    cls.backward = staticmethod(backward)
+    return cls.apply
+
+
+Changed.function = slower
+""",
+    "save_for_backward": """
+
+def slow(ctx, *tensors, own=model.Context.save_for_backward):
+    sum(range(400))
+    return own(ctx, *tensors)
+
+
+model.Context.save_for_backward = slow
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def adapters(tmp_path_factory):
+    """An adapter for each fault, by what is slower, and one without any under the empty name."""
+    folder = tmp_path_factory.mktemp("adapters")
+    for what, fault in {"": "", **FAULTS}.items():
+        (folder / f"changed_{what}.py").write_text(HEAD + fault)
+    return {what: str(folder / f"changed_{what}.py") for what in ("", *FAULTS)}
+
+
+def busy():
+    """Processes that take what they get of every core."""
+    words = [sys.executable, "-c", "while True: sum(range(10**6))"]
+    stack = ExitStack()
+    for _ in range(2 * (os.cpu_count() or 1)):
+        process = stack.enter_context(subprocess.Popen(words))
+        stack.callback(process.kill)
+    return stack
+
+
+def measured(adapter):
+    return {line["what"]: line for line in cost.measured(adapter, processes=3)}
+
+
+@pytest.fixture(scope="module")
+def unchanged(adapters):
+    """What the same costs, time and again, and the last two times while the machine is busy."""
+    alone = [measured(adapters[""]) for _ in range(3)]
+    with busy():
+        return [*alone, *(measured(adapters[""]) for _ in range(2))]
+
+
+def worse(old, new):
+    return {what for what in old if Change(old[what], new[what]).worse}
+
+
+def test_the_same_is_not_worse(unchanged):
+    assert [worse(old, new) for old, new in itertools.permutations(unchanged, 2)] == [set()] * 20
+
+
+@pytest.mark.parametrize(
+    ("what", "around"), [*((what, ExitStack) for what in FAULTS), pytest.param("apply", busy, id="apply-busy")]
+)
+def test_what_is_slower_is_found_and_named(adapters, unchanged, what, around):
+    with around():
+        new = measured(adapters[what])
+    assert [worse(old, new) for old in unchanged] == [{what}] * len(unchanged)
+    assert [worse(new, old) for old in unchanged] == [set()] * len(unchanged)
+
+
+def test_every_part_that_is_claimed_is_measured(unchanged):
+
+    assert list(unchanged[0]) == list(PARTS)
+    hips = pytest.importorskip("autograd_conformance.implementations.hips", exc_type=ImportError)
+    assert list(cost.ratios(hips.HipsImplementation())) == ["apply", "backward", "needs_input_grad"]
+
+
+@pytest.mark.parametrize(("between", "within"), [(0.0, 0.1), (0.05, 0.1), (0.05, 0.0)])
+def test_the_interval_holds_the_mean_of_processes(between, within):
+    rng = np.random.default_rng(1)
+    caught = 0
+    for _ in range(200):
+        processes = 2 + between * rng.standard_normal((5, 1))
+        low, high = cost.interval(processes + within * rng.standard_normal((5, 40)))
+        caught += low <= 2 <= high
+    # A bootstrap of five is somewhat narrow.
+    assert caught >= 170
+
+
+@pytest.fixture(scope="module")
+def reports(command, adapters):
+    """Reports of runs with costs, of an adapter without faults and of a slow one; and one without costs."""
+    words = ("--functions", "Exp", "--properties", "VJP-REF", "-n", "0")
+    same, slow = (command(adapters[what], *words, "--cost") for what in ("", "apply"))
+    return same, slow, command(adapters[""], *words)
+
+
+def compare(*words):
+    done = CliRunner().invoke(cli.main, ["compare", *map(str, words)])
+    return done.exit_code, done.output
+
+
+def test_a_report_tells_the_costs(reports):
+    same, slow, without = reports
+    LINES.validate(same.footer)
+    assert [line["what"] for line in same.footer["costs"]] == list(PARTS)
+    assert "what it costs" in same.out
+    assert "costs" not in without.footer
+    # The gate does not look at them.
+    assert same.footer["digest"] == slow.footer["digest"] == without.footer["digest"]
+    assert compare(same.path, slow.path)[0] == 0
+    broken = {**same.footer, "costs": [{**same.footer["costs"][0], "ratio": "high"}]}
+    with pytest.raises(jsonschema.ValidationError):
+        LINES.validate(broken)
+
+
+def test_compare_says_what_is_worse(reports):
+    same, slow, _ = reports
+    assert compare("--cost", same.path, same.path)[0] == 0
+    status, out = compare("--cost", same.path, slow.path)
+    assert status == 1
+    first, *others = out.splitlines()
+    assert first.startswith("worse: apply ")
+    assert all(line.startswith("same: ") for line in others)
+
+
+def test_what_is_not_measured_any_more_is_worse(reports, tmp_path):
+    lines = report.read(reports[0].path)
+    lines[-1]["costs"].pop()
+    less = tmp_path / "less.ndjson"
+    file = report.ReportFile(less)
+    for line in lines:
+        file.write(line)
+    file.close()
+    status, out = compare("--cost", reports[0].path, less)
+    assert status == 1
+    assert out.startswith("worse: mark_dirty ")
+    assert compare("--cost", less, reports[0].path)[0] == 0
+
+
+def test_costs_that_cannot_be_compared(reports, command, tmp_path):
+    same, _, without = reports
+    status, out = compare("--cost", same.path, without.path)
+    assert status == 2
+    assert f"{without.path} tells no costs; write one with: autograd-conformance run --cost" in out
+    (tmp_path / "half").write_text("".join(f"{line}\n" for line in same.path.read_text().splitlines()[:-1]))
+    assert "half is not the report of a whole run" in compare("--cost", same.path, tmp_path / "half")[1]
+    (tmp_path / "base.txt").write_text("# autograd-conformance baseline: 1\n")
+    assert compare("--cost", tmp_path / "base.txt", same.path)[0] == 2
+    other = tmp_path / "other.py"
+    other.write_text(HEAD + "    name = 'other'\n")
+    words = ("--functions", "Exp", "--properties", "VJP-REF", "-n", "0", "--cost")
+    status, out = compare("--cost", same.path, command(str(other), *words).path)
+    assert status == 2
+    assert "costs of model, and" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("    def function(self, cls):\n        raise ValueError('no')\n", "ValueError: no"),
+        ("    ag = None\n", "Error"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(tmp_path, text, problem):
+    (tmp_path / "broken.py").write_text(HEAD + text)
+    with pytest.raises(UsageProblem, match=r"broken\.py cannot be measured: ") as raised:
+        cost.measured(str(tmp_path / "broken.py"))
+    assert problem in str(raised.value)
+
+
+def test_a_shard_has_no_costs(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(cli.main, ["run", "model", "--cost", "--shard", "1/2"])
+    assert done.exit_code == 2
+    assert "--cost is measured once a run, and does not go with --shard 1/2" in done.output

@@ -1,0 +1,140 @@
+"""Runs that are killed, or whose report finds no room: never a report that passes for a whole one."""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import subprocess
+import time
+from types import SimpleNamespace
+
+import psutil
+import pytest
+from click.testing import CliRunner
+
+from autograd_conformance.harness import cli, report
+from autograd_conformance.harness.reporter import Reporter
+from autograd_conformance.selftests.conftest import COMMAND
+
+NARROW = ("model", "--properties", "FWD-VALUE,NIG-*", "--profile", "quick", "--seed", "7")
+
+# What is killed or full, and at which share of the report's size.
+_RANDOM = random.Random(5)
+MOMENTS = [(way, round(_RANDOM.random(), 2)) for way in ("controller", "worker", "disk") * 7]
+# Within the footer.
+MOMENTS += [("disk", 0.999)]
+
+SECONDS = 120
+
+
+@pytest.fixture(scope="module")
+def whole(command):
+    """The report of a run that nothing disturbs."""
+    run = command(*NARROW, "-n", "2")
+    assert run.status == 0
+    assert report.complete(report.read(run.path))
+    return run.path
+
+
+def compared(lines):
+    results = [line for line in lines if line["kind"] == "result"]
+    return dict(
+        zip(
+            (line["id"] for line in sorted(results, key=lambda line: line["id"])),
+            report.comparable(results),
+            strict=True,
+        )
+    )
+
+
+def start(folder, *words, limit=None):
+    """A run in the background; its files grow to at most ``limit`` bytes."""
+    confine = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
+    return subprocess.Popen(
+        [COMMAND, "run", *NARROW, "-n", "2", "--report", "new.ndjson", *words], cwd=folder, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=confine,
+    )  # fmt: skip
+
+
+def disturb(running, path, way, size):
+    """Kill a process as soon as the report is so large."""
+    deadline = time.monotonic() + SECONDS
+    while running.poll() is None and time.monotonic() < deadline:
+        if path.exists() and path.stat().st_size >= size:
+            break
+        time.sleep(0.002)
+    found = psutil.Process(running.pid).children(recursive=True) if running.poll() is None else []
+    # The killed one's children end by themselves, as nobody talks to them any more.
+    victim = running if way == "controller" else next(iter(found), running)
+    victim.send_signal(signal.SIGKILL)
+    out = running.communicate(timeout=SECONDS)[0]
+    assert not psutil.wait_procs(found, timeout=SECONDS)[1]
+    return out
+
+
+@pytest.mark.parametrize(("way", "share"), MOMENTS)
+def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, way, share):
+    path, size = tmp_path / "new.ndjson", int(share * whole.stat().st_size)
+    if way == "disk":
+        running = start(tmp_path, limit=max(size, 2000))
+        out = running.communicate(timeout=SECONDS)[0]
+    else:
+        running = start(tmp_path)
+        out = disturb(running, path, way, size)
+    expected = compared(report.read(whole))
+    found = report.read(path) if path.stat().st_size else []
+    mine = compared(found)
+    other = [id for id, line in mine.items() if line != expected[id]]
+    status = CliRunner().invoke(cli.main, ["compare", str(whole), str(path)])
+    if report.complete(found) if found else False:
+        # Only a worker can be lost without that; what it was at is told, and nothing else is touched.
+        assert way == "worker"
+        assert mine.keys() == expected.keys()
+        assert len(other) == 1
+        assert '"outcome": "error"' in mine[other[0]]
+        assert (running.returncode, status.exit_code) == (1, 1)
+        return
+    assert running.returncode in (2, -signal.SIGKILL), out
+    assert len(other) <= 1
+    assert status.exit_code == 2, status.output
+    assert str(path) in status.output
+    if way == "disk":
+        assert "the report new.ndjson could not be written to its end: File too large" in out
+        assert "without a footer" in out
+        assert f"of {len(expected)} hold" in out
+
+
+def test_a_full_disk_costs_the_report_and_not_the_verdict(command, tmp_path):
+    words = ("model", "--functions", "Exp", "--properties", "VJP-REF", "--profile", "quick", "-n", "0")
+    run = command(*words, "--report", "/dev/full", folder=tmp_path)
+    assert run.status == 2
+    assert "the report /dev/full could not be written to its end: No space left on device" in run.out
+    assert "1 of 1 hold" in run.out
+    assert "Traceback" not in run.out + run.err
+    # Nor does what falls short make up for it.
+    assert command(*words, "--functions", "LinearSqueezedBias", "--report", "/dev/full", folder=tmp_path).status == 2
+
+
+def test_a_report_that_found_no_room_once_is_not_written_on():
+    written = []
+
+    def write(line):
+        written.append(line)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+
+    reporter = SimpleNamespace(file=SimpleNamespace(path="r", write=write), lost={})
+    for number in range(5):
+        Reporter._write(reporter, number)
+    assert written == [0, 1]
+    assert reporter.lost == {"report": "the report r could not be written to its end: No space left on device"}
+
+
+def test_the_same_commit_gives_the_same_verdict(command, whole):
+    before = compared(report.read(whole))
+    for _ in range(5):
+        run = command(*NARROW, "-n", "2")
+        assert run.status == 0
+        assert compared(report.read(run.path)) == before
+        assert report.read(run.path)[-1]["digest"] == report.read(whole)[-1]["digest"]

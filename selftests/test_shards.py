@@ -1,0 +1,373 @@
+"""Shards and workers: the same outcomes whatever the split, and nothing lost unseen."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from autograd_conformance.harness import cli, plugin, report
+from autograd_conformance.harness.commands import running
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.shards import Shard, merged
+from autograd_conformance.selftests.reports import HEADER, lines, result, write
+
+IDS = [f"VJP-REF[Function{n}-cpu]" for n in range(300)]
+
+# Where the hash puts a few ids. A change of it moves every id of everybody's shards.
+PLACES = {"VJP-REF[Exp-cpu]": 4, "NIG-01[cpu]": 6, "FN-12/keyword-only[cpu]": 2}
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7, 50])
+def test_shards_have_each_id_once_and_keep_it(count):
+    parts = [Shard(n, count).mine(IDS) for n in range(1, count + 1)]
+    assert sorted(id for part in parts for id in part) == sorted(IDS)
+    # With half of the ids gone, or in another order, none of the others moves.
+    for part, n in zip(parts, range(1, count + 1), strict=True):
+        assert Shard(n, count).mine(IDS[::2][::-1]) == part & set(IDS[::2])
+
+
+def test_where_ids_go_does_not_change():
+    found = {id: next(n for n in range(1, 8) if id in Shard(n, 7).mine(PLACES)) for id in PLACES}
+    assert found == PLACES
+
+
+SECONDS = {id: (n % 17) ** 2 * 0.1 for n, id in enumerate(IDS)}
+
+
+def test_known_durations_balance_the_shards():
+    loads = [sum(SECONDS[id] for id in Shard(n, 7, SECONDS).mine(IDS)) for n in range(1, 8)]
+    by_name = [sum(SECONDS[id] for id in Shard(n, 7).mine(IDS)) for n in range(1, 8)]
+    assert max(loads) < 1.02 * sum(loads) / 7
+    assert max(by_name) > 1.1 * sum(by_name) / 7
+
+
+def test_balanced_shards_have_each_id_once_and_new_ids_move_none():
+    new = [f"VJP-FD[Function{n}-cpu]" for n in range(40)]
+    parts = [Shard(n, 7, SECONDS).mine(IDS) for n in range(1, 8)]
+    grown = [Shard(n, 7, SECONDS).mine([*new, *IDS[::-1]]) for n in range(1, 8)]
+    assert sorted(id for part in grown for id in part) == sorted(IDS + new)
+    assert [part & set(IDS) for part in grown] == parts
+    idle = dict.fromkeys(IDS, 0.0)
+    assert {len(Shard(n, 7, idle).mine(IDS)) for n in range(1, 8)} == {42, 43}
+
+
+# Mistakes.
+
+
+@pytest.fixture
+def said(monkeypatch, tmp_path):
+    """Exit status and output of the command, in an empty folder; no test may be started."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(running.pytest, "main", lambda _: pytest.fail("tests were started"))
+
+    def call(*words):
+        done = CliRunner().invoke(cli.main, [str(word) for word in words])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return call
+
+
+MODEL = {**HEADER["implementation"], "name": "model"}
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("--shard", "0/3"), ("0/3", "2/7")),
+        (("--shard", "4/3"), ("4/3", "I from 1 to N")),
+        (("--shard", "two"), ("two", "2/7")),
+        (("--balance", "old.ndjson"), ("--balance old.ndjson", "--shard")),
+        (("--shard", "1/2", "--balance", "none.ndjson"), ("none.ndjson", "No such file")),
+        (("--shard", "1/2", "--balance", "other.ndjson"), ("other.ndjson", "implementation is mine")),
+        (("--shard", "1/2", "--balance", "quick.ndjson"), ("quick.ndjson", "profile is quick")),
+        (("--shard", "1/2", "--balance", "empty.ndjson"), ("empty.ndjson", "no results")),
+        (("--shard", "1/2", "--balance", "old.ndjson", "--report", "old.ndjson"), ("overwrite",)),
+        (("--tx", "2*popen", "-n", "2"), ("-n 2", "--tx", "exclude each other")),
+        (("--", "--tx", "2*popen"), ("--tx", 'before "--"')),
+        (("--", "--numprocesses=2"), ("-n", 'before "--"')),
+        (("--tx", "ssh=far", "--suite", "."), ("on this machine alone",)),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(said, tmp_path, words, parts):
+    found = [result("VJP-REF[Exp-cpu]")]
+    write(tmp_path / "old.ndjson", lines(found, implementation=MODEL))
+    write(tmp_path / "other.ndjson", lines(found))
+    write(tmp_path / "quick.ndjson", lines(found, implementation=MODEL, profile="quick"))
+    write(tmp_path / "empty.ndjson", lines([], implementation=MODEL))
+    status, out = said("run", "model", *words)
+    assert status == 2, out
+    assert all(part in out for part in parts), out
+
+
+# Merging.
+
+FOUR = [result(f"VJP-REF[{name}-cpu]") for name in ("Exp", "Sort", "Cube", "Sinh")]
+ALL = [line["id"] for line in FOUR]
+
+
+def shard(number, results, *, count=2, all_ids=ALL, **header):
+    return lines(results, all_ids=all_ids, shard=f"{number}/{count}", **header)
+
+
+def test_merged_shards_are_the_whole(tmp_path):
+    whole = lines(FOUR)
+    parts = {tmp_path / "a": shard(2, FOUR[1:], python="3.12"), tmp_path / "b": shard(1, FOUR[:1], platform="q")}
+    found = merged(parts)
+    assert report.complete(found)
+    assert report.comparable(found[1:-1]) == report.comparable(whole[1:-1])
+    assert (found[-1]["digest"], found[-1]["all"]) == (whole[-1]["digest"], whole[-1]["all"])
+    assert (found[0]["shard"], found[0]["expected"], found[0]["python"]) == (None, 4, "3.12, 3.11.7")
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ([shard(1, FOUR[:2])], "there is no report of shard 2/2"),
+        ([shard(1, FOUR[:2], count=3), shard(3, FOUR[2:], count=3)], "no report of shard 2/3"),
+        ([shard(1, FOUR[:2]), shard(1, FOUR[2:])], "are both shard 1/2"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[1:])], "VJP-REF[Sort-cpu] is in both"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[3:])], "have 3 test ids, and not the 4"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], all_ids=ALL[1:])], "choice of test ids"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], count=3)], "number of shards is 2 in the one and 3"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], seed=1)], "seed is 0 in the one and 1"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], dtype="float32")], "dtype is None in the one and float32"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], balance="0" * 64)], "balance"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], implementation={**MODEL, "name": "mine", "version": "2"})], "version"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], packages={"hypothesis": "5"})], "packages"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:])[:-1]], "not the report of a whole shard: the run did not finish"),
+        ([shard(1, FOUR[:2]), lines(FOUR[2:])], "is no shard"),
+        ([lines(FOUR)], "is no shard"),
+    ],
+)
+def test_what_is_not_the_whole_is_not_merged(said, tmp_path, parts, reason):
+    paths = [write(tmp_path / f"{n}.ndjson", part) for n, part in enumerate(parts)]
+    status, out = said("merge", *paths, "-o", "all.ndjson")
+    assert status == 2
+    assert reason in out
+    assert not (tmp_path / "all.ndjson").exists()
+
+
+def test_mistakes_in_merging(said, tmp_path):
+    a, b = (write(tmp_path / f"{n}", shard(n, FOUR[2 * n - 2 : 2 * n])) for n in (1, 2))
+    for words, reason in (
+        ((), "name the shards' reports"),
+        ((a, b, "-o", b), "would overwrite a shard"),
+        ((a, a, b), "given twice"),
+        ((a, "none"), "No such file"),
+        ((a, b, "-o", "nowhere/x"), "no folder nowhere"),
+    ):
+        status, out = said("merge", *words)
+        assert status == 2
+        assert reason in out
+    assert said("merge", a, b)[0] == 0
+
+
+# Real runs.
+
+NARROW = ("model", "--properties", "FWD-VALUE,NIG-*,VJP-NONDIFF", "--profile", "quick", "--seed", "7")
+
+
+def told(path):
+    found = report.read(path)
+    assert report.complete(found), report.complete(found).reason
+    return report.comparable(found[1:-1])
+
+
+@pytest.fixture(scope="module")
+def alone(command):
+    """A run in one process that is not split."""
+    run = command(*NARROW, "-n", "0")
+    assert run.status == 0, run.out
+    return run
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_workers_change_nothing(command, alone, workers):
+    run = command(*NARROW, "-n", str(workers))
+    assert run.status == 0
+    assert told(run.path) == told(alone.path)
+
+
+@pytest.mark.parametrize(
+    ("count", "more"), [(1, ("-n", "1")), (3, ("-n", "0")), (7, ("-n", "0")), (3, ("-n", "2", "--balance", "old"))]
+)
+def test_shards_change_nothing(command, alone, tmp_path, count, more):
+    (tmp_path / "old").write_bytes(alone.path.read_bytes())
+    paths = []
+    for n in range(1, count + 1):
+        words = ("--shard", f"{n}/{count}", "--report", f"{n}.ndjson", *more)
+        run = command(*NARROW, *words, folder=tmp_path)
+        assert run.status == 0, run.out
+        assert f"; shard {n}/{count}" in run.out
+        paths.append(str(tmp_path / f"{n}.ndjson"))
+    assert all(report.read(path)[0]["expected"] > 0 for path in map(type(alone.path), paths))
+    target = tmp_path / "all.ndjson"
+    done = CliRunner().invoke(cli.main, ["merge", *paths, "-o", str(target)])
+    assert done.exit_code == 0, done.output
+    assert told(target) == told(alone.path)
+    assert CliRunner().invoke(cli.main, ["compare", str(alone.path), str(target)]).output.startswith("gate: holds")
+
+
+def test_a_shard_without_ids_is_whole(command, tmp_path):
+    words = ("model", "--functions", "Exp", "--properties", "VJP-REF", "--profile", "quick", "--seed", "1")
+    for workers in ("0", "1"):
+        for n in (1, 2):
+            run = command(*words, "--shard", f"{n}/2", "--report", f"{n}", "-n", workers, folder=tmp_path)
+            assert run.status == 0, run.out
+            assert report.complete(report.read(tmp_path / f"{n}"))
+        assert f"shard {n}/2 has no test id" in run.out or "1 of 1 hold" in run.out
+        assert len(merged({tmp_path / n: report.read(tmp_path / n) for n in ("1", "2")})) == 3
+
+
+def test_it_is_the_same_with_torch(command, tmp_path):
+    words = ("torch", "--functions", "Exp,Sort", "--properties", "FWD-VALUE,VJP-REF,ENV-DEVICE", "--profile", "quick")
+    words = (*words, "--seed", "7", "-n")
+    whole = [told(command(*words, workers).path) for workers in ("1", "2")]
+    for n in (1, 2):
+        assert command(*words, "1", "--shard", f"{n}/2", "--report", f"{n}", folder=tmp_path).status == 0
+    found = merged({tmp_path / n: report.read(tmp_path / n) for n in ("1", "2")})
+    assert whole[0] == whole[1] == report.comparable(found[1:-1])
+
+
+# Workers elsewhere, and workers that are lost.
+
+
+def test_workers_of_another_interpreter_change_nothing(command, alone):
+    run = command(*NARROW, "--tx", "popen", "--tx", f"2*popen//python={sys.executable}")
+    assert run.status == 0, run.out + run.err
+    assert told(run.path) == told(alone.path)
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """An environment that has nothing, and its folder of packages."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
+    return tmp_path / "bare" / "bin" / "python", next((tmp_path / "bare").glob("lib/*/site-packages"))
+
+
+def test_another_interpreter_has_its_own_packages(command, dying, bare):
+    python, packages = bare
+    (packages / "only_there.py").touch()
+    ours = [path for path in sys.path if path.endswith("site-packages")]
+    (packages / "sitecustomize.py").write_text(f"import site\n\nfor path in {ours!r}:\n    site.addsitedir(path)\n")
+    (dying / "dying" / "test_dying.py").write_text(DYING.replace("os._exit(0)", "import only_there; return"))
+    for spec, status in ((f"popen//python={python}", 0), ("popen", 1)):
+        run = command(*RUN, "--suite", "dying", "--tx", spec, folder=dying)
+        assert run.status == status, run.out
+
+
+def test_an_interpreter_without_the_suite_is_told_at_once(command, bare):
+    run = command(*NARROW, "--tx", f"popen//python={bare[0]}")
+    assert run.status == 2
+    assert "does not start: ModuleNotFoundError: No module named" in run.out
+    assert run.out.count("Traceback") == 0
+    assert report.complete(run.lines).reason.startswith("the run did not finish")
+
+
+def test_a_worker_with_other_versions_is_refused():
+    wanted = {"hypothesis": "6.1", "torch": "2.13"}
+    plugin._verify_the_same(wanted, wanted)
+    with pytest.raises(UsageProblem, match=r"has torch 2\.12, and the run is of torch 2\.13"):
+        plugin._verify_the_same(wanted, wanted | {"torch": "2.12"})
+
+
+DYING = """
+import os
+
+import pytest
+
+from autograd_conformance.harness.marks import holds
+
+
+@holds("VJP-REF")
+def test_dying(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        os._exit(0)
+
+
+@holds("VJP-FD")
+def test_right(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+"""
+RUN = ("model", "--functions", "Exp", "--profile", "quick", "--seed", "1")
+
+
+@pytest.fixture
+def dying(tmp_path):
+    (tmp_path / "dying").mkdir()
+    (tmp_path / "dying" / "test_dying.py").write_text(DYING)
+    return tmp_path
+
+
+@pytest.mark.parametrize("how", [("-n", "2"), ("--tx", f"2*popen//python={sys.executable}")])
+def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying, how):
+    run = command(*RUN, "--suite", "dying", *how, folder=dying)
+    assert run.status == 1
+    assert run.outcomes == {"VJP-REF[Exp-cpu]": "error", "VJP-FD[Exp-cpu]": "pass"}
+    assert report.complete(run.lines)
+
+
+@pytest.mark.parametrize(
+    ("hook", "reason"),
+    [
+        ("def pytest_runtest_logfinish(nodeid):\n    'test_right' in nodeid and os._exit(0)", "was lost: "),
+        ("def pytest_collection():\n    os._exit(0)", "does not start: Not properly terminated"),
+    ],
+)
+def test_a_worker_that_dies_outside_of_a_test_leaves_no_whole_report(command, dying, hook, reason):
+    source = f"import os\n\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    {hook.replace(chr(10), chr(10) + '    ')}\n"
+    (dying / "dying" / "conftest.py").write_text(source)
+    (dying / "dying" / "test_dying.py").write_text(DYING.replace("os._exit(0)", "pass"))
+    run = command(*RUN, "--suite", "dying", "-n", "1", folder=dying)
+    assert run.status == 2, run.out
+    assert "worker gw" in run.out
+    assert reason in run.out
+    assert not report.complete(run.lines)
+
+
+@pytest.fixture
+def far(tmp_path):
+    """The address of a place where workers can be started, in another folder, as on another machine."""
+    (tmp_path / "far").mkdir()
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    words = [sys.executable, "-m", "execnet.script.socketserver", f"localhost:{port}"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(words, cwd=tmp_path / "far", **quiet) as server:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if server.poll() is None and probe.connect_ex(("localhost", port)) == 0:
+                    break
+            time.sleep(0.1)
+        yield f"socket=localhost:{port}"
+        server.kill()
+
+
+def test_a_worker_on_another_machine_changes_nothing(command, alone, far):
+    run = command(*NARROW, "--tx", far, "--tx", "popen")
+    assert run.status == 0, run.out + run.err
+    assert told(run.path) == told(alone.path)
+
+
+def test_a_worker_that_dies_on_another_machine_is_seen(command, far, tmp_path):
+    # It can leave no black box here.
+    (tmp_path / "lethal.py").write_text(
+        "import os\nfrom autograd_conformance.implementations.model import ModelImplementation\n\n\n"
+        "class Lethal(ModelImplementation):\n    name = 'lethal'\n\n    def vjp(self, *args, **kwargs):\n"
+        "        return os._exit(0) if 'PYTEST_XDIST_WORKER' in os.environ else super().vjp(*args, **kwargs)\n"
+    )
+    run = command(
+        str(tmp_path / "lethal.py"), "--functions", "Exp", "--properties", "VJP-REF", "--tx", far, folder=tmp_path
+    )
+    assert run.status == 2, run.out
+    assert not report.complete(report.read(run.path))
