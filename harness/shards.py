@@ -121,7 +121,7 @@ def _verify_alike(reports: _Reports) -> None:
 def _told(lines: Sequence[report.Line]) -> report.Line:
     """What must be the same in all shards, by what it is."""
     head = lines[0]
-    implementation = {what: head["implementation"][what] for what in ("name", "version")}
+    implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork")}
     number = {"number of shards": head["shard"].partition("/")[2]}
     return {**implementation, **number, **{what: head[what] for what in _SAME}, "choice of test ids": lines[-1]["all"]}
 

@@ -16,12 +16,14 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from autograd_conformance.harness import cli, fork, report
+from autograd_conformance.harness import baseline, catalogue, cli, fork, gate, report
 from autograd_conformance.harness.commands import running
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.selection import Selection
 from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests import forked
 from autograd_conformance.selftests.conftest import COMMAND
+from autograd_conformance.selftests.planting import checks_in
 
 # What the regressions are about, and what they leave alone.
 CHOICE = ("--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "-n", "2")
@@ -287,3 +289,22 @@ def test_tox_does_the_whole_exercise():
     assert words[words.index("--expect") + 1] == "{env_tmp_dir}/fork.json"
     assert parser["testenv:fork"]["commands_pre"].endswith("{env_tmp_dir}{/}fork.json")
     assert parser["testenv:fork"]["recreate"] == "true"
+
+
+def test_the_shipped_baseline_is_of_this_suite(request):
+    pytest.importorskip("torch")
+    usual = dict.fromkeys(
+        ("functions", "properties", "device", "dtype", "seed", "replay", "corpus", "database", "shard")
+    )
+    whole = {"implementation": "torch", "profile": "gate", "expect": None, "file_or_dir": [str(catalogue.SUITES)]}
+    selection = Selection.from_options(SimpleNamespace(**{**vars(request.config.option), **usual, **whole}))
+    base = baseline.read(SHIPPED)
+    gate.verify_alike(base, baseline.parameters(report.header(selection, None)), where=str(SHIPPED))
+    assert base.version.startswith("2.13.0")
+    suites = [
+        import_module(f"autograd_conformance.suites.{name}") for name in ("functions", "contract", "dialects.torch")
+    ]
+    subjects = [subject for claim, _ in checks_in(*suites) for subject in selection.subjects(claim)]
+    ids = {subject.key["id"] for subject in subjects if subject.device in ("cpu", "lazy", "meta")}
+    again = f"autograd-conformance run torch && autograd-conformance accept {report.DEFAULT_PATH} -o {SHIPPED}"
+    assert base.entries.keys() == ids, f"make it again: {again}"

@@ -6,6 +6,8 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -14,6 +16,7 @@ from autograd_conformance.harness import cli, plugin, report
 from autograd_conformance.harness.commands import running
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.shards import Shard, merged
+from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests.reports import HEADER, lines, result, write
 
 IDS = [f"VJP-REF[Function{n}-cpu]" for n in range(300)]
@@ -206,7 +209,11 @@ def test_shards_change_nothing(command, alone, tmp_path, count, more):
         assert run.status == 0, run.out
         assert f"; shard {n}/{count}" in run.out
         paths.append(str(tmp_path / f"{n}.ndjson"))
-    assert all(report.read(path)[0]["expected"] > 0 for path in map(type(alone.path), paths))
+    seconds = {id: line["seconds"] for id, line in alone.results.items()} if "--balance" in more else {}
+    for n, path in enumerate(paths, 1):
+        ids = {line["id"] for line in report.read(Path(path)) if line["kind"] == "result"}
+        assert ids == Shard(n, count, seconds).mine(alone.results)
+        assert ids
     target = tmp_path / "all.ndjson"
     done = CliRunner().invoke(cli.main, ["merge", *paths, "-o", str(target)])
     assert done.exit_code == 0, done.output
@@ -268,6 +275,21 @@ def test_an_interpreter_without_the_suite_is_told_at_once(command, bare):
     assert "does not start: ModuleNotFoundError: No module named" in run.out
     assert run.out.count("Traceback") == 0
     assert report.complete(run.lines).reason.startswith("the run did not finish")
+
+
+@pytest.mark.parametrize(
+    ("spec", "here"), [({"popen": True}, True), ({"popen": True, "via": "far"}, False), ({"socket": "far:1"}, False)]
+)
+def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
+    selection = SimpleNamespace(
+        seed=1, shard=None, implementation=SimpleNamespace(name="x", environment=lambda: Environment("1", ""))
+    )
+    stash = {plugin._SELECTION: selection, plugin._BOXES: "boxes"}
+    nothing = dict.fromkeys(("popen", "via", "python"))
+    gateway = SimpleNamespace(id="gw0", spec=SimpleNamespace(**nothing | spec))
+    node = SimpleNamespace(config=SimpleNamespace(stash=stash), gateway=gateway, workerinput={})
+    plugin.pytest_configure_node(node)
+    assert (node.workerinput["conformance"]["box"] is not None) == here
 
 
 def test_a_worker_with_other_versions_is_refused():
