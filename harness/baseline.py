@@ -22,6 +22,14 @@ _MAGIC = "autograd-conformance baseline"
 
 _LINE = re.compile(rf"(?P<id>\S+(?: \S+)*?)  (?P<outcome>{'|'.join(OUTCOMES)})(?:  (?P<what>\S+(?: \S+)*))?")
 _HEAD = re.compile(r"# (?P<name>[a-z -]+): (?P<value>.*)")
+# An exception that came instead of a result, and what in its message may be different in the next run.
+_RAISED = re.compile(r"(?:an exception, )?(?P<type>[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit))\b")
+_VARYING = re.compile(r"0x[0-9a-fA-F]+|/\S+|[0-9.:]*[0-9]")
+_LONGEST = 80
+
+# What stands before the number of refusals at an id that holds.
+REFUSED = "refused: "
+
 _CONFLICT = re.compile(r"(<{7}|={7}|>{7}|\|{7})( |$)")
 
 
@@ -30,6 +38,11 @@ class Entry(NamedTuple):
 
     outcome: str
     what: str = ""
+
+    @property
+    def refused(self) -> int:
+        """How often the implementation refused, at an id that holds."""
+        return int(self.what.removeprefix(REFUSED)) if self.what.startswith(REFUSED) else 0
 
     def __str__(self) -> str:
         return f"{self.outcome} ({self.what})" if self.what else self.outcome
@@ -70,15 +83,22 @@ def parameters(header: report.Line) -> dict[str, str]:
         "seed": str(header["seed"]),
         "dtype": header["dtype"] or "all",
         **{name: options[name] or "all" for name in ("device", "functions", "properties", "tests")},
+        # Another release draws other examples.
+        "hypothesis": header["packages"]["hypothesis"],
     }
     return {name: _plain(value) for name, value in found.items()}
 
 
 def _entry(line: report.Line) -> Entry:
     failure = line.get("failure", {})
+    if not failure:
+        return Entry(line["outcome"], f"{REFUSED}{line['refused']}" if line["refused"] else "")
     # Where in a tensor it is worst may be different on another machine.
-    what = failure.get("component", {}).get("what") or failure.get("what") or failure.get("type", "")
-    return Entry(line["outcome"], _plain(what))
+    what = failure.get("component", {}).get("what") or failure.get("what", "")
+    raised = _RAISED.match(failure.get("got", ""))
+    kind = raised["type"] if raised else failure.get("type", "")
+    first = next(iter(failure.get("message", "").splitlines()), "")
+    return Entry(line["outcome"], _plain(": ".join(filter(None, (what, kind, _VARYING.sub("*", first)[:_LONGEST])))))
 
 
 def _plain(text: str) -> str:

@@ -50,11 +50,15 @@ class Counterexample:
 
 
 class Kept(NamedTuple):
-    """What a corpus then holds, what of it is new, and the ids of failures of which nothing is known to keep."""
+    """What a corpus then holds, and what of it is new.
+
+    ``lost`` are the ids of failures of which nothing is known to keep, ``unread`` says why reports could not be read.
+    """
 
     all: list[Counterexample]
     new: list[Counterexample]
     lost: list[str]
+    unread: list[str]
 
 
 def read(path: Path) -> tuple[Counterexample, ...]:
@@ -79,15 +83,23 @@ def keep(path: Path, reports: Sequence[Path]) -> Kept:
     old = read(path) if path.exists() else ()
     found: list[Counterexample] = []
     lost: list[str] = []
+    unread: list[str] = []
     for each in reports:
-        for one in of_report((line for line in report.read(each) if line.get("outcome") in SHORTFALLS), each):
+        try:
+            lines = report.read(each)
+        except UsageProblem as problem:
+            # What the others found is not to be lost with it.
+            unread.append(str(problem))
+            continue
+        for one in of_report((line for line in lines if line.get("outcome") in SHORTFALLS), each):
             if one.call or one.drawn:
                 found.append(one)
             else:
                 lost.append(one.id)
     everything = sorted(dict.fromkeys((*old, *found)), key=str)
-    _write(path, everything)
-    return Kept(everything, [one for one in everything if one not in old], lost)
+    if len(unread) < len(reports):
+        _write(path, everything)
+    return Kept(everything, [one for one in everything if one not in old], lost, unread)
 
 
 def _of_result(line: report.Line, path: Path) -> Counterexample:

@@ -13,6 +13,7 @@ import re
 import shlex
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
@@ -123,7 +124,7 @@ def _imported(found: metadata.Distribution, implementation: Implementation) -> F
     package = package.partition(".")[0]
     files = dict(_files(found))
     folder = _editable(found)
-    own = {name for name, file in modules.items() if file in files or (folder and folder in file.parents)}
+    own = {name for name, file in modules.items() if file in files or _within(folder, file)}
     fork = f"{found.name} {found.version}"
     if not own:
         raise UsageProblem(
@@ -135,11 +136,33 @@ def _imported(found: metadata.Distribution, implementation: Implementation) -> F
         for file in files:
             if file.suffix in _CODE and _stands_for(file, name):
                 raise UsageProblem(f"{name} was imported from {modules[name]} instead of {file} of the fork {fork}")
+    libraries = {file.name: os.path.realpath(file) for file in files if ".so" in file.suffixes}
+    for loaded in _loaded():
+        if loaded.name in libraries and libraries[loaded.name] != str(loaded):
+            raise UsageProblem(f"{loaded} was loaded instead of {libraries[loaded.name]} of the fork {fork}")
     for name in sorted(own):
         file = modules[name]
         if files.get(file) and files[file] != _digest(file):
             raise UsageProblem(f"{file} was changed after the fork {fork} had been installed: install it again, last")
     return Fork(found.name, found.version, _origin(found), len(own & theirs), len(theirs), len(own - theirs))
+
+
+def _within(folder: Path | None, file: Path) -> bool:
+    """Whether a file is the fork's because it is in its folder, and not in an environment that is kept there."""
+    if folder is None or folder not in file.parents:
+        return False
+    return not any(
+        Path(sysconfig.get_path(kind)).resolve() in file.parents for kind in ("purelib", "platlib", "stdlib")
+    )
+
+
+def _loaded() -> set[Path]:
+    """The native libraries in this process, as far as the system tells."""
+    try:
+        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {Path(words[5].strip()) for line in lines if len(words := line.split(maxsplit=5)) == 6 and ".so" in words[5]}
 
 
 def _files(found: metadata.Distribution) -> Iterator[tuple[Path, str]]:

@@ -29,6 +29,7 @@ KINDS = {
     # What the adapter supplies, the implementation has lost.
     "helped": Kind("holds with the adapter's help only", in_full=True),
     "unasked": Kind("is not asked any more", in_full=True),
+    "refusing": Kind("refuses more than before", in_full=True),
     "missing": Kind("in the baseline, and not run"),
     "mended": Kind("holds, though the baseline or the list of deviations says that it does not"),
     "new": Kind("not in the baseline, and nothing is wrong with it", fails=False),
@@ -43,7 +44,7 @@ pass         same    helped   broken  unasked     unasked mended  broken  broken
 emulated     better  same     broken  unasked     unasked mended  broken  broken  broken  missing
 known        mended  mended   same    unasked     unasked mended  broken  broken  broken  missing
 unsupported  better  better   better  same        same    mended  broken  broken  broken  missing
-skip         better  better   better  same        same    mended  broken  broken  broken  missing
+skip         better  better   better  same        same    mended  broken  broken  broken  same
 fixed        better  better   broken  unasked     unasked same    broken  broken  broken  missing
 vacuous      mended  mended   better  unasked     unasked mended  same    broken  broken  missing
 fail         mended  mended   better  unasked     unasked mended  broken  same    broken  missing
@@ -91,12 +92,14 @@ def changes(base: Baseline, new: Baseline) -> list[Change]:
 
 def _change(id: str, old: Entry, new: Entry) -> Change:
     kind = VERDICTS[old.outcome, new.outcome]
-    another = old.outcome == new.outcome and old != new
-    return Change(id, "other" if another else kind, old, new)
+    if kind == "same" and old.outcome == new.outcome and old != new:
+        more = new.refused - old.refused
+        kind = "other" if more == 0 else "refusing" if more > 0 else "better"
+    return Change(id, kind, old, new)
 
 
-# Changes told in full, and those of a kind of which only the id is told.
-IN_FULL = 8
+# Changes told in full, the first of each claim, and those of another kind of which the id is told.
+IN_FULL = 40
 BY_NAME = 40
 
 
@@ -129,9 +132,11 @@ class Gate:
         by_kind = {kind: [change for change in self.changes if change.kind == kind] for kind in KINDS}
         results = {line["id"]: line for line in self.lines if line["kind"] == "result"}
         in_full = [change for kind in KINDS if KINDS[kind].in_full for change in by_kind[kind]]
-        for change in in_full[:IN_FULL]:
+        shown = list({_claim(change.id): change for change in reversed(in_full)}.values())[::-1][:IN_FULL]
+        for change in shown:
             yield from self._regression(change, results[change.id])
-        yield from _names(f"and {len(in_full[IN_FULL:])} more", in_full[IN_FULL:])
+        rest = [change for change in in_full if change not in shown]
+        yield from _names(f"and {len(rest)} more", rest, most=len(rest))
         for kind, found in by_kind.items():
             if kind != "same" and not KINDS[kind].in_full:
                 yield from _names(f"{kind}: {KINDS[kind].title}", found)
@@ -157,9 +162,14 @@ class Gate:
         return shlex.join(words + (["--functions", line["function"]] if "function" in line else []))
 
 
-def _names(title: str, found: Sequence[Change]) -> Iterator[str]:
+def _claim(id: str) -> str:
+    """The property or clause of a test id."""
+    return id.partition("[")[0].partition("/")[0]
+
+
+def _names(title: str, found: Sequence[Change], most: int = BY_NAME) -> Iterator[str]:
     if found:
         yield title
-        yield from (f"  {change.id}: {change.old} -> {change.new}" for change in found[:BY_NAME])
-    if len(found) > BY_NAME:
-        yield f"  ... and {len(found) - BY_NAME} more"
+        yield from (f"  {change.id}: {change.old} -> {change.new}" for change in found[:most])
+    if len(found) > most:
+        yield f"  ... and {len(found) - most} more"

@@ -41,6 +41,9 @@ _EXCUSE = 300
 
 Line = dict[str, Any]
 
+# What reports of every schema have in their header.
+_IN_EVERY_HEADER = ("schema", "suite", "implementation", "devices", "profile", "examples", "seed", "dtype", "started")
+
 # What a test is about.
 Examined = Subject | ClauseSubject
 
@@ -376,4 +379,7 @@ def read(path: Path) -> list[Line]:
         raise UsageProblem(f"{path} is not a report: it has a line that is not JSON") from None
     if not lines or not all(isinstance(line, dict) for line in lines) or lines[0].get("kind") != "header":
         raise UsageProblem(f"{path} is not a report: it does not start with a header line")
+    absent = [name for name in _IN_EVERY_HEADER if name not in lines[0]]
+    if absent:
+        raise UsageProblem(f"{path} is not a report: its header lacks {', '.join(absent)}")
     return lines

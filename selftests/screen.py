@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -89,6 +90,11 @@ class Session:
     restored: bool
 
 
+def _attend() -> None:
+    """Heed interrupts, which a process ignores that was started in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def run(
     words: Sequence[str], folder: Any, *, columns: int = 80, environment: Mapping[str, str] | None = None,
     watch: Callable[[list[str], subprocess.Popen[bytes]], None] = lambda *_: None, seconds: float = 240,
@@ -98,8 +104,9 @@ def run(
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     environment = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
     process = subprocess.Popen(
-        words, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
-    )
+        words, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
+        preexec_fn=_attend,
+    )  # fmt: skip
     os.close(theirs)
     settings = termios.tcgetattr(ours)
     screen, sent, screens = Screen(columns), "", []

@@ -15,6 +15,7 @@ from autograd_conformance.harness.commands import running
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.reports import HEADER
 
 BAD = [
     (("run", "torhc"), ("torhc", "model", "torch")),
@@ -195,7 +196,7 @@ def test_replay_knows_the_functions_of_the_report(command):
 
 def test_replay_of_a_clause_runs_its_test(command):
     lines = [
-        {"kind": "header"},
+        HEADER,
         {"kind": "result", "id": "NIG-01[cpu]", "clause": "NIG-01", "failure": {"what": "x"}},
     ]
     folder = command("model", "--properties", "NIG-01", "-n", "0").path.parent

@@ -21,6 +21,7 @@ from autograd_conformance.harness.database import opened
 from autograd_conformance.harness.outcomes import Drawn, UsageProblem
 from autograd_conformance.harness.profiles import PROFILES
 from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.selftests.reports import HEADER
 from autograd_conformance.strategies.calls import calls, parse
 
 CALL = "Call('Exp', args=(Tensor((2, 3), requires_grad=True),), cotangents=(Cotangent(),), seed=54321)"
@@ -132,7 +133,7 @@ def result(id, outcome="fail", **failure):
 
 
 def write(path, *lines):
-    path.write_text("".join(json.dumps(line) + "\n" for line in ({"kind": "header"}, *lines)))
+    path.write_text("".join(json.dumps(line) + "\n" for line in (HEADER, *lines)))
 
 
 def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
@@ -162,6 +163,7 @@ def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
         ((), "name the reports"),
         (("none",), "none cannot be read: No such file"),
         (("text",), "text is not a report"),
+        (("whole", "none"), "none cannot be read: No such file"),
         (("whole", "--corpus", "text"), "text, line 1 is neither ID CALL"),
         (("whole", "--corpus", "nowhere/kept"), "cannot be written to nowhere/kept: No such file"),
         (("whole", "--corpus", "."), "of . cannot be read: Is a directory"),
@@ -172,8 +174,17 @@ def test_keep_refuses_what_is_wrong(keep, tmp_path, words, problem):
     (tmp_path / "text").write_text("no report\n")
     status, out = keep(*words)
     assert status == 2
-    assert out.startswith("Error: ")
+    assert out.splitlines()[-1].startswith("Error: ")
     assert problem in out
+
+
+def test_one_unreadable_report_does_not_lose_what_the_others_found(keep, tmp_path):
+    write(tmp_path / "whole", result("VJP-REF[Exp-cpu]", call=CALL))
+    (tmp_path / "empty").write_text("")
+    status, out = keep("empty", "whole", "--corpus", "kept")
+    assert status == 2
+    assert "empty is not a report" in out
+    assert CALL in (tmp_path / "kept").read_text()
 
 
 @pytest.mark.parametrize(

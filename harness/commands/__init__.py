@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
 from typing import Any
 
 import click
@@ -16,6 +18,16 @@ class Problem(click.ClickException):
 
 
 class Group(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        # Nothing was found out; exit status 1 would say that something falls short.
+        except Exception:  # noqa: BLE001
+            traceback.print_exc()
+            sys.exit(USAGE)
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
             raise Problem(f"unknown command {args[0]!r}; choose from: {', '.join(self.commands)}")

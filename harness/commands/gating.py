@@ -56,7 +56,9 @@ def _costs(base: Path, new: Path) -> int:
 def hold(base: Baseline, where: Path, path: Path) -> int:
     """Tell what a report says beside a baseline; the exit status. Raises Problem for an incomplete report."""
     try:
-        return _told(gate.Gate(base, path, report.read(path)), where)
+        lines = report.read(path)
+        gate.verify_alike(base, baseline.of_report(path, lines).parameters, where=str(where))
+        return _told(gate.Gate(base, path, lines), where)
     except UsageProblem as problem:
         raise Problem(f"the gate cannot pass: {problem}") from None
 

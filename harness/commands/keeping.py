@@ -27,4 +27,7 @@ def keep(reports: tuple[Path, ...], corpus_: Path) -> None:
         click.echo(f"new: {one}")
     if kept.lost:
         click.echo(f"not kept, since neither a call nor a seed shows it: {', '.join(kept.lost)}", err=True)
-    click.echo(f"{corpus_}: {len(kept.new)} new of {len(kept.all)}")
+    if len(kept.unread) < len(reports):
+        click.echo(f"{corpus_}: {len(kept.new)} new of {len(kept.all)}")
+    if kept.unread:
+        raise Problem("; ".join(kept.unread))

@@ -121,7 +121,7 @@ def run(
         export(Path(report_), targets)
     if base is not None and baseline_ is not None and report_ is not None:
         # What lies there after a run that did not end may be an earlier one's.
-        if _status(status) == USAGE:
+        if _status(status) == USAGE or _last_change(report_) == before:
             raise Problem("the gate cannot pass: the run did not come to an end; it says why")
         sys.exit(hold(base, baseline_, Path(report_)))
     sys.exit(_status(status))
