@@ -92,7 +92,7 @@ def parameters(header: report.Line) -> dict[str, str]:
 def _entry(line: report.Line) -> Entry:
     failure = line.get("failure", {})
     if not failure:
-        return Entry(line["outcome"], f"{REFUSED}{line['refused']}" if line["refused"] else "")
+        return Entry(line["outcome"], f"{REFUSED}{line['excused']}" if "excused" in line else "")
     # Where in a tensor it is worst may be different on another machine.
     what = failure.get("component", {}).get("what") or failure.get("what", "")
     raised = _RAISED.match(failure.get("got", ""))

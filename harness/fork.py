@@ -119,7 +119,9 @@ def _origin(found: metadata.Distribution) -> str:
 def _imported(found: metadata.Distribution, implementation: Implementation) -> Fork:
     """What was imported of a distribution. Raises UsageProblem if nothing, or not all that should have been."""
     location = implementation.environment().location
-    modules = {name: _place(file) for name, m in sys.modules.items() if (file := getattr(m, "__file__", None))}
+    files_of = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    # Some modules are made by code, with a name of no file.
+    modules = {name: _place(file) for name, file in files_of.items() if file and os.path.isfile(file)}
     package = next((name for name, file in modules.items() if file == _place(location)), Path(location).parent.name)
     package = package.partition(".")[0]
     files = dict(_files(found))

@@ -157,7 +157,7 @@ def test_exceptions_and_deaths_are_told_apart_and_their_numbers_are_not(held, ol
 
 
 def test_what_refuses_more_than_before_is_worse(held):
-    before, now = (result(IDS[0], "pass", refused=refused) for refused in (3, 9))
+    before, now = (result(IDS[0], "pass", excused=refused) for refused in (3, 9))
     status, out = held({IDS[0]: before}, {IDS[0]: now})
     assert status == 1
     assert "refusing: VJP-REF[Exp-cpu] refuses more than before" in out
