@@ -106,7 +106,7 @@ def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of
     assert len(shown) > 3
     for text in shown:
         assert f"  before, with this counterexample: pass, on {version}\n" in text
-        assert "  with: function: Polynomial(" in text
+        assert "  with: " in text
 
 
 def test_the_report_says_what_was_imported(fork_of_torch):
