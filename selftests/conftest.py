@@ -15,6 +15,9 @@ import pytest
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 
+# These tests may themselves run in a worker; what they start is none.
+OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
+
 
 @dataclass(frozen=True)
 class Run:
@@ -51,13 +54,10 @@ class Run:
 def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """Runs ``autograd-conformance run`` with these words, in a folder of its own."""
 
-    # These tests may themselves run in a worker; what they start is none.
-    outside = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
-
     def run(*words: str, folder: Path | None = None) -> Run:
         where = folder or tmp_path_factory.mktemp("run")
         done = subprocess.run(
-            [COMMAND, "run", *words], cwd=where, env=outside, capture_output=True, text=True, timeout=900, check=False
+            [COMMAND, "run", *words], cwd=where, env=OUTSIDE, capture_output=True, text=True, timeout=900, check=False
         )
         return Run(done.returncode, done.stdout, done.stderr, where / "autograd-conformance.ndjson")
 

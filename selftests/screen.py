@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from select import select
 from typing import Any
 
+from autograd_conformance.selftests.conftest import OUTSIDE
+
 # What a program sends: a control sequence, an operating system command, a control character, or text.
 _PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|([\x00-\x1f])|([^\x00-\x1f]+)")
 
@@ -102,7 +104,7 @@ def run(
     """Run a command in a terminal; ``watch`` is called with every screen and the process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {**os.environ, "TERM": "xterm-256color", **(environment or {})}
+    environment = {**OUTSIDE, "TERM": "xterm-256color", **(environment or {})}
     process = subprocess.Popen(
         words, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
         preexec_fn=_attend,

@@ -17,7 +17,7 @@ import pytest
 
 from autograd_conformance.harness import cli, report
 from autograd_conformance.harness.commands import running
-from autograd_conformance.selftests.conftest import COMMAND
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
 TEXT = (running.PACKAGE / "docs" / "ci.md").read_text()
 GATE, NIGHTLY, GITLAB = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
@@ -174,7 +174,7 @@ class Machine:
         script = substituted(step.script, matrix_shard=environment.get("shard", ""))
         return subprocess.run(
             [*words, script], cwd=self.folder, capture_output=True, text=True, check=False, timeout=600,
-            env={**os.environ, "PATH": path, "NARROWER": "--suite suite", **environment},
+            env={**OUTSIDE, "PATH": path, "NARROWER": "--suite suite", **environment},
         )  # fmt: skip
 
     def steps(self, name: str, job: str, **environment: str) -> dict[str, subprocess.CompletedProcess[str]]:
