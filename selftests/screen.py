@@ -104,7 +104,9 @@ def run(
     """Run a command in a terminal; ``watch`` is called with every screen and the process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-    environment = {**OUTSIDE, "TERM": "xterm-256color", **(environment or {})}
+    # The terminal itself knows its size.
+    outside = {name: value for name, value in OUTSIDE.items() if name not in ("COLUMNS", "LINES")}
+    environment = {**outside, "TERM": "xterm-256color", **(environment or {})}
     process = subprocess.Popen(
         words, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True,
         preexec_fn=_attend,
