@@ -14,7 +14,7 @@ import numpy as np
 import torch
 """
 
-# The names of the array namespace that torch spells otherwise; see `array_namespace` in torch.py.
+# The names of the array namespace that torch spells otherwise; see `TorchImplementation.xp` in torch.py.
 NAMES = {
     "copy": "torch.clone",
     "expand_dims": "lambda x, axis: torch.unsqueeze(x, axis)",
