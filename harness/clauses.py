@@ -74,6 +74,11 @@ class ClauseSubject:
         return f"{self.clause.id}/{self.variant}" if self.variant else self.clause.id
 
     @property
+    def share(self) -> float:
+        """The share of a test's examples that it gets."""
+        return self.implementation.share_of_examples
+
+    @property
     def key(self) -> dict[str, Any]:
         """What the test's result line starts with."""
         line = {"kind": "result", "id": f"{self.claim_id}[{self.device}]", "clause": self.clause.id}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from autograd_conformance.harness.commands import Group, gating, keeping, listing, running, showing
+from autograd_conformance.harness.commands import Group, checking, gating, keeping, listing, running, showing
 from autograd_conformance.harness.report import version_of
 
 
@@ -15,7 +15,7 @@ def main() -> None:
 
 
 for _command in (
-    running.run, gating.compare, gating.accept, gating.merge, showing.report, showing.export_, keeping.keep,
-    listing.list_,
+    running.run, checking.check, gating.compare, gating.accept, gating.merge, showing.report, showing.export_,
+    keeping.keep, listing.list_,
 ):  # fmt: skip
     main.add_command(_command)

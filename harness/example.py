@@ -11,10 +11,12 @@ import numpy as np
 
 from autograd_conformance.harness.observe import Observation, observed
 from autograd_conformance.implementations.protocol import Description
-from autograd_conformance.reference.definitions import FLOATING, Array
+from autograd_conformance.reference.definitions import FLOATING, Array, Static
+from autograd_conformance.reference.ladder import directions
 from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
 from autograd_conformance.strategies.layouts import place, storage, suitable
+from autograd_conformance.strategies.values import DOMAINS
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.subject import Subject
@@ -30,7 +32,8 @@ class Example:
         self.implementation, self.function = subject.implementation, subject.function
         self.values = tensor_values(call, subject.function)
         self.slots = tuple(i for i, given in enumerate(call.args) if isinstance(given, Tensor))
-        self.arguments = tuple(self.function.arguments[i] for i in self.slots)
+        arrays = (self.function.arguments[i] for i in self.slots)
+        self.arguments = tuple(a for a in arrays if isinstance(a, Array))
         self.track = tuple(t.requires_grad for t in call.tensors)
         self.precision = call.dtype
         self.input_names = tuple(f"argument {i} ({self.function.arguments[i].name})" for i in self.slots)
@@ -95,8 +98,11 @@ class Example:
     def merged(self, primals: Sequence[Any]) -> list[Any]:
         """All arguments of the call, with these tensors."""
         args = list(self.call.args)
-        for slot, primal in zip(self.slots, primals, strict=True):
-            args[slot] = primal
+        for slot, argument in enumerate(self.function.arguments[: len(args)]):
+            if isinstance(argument, Static) and argument.build is not None:
+                args[slot] = argument.build(args[slot])
+        for slot, argument, primal in zip(self.slots, self.arguments, primals, strict=True):
+            args[slot] = primal if argument.wrap is None else argument.wrap(primal)
         return args
 
     @cached_property
@@ -123,6 +129,19 @@ class Example:
         needs = "needs_input_grad" in implementation.capabilities
         cls, seen = observed(self.subject.cls, implementation.ag.Function, needs=needs)
         return lambda *primals: self.call_with(implementation.function(cls), *primals), seen
+
+    def flags_unrecorded(self) -> list[bool]:
+        """Whether the outputs require grad though grad mode was off: but for views, which do if their base does."""
+        implementation = self.implementation
+        outputs = implementation.vjp(self.unrecorded, self.primals, track=self.track)[0]
+        return [implementation.requires_grad(y) and not self._may_be_view(y) for y in outputs]
+
+    def _may_be_view(self, output: Any) -> bool:
+        """Whether an output lies in the memory of an input, as one without elements may."""
+        i = self.implementation
+        if "views" not in i.capabilities:
+            return False
+        return 0 in i.describe(output).shape or any(i.shares_memory(output, x) for x in self.primals)
 
     def outputs(self) -> tuple[Any, ...]:
         """The outputs, with the call's mask."""
@@ -228,13 +247,15 @@ class Example:
     @cached_property
     def output_dtypes(self) -> tuple[str, ...]:
         dtype = self.call.dtype
-        return tuple(_dtype_of(y.value, dtype) for y in self.expected_outputs)
+        pairs = zip(self.expected_outputs, self.function.outputs, strict=True)
+        return tuple(output.dtypes.get(dtype) or _dtype_of(y.value, dtype) for y, output in pairs)
 
     @property
     def output_descriptions(self) -> list[Description]:
-        """Shape, dtype and device that the reference gives the outputs."""
-        pairs = zip(self.expected_outputs, self.output_dtypes, strict=True)
-        return [Description(y.shape, dtype, self.call.device) for y, dtype in pairs]
+        """Shape, dtype and device that the outputs should have."""
+        device, usual = self.call.device, self.call.dtype
+        rows = zip(self.expected_outputs, self.function.outputs, self.output_dtypes, strict=True)
+        return [Description(y.shape, d if o.casts else _dtype_of(y.value, usual), device) for y, o, d in rows]
 
     @cached_property
     def cotangent_values(self) -> tuple[Any, ...]:
@@ -315,8 +336,21 @@ class Example:
         return arguments
 
     def reference_outputs(self, points: Sequence[Any]) -> tuple[Any, ...]:
-        """The reference forward as a function of the arguments that require grad."""
-        return tuple(self.function.forward(*self.at(points)))
+        """The reference forward, whose derivative is wanted, as a function of the arguments that require grad."""
+        return tuple((self.function.soft or self.function.forward)(*self.at(points)))
+
+    def directions(self, points: Sequence[Any]) -> tuple[Any, ...]:
+        """Directions in which points may move within their arguments' domains; see `reference.ladder.directions`.
+
+        The points are those of the tensor arguments, and may be followed by others.
+        """
+        found = directions(tuple(points), seed=self.call.seed)
+        return (*self.within(found[: len(self.slots)]), *found[len(self.slots) :])
+
+    def within(self, moves: Sequence[Any]) -> tuple[Any, ...]:
+        """What is left of moves of the tensor arguments in their domains: of those of a symmetric matrix, say."""
+        pairs = zip(self.arguments, moves, strict=True)
+        return tuple(None if u is None else _within(a, u) for a, u in pairs)
 
     def all_finite(self, tensors: Sequence[Any]) -> bool:
         """Whether every element of every tensor is finite."""
@@ -348,6 +382,15 @@ class Example:
         if gradient is None or exact or isinstance(gradient, Tracked):
             return gradient
         return Tracked.exact(gradient, self.precision)
+
+
+def _within(argument: Array, move: Any) -> Any:
+    move = DOMAINS[argument.values].tangent(move)
+    if argument.bounds is None or not move.size:
+        return move
+    low, high = argument.bounds
+    # By a power of two, which rounds nothing.
+    return move * 2.0 ** min(0.0, np.floor(np.log2((high - low) / np.max(np.abs(move)))))
 
 
 def _dtype_of(value: Any, dtype: str) -> str:

@@ -38,6 +38,7 @@ class Claim:
     simulated: bool
     abstract: bool
     slow: bool
+    looks_inside: bool = False
 
     @property
     def id(self) -> str:
@@ -75,18 +76,22 @@ def holds(
     simulated: bool = False,
     abstract: bool = False,
     slow: bool = False,
+    looks_inside: bool = False,
 ) -> Callable[[Callable[..., None]], Any]:
     """Mark a test ``(subject, data)`` as the check of a property.
 
     ``examples`` scales the profile's number of examples; ``dtypes`` restricts those of the calls; ``variant`` tells
     apart the tests that check different sides of one property. A ``simulated`` test runs on the implementation's
     simulated devices and on every accelerator, an ``abstract`` one on those of its devices that hold no values; a
-    ``slow`` one is left out of profiles that are not thorough.
+    ``slow`` one is left out of profiles that are not thorough. One that ``looks_inside`` sees nothing of a callable
+    that is no Function class.
     """
     unknown = {property_id} - PROPERTIES.keys() | set(needs.split()) - CAPABILITIES.keys()
     if unknown:
         raise ValueError(f"unknown property or capability: {', '.join(sorted(unknown))}")
-    claim = Claim(property_id, where, frozenset(needs.split()), dtypes, variant, simulated, abstract, slow)
+    claim = Claim(
+        property_id, where, frozenset(needs.split()), dtypes, variant, simulated, abstract, slow, looks_inside
+    )
 
     def decorate(test: Callable[..., None]) -> Any:
         @functools.wraps(test)

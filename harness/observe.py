@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,9 +27,13 @@ class Observation:
 def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observation]:
     """A subclass of the custom Function ``cls`` that behaves alike and records what it sees.
 
-    ``base`` is the implementation's ``Function``; ``needs`` says whether ctx has ``needs_input_grad``.
+    ``base`` is the implementation's ``Function``; ``needs`` says whether ctx has ``needs_input_grad``. What is no class
+    is given back as it is, and nothing is seen.
     """
     seen = Observation()
+    is_class: bool = inspect.isclass(cls)
+    if not is_class:
+        return cls, seen
 
     def needs_of(ctx: Any) -> Any:
         return ctx.needs_input_grad if needs else None

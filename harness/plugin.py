@@ -47,6 +47,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--report", metavar="FILE", help="write the results to this NDJSON file as they come")
     group.addoption("--replay", metavar="FILE", help="report or corpus that the profile replay runs again")
     group.addoption("--corpus", metavar="FILE", help="counterexamples to run before those that are drawn")
+    group.addoption("--declared", metavar="FILE", help="plan of the user's Functions to check instead; see check")
     group.addoption("--cost", action="store_true", help="measure what custom Functions cost")
     group.addoption("--expect", metavar="FORK", help="distribution from which the implementation has to come")
     group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
@@ -207,7 +208,7 @@ def _in_turn(item: Any, subject: Examined) -> Callable[..., None]:
         for this in selection.tries(subject.key["id"]):
             profiles.prepare(
                 test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
-                least=_LISTED if listed and not listed.always else 1, share=selection.implementation.share_of_examples,
+                least=_LISTED if listed and not listed.always else 1, share=subject.share,
                 database=this.database,
             )  # fmt: skip
             subject.replayed, subject.dtype = this.call, this.drawn.dtype

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -44,20 +46,26 @@ def described() -> str:
     return "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
 
 
+# What holds for every test, whatever profile of Hypothesis' own is loaded.
+_ALWAYS: dict[str, Any] = {
+    "deadline": None,
+    "print_blob": False,
+    "report_multiple_bugs": False,
+    "suppress_health_check": (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors),
+    "verbosity": Verbosity.quiet,
+}
+
+
 def load(profile: Profile) -> None:
     """Make the profile Hypothesis' default. Call before test modules are imported."""
     settings.register_profile(
         "autograd-conformance",
         settings.get_profile("default"),
         max_examples=profile.examples,
-        deadline=None,
         database=None,
         derandomize=False,  # seeds come from `prepare`
-        print_blob=False,
-        report_multiple_bugs=False,
         phases=(Phase.explicit, Phase.generate, Phase.shrink),
-        suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors),
-        verbosity=Verbosity.quiet,
+        **_ALWAYS,
     )
     settings.load_profile("autograd-conformance")
     _forget_local_constants()
@@ -69,6 +77,18 @@ def _forget_local_constants() -> None:
     if hasattr(providers, "_get_local_constants"):
         nothing: Any = providers.Constants()  # type: ignore[attr-defined]
         providers._get_local_constants = lambda: nothing
+
+
+@contextmanager
+def without_local_constants() -> Iterator[None]:
+    """Within it examples do not depend on the source files around, whose numbers Hypothesis mixes into its draws."""
+    kept = getattr(providers, "_get_local_constants", None)
+    _forget_local_constants()
+    try:
+        yield
+    finally:
+        if kept is not None:
+            providers._get_local_constants = kept
 
 
 def choose_seed(profile: Profile, given: int | None) -> int:
@@ -106,5 +126,7 @@ def prepare(
             *([Phase.shrink] if shrink else []),
         ),
         max_examples=max(round(share * count), least),
+        derandomize=False,
         database=database,
+        **_ALWAYS,
     )

@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, Tensor, parse
 from autograd_conformance.strategies.layouts import place
+
+if TYPE_CHECKING:
+    from autograd_conformance.harness.subject import Subject
 
 OUR_PACKAGE = "autograd_conformance."
 WIDTH = 110
@@ -71,6 +74,26 @@ def _about(implementation: Implementation, function: Function, property_id: str,
     return "".join(f"# {row}\n" for text in told for line in text.splitlines() for row in textwrap.wrap(line, WIDTH))
 
 
+def own_script(
+    subject: Subject, test: str, failure: Mapping[str, Any], source: str, reason: str = ""
+) -> tuple[str | None, str]:
+    """The same for a user's Function, which ``source`` imports as ``Function``; or the ``reason`` why it cannot."""
+    text, call = subject.implementation.script, failure.get("call", "")
+    if text is None or not source:
+        return None, reason or f"no script for the implementation {subject.implementation.name}"
+    try:
+        parts = [
+            _about(subject.implementation, subject.function, test.split("/")[0], failure),
+            "from __future__ import annotations\n\n" + text.imports,
+            *_rest(Example(subject, parse(call)), text, source, {}, test),
+        ]
+        return "\n".join(parts).strip() + "\n", ""
+    except NoScript as problem:
+        return None, str(problem)
+    except Exception as problem:  # noqa: BLE001 - a script that cannot be written must not hide the failure
+        return None, f"{type(problem).__name__} while it was written: {problem}"
+
+
 def _program(
     implementation: Implementation, text: ScriptText, function: Function, call: Call, test: str
 ) -> Iterator[str]:
@@ -80,10 +103,16 @@ def _program(
     example = Example(Subject(implementation, function, call.device), call)
     sources = _Sources(function.body)
     body = "\n\n".join([*sources.definitions, f"Function = {sources.name}(xp, ag)\n"])
+    yield from _rest(example, text, body, sources.constants, test)
+
+
+def _rest(example: Example, text: ScriptText, body: str, constants: Mapping[str, str], test: str) -> Iterator[str]:
+    """The program behind its imports, given the source of the Function."""
+    call = example.call
     arguments = _arguments(example, text)
     demonstration = _demonstration(text, test)
     tools = _needed(text.tools, demonstration)
-    missing = [line for line in sources.constants.values() if line not in text.imports.splitlines()]
+    missing = [line for line in constants.values() if line not in text.imports.splitlines()]
     yield "".join(f"{line}\n" for line in missing)
     yield text.devices.get(call.device, "")
     yield _namespace(text, body + arguments)
@@ -195,6 +224,8 @@ def _arguments(example: Example, text: ScriptText) -> str:
     call, function = example.call, example.function
     rows = []
     for argument, given, value in zip(function.arguments, call.args, example.values, strict=False):
+        if getattr(argument, "build", None) or getattr(argument, "wrap", None):
+            raise NoScript(f"argument {argument.name} is made by the declaration, and is no literal")
         shown = repr(given)
         if isinstance(given, Tensor):
             shown = _tensor(text, value, given.dtype, given.layout, call.device)

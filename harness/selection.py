@@ -17,6 +17,9 @@ from autograd_conformance.harness.database import Shared, opened
 from autograd_conformance.harness.fork import Fork, verified
 from autograd_conformance.harness.marks import AnyClaim, Claim, ClauseClaim
 from autograd_conformance.harness.outcomes import Drawn, Record, UsageProblem
+from autograd_conformance.harness.own.declaration import Own
+from autograd_conformance.harness.own.loading import Plan
+from autograd_conformance.harness.own.subject import OwnSubject
 from autograd_conformance.harness.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
@@ -109,19 +112,26 @@ class Selection:
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
-        functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
+        declared = getattr(options, "declared", None)
+        if declared is None:
+            functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
             before_loading(options.implementation)
         implementation = _implementation(options.implementation)
-        contract = CONTRACT if implementation.keeps_contract else ()
+        if declared is not None:
+            owned = Plan.read(Path(declared)).functions(implementation)
+            functions = _matching("Function", options.functions, owned)
+        contract = CONTRACT if implementation.keeps_contract and declared is None else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
         claims = _matching("property or clause", options.properties, valid)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
-        clauses = tuple(name for name in claims if name in CLAUSES and options.functions is None)
-        known = tuple(FUNCTIONS[n] if n in FUNCTIONS else EXHIBITS[n].function for n in functions)
+        about_all = options.functions is None and declared is None
+        clauses = tuple(name for name in claims if name in CLAUSES and about_all)
+        every = owned if declared is not None else {**{n: e.function for n, e in EXHIBITS.items()}, **FUNCTIONS}
+        known = tuple(every[name] for name in functions)
         seed = controller["seed"] if controller else choose_seed(profile, options.seed)
         found = cls(
             implementation,
@@ -193,7 +203,8 @@ class Selection:
         return not self.replays or subject.key["id"] in self.kept
 
     def _of_property(self, claim: Claim) -> list[Subject]:
-        functions = filter(claim.where, self.functions)
+        wanted = (f for f in self.functions if not isinstance(f, Own) or f.wants(claim))
+        functions = filter(claim.where, wanted)
         found = [self._subject(claim, function, d) for function in functions for d in self._devices(claim, function)]
         return [subject for subject in found if self._takes(subject)]
 
@@ -211,8 +222,9 @@ class Selection:
         return tuple(d for d in supported if self.device in (None, d))
 
     def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
-        return Subject(
-            self.implementation, function, device, claim.property_id, dtype=self.dtype, variant=claim.variant,
+        kind, on = (OwnSubject, function.on) if isinstance(function, Own) else (Subject, self.implementation)
+        return kind(
+            on or self.implementation, function, device, claim.property_id, dtype=self.dtype, variant=claim.variant,
             allowed=claim.dtypes, record=Record(),
         )  # fmt: skip
 
@@ -228,6 +240,10 @@ class Selection:
             return self._reason_against_clause(claim, subject.device)
         if isinstance(subject, Subject) and i.needs_setup_context and not subject.separate:
             return f"unsupported: {i.name} runs only Functions that have a setup_context"
+        if isinstance(subject, Subject) and isinstance(subject.function, Own):
+            function = subject.function
+            if claim.looks_inside and not function.sees_inside:
+                return f"skip: {function.name} is no Function class, in which could be looked"
         if isinstance(subject, Subject) and not subject.dtypes:
             return f"skip: {subject.function.name} has none of the dtypes of this test and run"
         return None

@@ -50,6 +50,11 @@ class Subject:
         return f"{self.implementation.name}-{self.function.name}-{self.device}"
 
     @property
+    def share(self) -> float:
+        """The share of a test's examples that it gets."""
+        return self.implementation.share_of_examples
+
+    @property
     def claim_id(self) -> str:
         """The property's id, with the variant of the test."""
         return f"{self.property_id}/{self.variant}" if self.variant else self.property_id
@@ -106,6 +111,10 @@ class Subject:
             if not options["shapes"]:
                 pytest.skip(f"skip: {self.implementation.name} supports no tensors without elements")
         return calls(self.function, dtypes=self.dtypes, device=self.device, **options)
+
+    def recasts(self, call: Call) -> tuple[Call, ...]:
+        """The call in the dtypes in which it is looked at: its own."""
+        return (call,)
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw what a test varies beside the call; a failure names it."""
@@ -240,12 +249,17 @@ class Subject:
         self.record.checks += 1
         gradients = tuple(None if g is None else self._array(g) for g in got)
         claim = inner(gradients, tuple(along))
-        verdict = judge(claim, ladder, rounding=_rounding(gradients, along))
+        rounding = self.rounding(gradients, along)
+        verdict = judge(claim, ladder, rounding=rounding)
         self.record.inconclusive += verdict is Verdict.INCONCLUSIVE
         if verdict is Verdict.DISAGREES:
-            off = f"{10 * ladder.bound:.3g} (off by {abs(claim - ladder.value):.3g})"
+            off = f"{10 * ladder.bound + rounding:.3g} (off by {abs(claim - ladder.value):.3g})"
             found = "; ".join(filter(None, (hint, culprit(gradients))))
             self.fail(call, what, got=claim, expected=ladder.value, bound=off, hint=found)
+
+    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+        """What the inner product of double-precision gradients and a direction may be off by."""
+        return _rounding(gradients, direction)
 
     def assert_second_order(self, call: Call, second: SecondOrder) -> None:
         """The second derivative is right; failing that, it says in which way it is wrong.
@@ -259,7 +273,7 @@ class Subject:
         if second.detached and abs(second.estimate.value) > 10 * second.estimate.bound:
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"
-            self.fail(call, what, got="silently detached", expected=expected, hint=_SECOND_ORDER)
+            self.fail(call, what, got=DETACHED, expected=expected, hint=_SECOND_ORDER)
         if call.dtype not in _DOUBLE:
             return
         self.assert_slope(
@@ -329,6 +343,12 @@ class Subject:
 
 
 _DOUBLE = ("float64", "complex128")
+
+# How a finding ends that is about a gradient before the engine fits it to its input.
+DETACHED = "silently detached"
+AS_RETURNED = "gradient as backward returned it"
+# The finding about gradients that the caller does not get.
+RECEIVED = "which tensors get a gradient"
 _SECOND_ORDER = (
     "an intermediate was saved, or computed outside the graph: save inputs or outputs instead, return the "
     "intermediate as an output, or declare the Function once-differentiable"
@@ -343,10 +363,16 @@ def _passes_through(raised: BaseException, implementation: type) -> bool:
     return any(frame.filename in files for frame in traceback.extract_tb(raised.__traceback__))
 
 
+def absolute_terms(gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+    """The sum of the absolute terms of the inner product of gradients and a direction."""
+    pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
+    return sum(float(np.sum(np.abs(g) * np.abs(u))) for g, u in pairs)
+
+
 def _rounding(gradients: Sequence[Any], direction: Sequence[Any]) -> float:
     """What summing the inner product of double-precision gradients and a direction may be off by."""
     pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
-    terms = sum(float(np.sum(np.abs(g) * np.abs(u))) for g, u in pairs)
+    terms = absolute_terms(gradients, direction)
     return float(SAFETY * PRECISION["float64"].unit * terms * (1 + sum(g.size for g, _ in pairs)))
 
 

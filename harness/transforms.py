@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.example import Example
-from autograd_conformance.reference.ladder import Estimate, diagnose, directions, slope
+from autograd_conformance.reference.ladder import Estimate, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values
 
@@ -67,7 +67,7 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
     except implementation.refusals as refused:
         refusal = refused
     points = (*example.points(), *(example.cotangent_values[n] for n in free))
-    direction = directions(points, seed=example.call.seed)
+    direction = example.directions(points)
 
     def reference(variables: Sequence[Any]) -> tuple[Any, ...]:
         arguments = example.at(variables[:count])
@@ -94,6 +94,11 @@ def _culprit(
     f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
     gradients: tuple[Any, ...],
 ) -> str:  # fmt: skip
+    for number, gradient in enumerate(gradients):
+        places = np.argwhere(np.isnan(np.zeros(()) if gradient is None else gradient))
+        if gradient is not None and len(places):
+            index = tuple(int(i) for i in places[0])
+            return f"the entry of {names[number]} at {index} is {gradient[index]}"
     found = diagnose(f, tuple(points), gradients, tuple(weights))
     if found is None:
         return ""
@@ -108,7 +113,8 @@ def _weights(values: Any, seed: int) -> Any:
 
 def _tangents(example: Example) -> list[Any]:
     """A tangent for each tensor that requires grad, None for the others."""
-    return [None if x is None else _weights(x, n + example.call.seed) for n, x in enumerate(example.points())]
+    found = [None if x is None else _weights(x, n + example.call.seed) for n, x in enumerate(example.points())]
+    return list(example.within(found))
 
 
 def forward_mode(example: Example) -> tuple[Gradients, Expected]:

@@ -262,6 +262,10 @@ class Implementation(ABC):
     def synchronize(self, device: str) -> None:
         """Wait until the device has done what was asked of it."""
 
+    def reseed(self, seed: int = 0) -> None:
+        """Let the random numbers that follow be those of the seed; for users' Functions that draw them."""
+        raise NotImplementedError
+
     # requires_grad
     def requires_grad(self, tensor: Any) -> bool:
         raise NotImplementedError

@@ -107,16 +107,19 @@ class TorchImplementation(adapting.RecordingImplementation):
         if device == "cuda":
             torch.cuda.synchronize()
 
+    def reseed(self, seed: int = 0) -> None:
+        torch.manual_seed(seed)
+
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)
 
     def numpy(self, tensor: Any) -> Any:
-        tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
+        tensor = tensor.detach().cpu()
         if tensor.is_complex():
             tensor = tensor.to(torch.complex128)
         elif tensor.is_floating_point():
             tensor = tensor.double()
-        return tensor.numpy().copy()
+        return tensor.numpy(force=True).copy()
 
     def describe(self, tensor: Any) -> Description:
         return super().describe(tensor)._replace(device=tensor.device.type)

@@ -106,6 +106,19 @@ for n, y in enumerate(vjp()[0]):
     same(f"shape of output {n}", tuple(y.shape), np.shape(expected_outputs[n][0]))
     same(f"dtype of output {n}", str(y.dtype), f"torch.{output_dtypes[n]}")
 """,
+    "VJP-FD": f"""\
+{_WIDE}
+
+def total(outputs):
+    terms = [(y * g.to(y).conj()).real.sum() for y, g in zip(outputs, cotangents) if g is not None]
+    return float(sum(terms).detach())
+
+
+gradients = vjp(tensors=wide)[1]
+slope = sum(float((g.conj() * u).real.sum()) for g, u in zip(gradients, along) if g is not None)
+difference = (total(call(*ahead)) - total(call(*behind))) / (2 * step)
+check("slope along a random direction", slope, difference, 1e-5 * (1 + abs(difference)))
+""",
     "VJP-NEEDS": """\
 seen = []
 backward = Function.backward

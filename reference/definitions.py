@@ -13,7 +13,20 @@ REAL = ("float64", "float32", "float16", "bfloat16")
 COMPLEX = ("complex128", "complex64")
 FLOATING = REAL + COMPLEX
 
-Values = Literal["any", "nonzero", "distinct", "positive"]
+Values = Literal[
+    "any",
+    "free",
+    "nonzero",
+    "distinct",
+    "positive",
+    "irregular",
+    "unit",
+    "ball",
+    "sorted",
+    "definite",
+    "lower",
+    "upper",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +37,17 @@ class Array:
     occurs; ``1`` or ``2`` a fixed length; ``h+p-1`` a sum; ``*s`` any shape; ``~s`` any shape that broadcasts with
     the others of that name.
 
-    ``values`` is the domain: ``any`` finite number, ``nonzero`` (bounded away from 0), ``distinct`` (spaced, no
-    ties), ``positive``. ``smooth`` is the part of the domain where the forward is differentiable, when that is
-    smaller. ``dtype`` fixes the dtype of an argument that does not follow the call's (index tensors); ``make``
-    computes the values of such an argument from ``(rng, shape, earlier arguments by name)``.
+    ``values`` is the domain: ``any`` finite number of ordinary size, ``free`` of any size, ``nonzero`` (bounded away
+    from 0), ``distinct`` (spaced, no ties), ``positive``, ``irregular`` (off the round numbers at which kinks lie),
+    ``unit`` (between 0 and 1, both left out), ``ball`` (vectors along the last dimension shorter than 1), ``sorted``
+    (increasing along the last dimension, spaced), and matrices: ``definite`` (symmetric positive definite, Hermitian if
+    complex), ``lower`` and ``upper`` (triangular, well conditioned). ``bounds`` are two numbers to which ``unit`` is
+    stretched. ``smooth`` is the part of the domain where the forward is differentiable, when that is smaller.
+
+    ``dtype`` fixes the dtype of an argument that does not follow the call's (index tensors); ``make`` computes the
+    values of such an argument from ``(rng, shape, arguments by name)``, later ones among these without their values.
+    ``constant`` says that it has no gradient on purpose, though it follows the call's dtype. ``wrap`` makes what the
+    Function is given of the tensor that was drawn, a differentiable one of it (a sparse tensor, say).
 
     ``optional`` says in which other ways the argument may come: ``none`` (None is passed) and ``omitted``.
     """
@@ -39,22 +59,27 @@ class Array:
     dtype: str | None = None
     make: Callable[[Any, Shape, Mapping[str, Any]], Any] | None = None
     optional: tuple[Literal["none", "omitted"], ...] = ()
+    constant: bool = False
+    bounds: tuple[float, float] | None = None
+    wrap: Callable[[Any], Any] | None = None
 
     @property
     def differentiable(self) -> bool:
-        return self.dtype is None
+        return self.dtype is None and not self.constant
 
 
 @dataclass(frozen=True, kw_only=True)
 class Static:
     """An argument that is not a tensor; ``choices`` lists its values, simplest first, from the tensors' shapes.
 
-    ``default`` marks an argument that may be omitted and the value it then has.
+    ``default`` marks an argument that may be omitted and the value it then has. ``build`` makes what the Function is
+    given of a choice, where that is not the choice itself: of a seed a module, say.
     """
 
     name: str
     choices: Callable[[Shapes], Sequence[Any]]
     default: Any = ...
+    build: Callable[[Any], Any] | None = None
 
     @property
     def differentiable(self) -> bool:
@@ -63,10 +88,15 @@ class Static:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """An output of the forward."""
+    """An output of the forward.
+
+    ``dtypes`` says which dtype it has for the call's, where that is not the same; and, with ``casts``, should have.
+    """
 
     name: str = "output"
     differentiable: bool = True
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    casts: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,8 +116,10 @@ class Function:
     plain NumPy without in-place changes, so that they also run on the error-carrying arrays of `reference.rounding`.
 
     ``double`` is what is claimed of the second derivative: ``supported``, ``once`` (declared once-differentiable).
-    ``surrogate`` means that the VJP is not the derivative of the forward, on purpose. ``inplace`` lists the arguments
-    that the forward modifies and returns. ``needs`` lists the capabilities without which it cannot run at all.
+    ``surrogate`` means that the VJP is not the derivative of the forward, on purpose; ``soft`` is then the function
+    whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
+    the arguments that the forward modifies and returns. ``needs`` lists the capabilities without which it cannot run at
+    all.
     ``document`` names the text that prints the Function, ``exercises`` what it exercises that no other does.
     """
 
@@ -100,11 +132,13 @@ class Function:
     exercises: str
     outputs: tuple[Output, ...] = (Output(),)
     jvp: Callable[..., tuple[Any, ...]] | None = None
+    soft: Callable[..., tuple[Any, ...]] | None = None
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = FLOATING
     devices: tuple[str, ...] | None = None
     double: Literal["supported", "once"] = "supported"
     surrogate: bool = False
+    linear: bool = True
     inplace: tuple[int, ...] = ()
     materialize: bool = True
     batching: bool = False

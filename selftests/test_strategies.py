@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from math import isqrt
 from pathlib import Path
 from typing import Any
 
@@ -422,19 +423,43 @@ def test_signed_zeros_and_specials_survive_every_layout() -> None:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 
+# The domains in which values keep few bits, and those of matrices.
+EXACT = ("any", "free", "nonzero", "positive", "distinct")
+MATRICES = ("definite", "lower", "upper")
+
+
+def _anything(values: Any) -> bool:
+    return bool(np.all(np.isfinite(values)))
+
+
+IN_DOMAIN: dict[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("any", "free", "nonzero", "positive", "distinct"), _anything),
+    "irregular": lambda a: not np.any(np.isin(8 * a.real % 1, 0)),
+    "unit": lambda a: bool(np.all((a.real > 0) & (a.real < 1))),
+    "ball": lambda a: bool(np.sqrt(np.sum(np.abs(a) ** 2)) < 1),
+    "sorted": lambda a: bool(np.all(np.diff(a.real) > 0.2)),
+    "definite": lambda a: bool(np.all(np.linalg.eigvalsh(a) > 0.9)),
+    "lower": lambda a: bool(np.all(a == np.tril(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
+    "upper": lambda a: bool(np.all(a == np.triu(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
+}
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("dtype", FLOATING)
 def test_fills_are_exact_in_every_dtype_and_stay_in_their_domain(dtype: str, domain: str) -> None:
     complex_values = dtype.startswith("complex")
-    for name in DOMAINS[domain][0]:
+    for name in DOMAINS[domain].fills:
         for size in (0, 1, 2, 13, 100, MAX_ELEMENTS):
             for number in range(5):
                 rng = np.random.default_rng(number)
-                values = fill(name, domain, (size,), rng, complex_values=complex_values)
-                assert values.shape == (size,)
+                shape = (isqrt(size),) * 2 if domain in MATRICES else (size,)
+                values = fill(name, domain, shape, rng, complex_values=complex_values)
+                assert values.shape == shape
                 assert values.dtype == (np.complex128 if complex_values else np.float64)
                 # The dense fill is there to fill the mantissa; the references start from what it is rounded to.
-                assert name == "dense" or np.array_equal(round_to(values, dtype), values), (name, size)
+                exact = name != "dense" and domain in EXACT
+                assert not exact or np.array_equal(round_to(values, dtype), values), (name, size)
+                assert IN_DOMAIN[domain](values), (name, size)
                 if domain == "nonzero":
                     assert np.all(np.abs(values) >= 0.125)
                 if domain == "positive":
@@ -447,7 +472,7 @@ def test_fills_are_exact_in_every_dtype_and_stay_in_their_domain(dtype: str, dom
 def test_fills_differ() -> None:
     found = {name: make(np.random.default_rng(0), 100).tolist() for name, make in FILLS.items()}
     assert len({tuple(values) for values in found.values()}) == len(FILLS)
-    assert {name for names, _ in DOMAINS.values() for name in names} == set(FILLS)
+    assert {name for domain in DOMAINS.values() for name in domain.fills} == set(FILLS)
     both_signs = [name for name, values in found.items() if min(values) < 0 < max(values)]
     assert set(both_signs) == set(FILLS) - {"ones", "zeros"}
     assert fill("normal", "any", (2, 3), np.random.default_rng(0), complex_values=True).imag.any()
@@ -486,7 +511,7 @@ def test_every_fill_of_the_domain_is_reached(function: Function) -> None:
             for a, t in zip(function.arguments, call.args, strict=False)
             if isinstance(t, Tensor) and a.dtype is None
         }
-    assert seen == {(a.name, f) for a in function.arrays if a.dtype is None for f in DOMAINS[a.values][0]}
+    assert seen == {(a.name, f) for a in function.arrays if a.dtype is None for f in DOMAINS[a.values].fills}
 
 
 @pytest.mark.parametrize("special", SPECIALS.values(), ids=SPECIALS)
@@ -511,7 +536,7 @@ def test_extremes_are_reached_and_exact(dtype: str) -> None:
 
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_specials_are_admitted_only_where_every_number_is(domain: str) -> None:
-    assert admits_specials(domain) == (domain == "any")
+    assert admits_specials(domain) == (domain in ("any", "free"))
 
 
 def test_overwriting_counts_in_row_major_order_and_wraps_around() -> None:
@@ -678,7 +703,9 @@ def test_calls_shrink_to_the_simplest(function: Function) -> None:
     assert all(t.requires_grad == a.differentiable for a, t in zip(function.arrays, call.tensors, strict=True))
     assert {t.layout for t in call.tensors} == {"contiguous"}
     assert all(
-        t.fill == DOMAINS[a.values][0][0] for a, t in zip(function.arrays, call.tensors, strict=True) if a.dtype is None
+        t.fill == DOMAINS[a.values].fills[0]
+        for a, t in zip(function.arrays, call.tensors, strict=True)
+        if a.dtype is None
     )
     assert all(not t.specials for t in call.tensors)
     assert [c for c in call.cotangents if c is not None] == [Cotangent()] * sum(

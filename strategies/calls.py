@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.reference.definitions import Array, Function, Shape, Shapes
+from autograd_conformance.reference.definitions import Array, Function, Shape, Shapes, Values
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
@@ -119,7 +119,8 @@ def _evaluate(node: ast.expr) -> Any:
 def tensor_values(call: Call, function: Function) -> tuple[Any, ...]:
     """The arguments' values in NumPy: float64 or complex128 rounded to the tensor's dtype, the rest as given."""
     rng = np.random.default_rng(call.seed)
-    named = {a.name: v for a, v in zip(function.arguments, call.args, strict=False) if not isinstance(v, Tensor)}
+    # Of a tensor that comes later the shape is known already.
+    named = {a.name: v for a, v in zip(function.arguments, call.args, strict=False)}
     found = []
     for argument, given in zip(function.arguments, call.args, strict=False):
         value = _values(argument, given, call, rng, named) if isinstance(given, Tensor) else given
@@ -135,6 +136,9 @@ def _values(argument: Any, tensor: Tensor, call: Call, rng: np.random.Generator,
         values = values_module.fill(
             tensor.fill, _domain(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype
         )
+        if argument.bounds is not None:
+            low, high = argument.bounds
+            values = low + (high - low) * values
     changed = values_module.overwrite(values, tensor.specials)
     return layouts_module.stored(round_to(changed, tensor.dtype), tensor.dtype, tensor.layout)
 
@@ -162,8 +166,9 @@ def _pick(options: tuple[Any, ...]) -> st.SearchStrategy[Any]:
 
 
 @lru_cache
-def _extremes(dtype: str) -> st.SearchStrategy[Any]:
-    values = tuple(extreme(PRECISION[dtype]) for extreme in values_module.EXTREMES.values())
+def _extremes(dtype: str, domain: Values) -> st.SearchStrategy[Any]:
+    among = values_module.MODERATE if domain == "free" else values_module.EXTREMES
+    values = tuple(extreme(PRECISION[dtype]) for extreme in among.values())
     return st.lists(st.tuples(st.integers(0, 63), st.sampled_from(values)), min_size=1, max_size=2)
 
 
@@ -215,7 +220,7 @@ def varied(call: Call, function: Function) -> Call:
 
 
 def _refilled(argument: Any, tensor: Tensor) -> Tensor:
-    fills = values_module.DOMAINS[argument.values][0]
+    fills = values_module.DOMAINS[argument.values].fills
     return (
         tensor if argument.dtype is not None else replace(tensor, fill=fills[fills.index(tensor.fill) - 1], specials=())
     )
@@ -265,6 +270,7 @@ def calls(
     unused: bool = True,
     cotangent_layouts: bool = True,
     omitted: bool = True,
+    steady: bool = False,
 ) -> st.SearchStrategy[Call]:
     """Calls of a Function within its domain.
 
@@ -272,7 +278,8 @@ def calls(
     for all of them; without ``contiguous`` every tensor that can lie otherwise does, without ``expanded`` none
     has stride 0; ``layouts``, ``specials``, ``unused`` (outputs without a cotangent), ``cotangent_layouts`` and
     ``omitted`` (arguments left out) switch a dimension of the draw off; ``extremes`` writes a value of extreme
-    magnitude over some elements; ``smooth`` keeps values off the kinks.
+    magnitude over some elements; ``smooth`` keeps values off the kinks. A ``steady`` draw takes as many choices for any
+    shape, so that one among many large ones shrinks to a small one.
 
     Shrinks towards a single element, float64, every tensor requiring grad, contiguous layouts and ones.
     """
@@ -285,7 +292,8 @@ def calls(
 
     @st.composite
     def one(draw: st.DrawFn) -> Call:
-        drawn_shapes = _choose(draw, _choose(draw, strata(among)))
+        group = _choose(draw, strata(among))
+        drawn_shapes = group[draw(_SEEDS) % len(group)] if steady else _choose(draw, group)
         dtype = _choose(draw, kinds)
         form = _choose(draw, forms)
         mask = iter(_choose(draw, subsets[form]))
@@ -313,7 +321,7 @@ def calls(
         kind = argument.dtype or dtype
         layout = "contiguous"
         if layouts:
-            repeats = expanded and domain != "distinct" and argument.dtype is None
+            repeats = expanded and values_module.DOMAINS[domain].elementwise and argument.dtype is None
             suitable = _layouts(shape, kind, repeats)
             among = suitable if contiguous or len(suitable) == 1 else suitable[1:]
             # Drawn among all, so that it stays the same layout while the shape shrinks.
@@ -321,13 +329,13 @@ def calls(
             layout = layout if layout in among else among[0]
         if argument.dtype is not None:
             return Tensor(shape, kind, False, layout)
-        fills = values_module.DOMAINS[domain][0]
+        fills = values_module.DOMAINS[domain].fills
         # Drawn in any case: shrinking would otherwise prefer the common fill, which takes fewer choices.
         drawn = _choose(draw, fills)
         fill = common if common in fills else drawn
         special: tuple[tuple[int, float], ...] = ()
         if extremes and values_module.admits_specials(domain):
-            special = tuple(draw(_extremes(kind)))
+            special = tuple(draw(_extremes(kind, domain)))
         elif specials and values_module.admits_specials(domain) and draw(_SOMETIMES):
             special = tuple(draw(_SPECIALS))
         return Tensor(shape, kind, tracked, layout, fill, special)

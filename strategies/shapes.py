@@ -151,6 +151,8 @@ def degenerate(shapes: Shapes) -> bool:
 
 
 def twins(function: Function, shapes: Shapes) -> tuple[tuple[int, int], ...]:
-    """Pairs of differentiable tensor arguments (by position among the tensors) that have the same shape."""
-    found = [n for n, argument in enumerate(function.arrays) if n < len(shapes) and argument.differentiable]
-    return tuple((a, b) for a, b in itertools.combinations(found, 2) if shapes[a] == shapes[b])
+    """Pairs of differentiable tensor arguments (by position among the tensors) that have the same shape and domain."""
+    arrays = function.arrays
+    found = [n for n, argument in enumerate(arrays) if n < len(shapes) and argument.differentiable]
+    pairs = itertools.combinations(found, 2)
+    return tuple((a, b) for a, b in pairs if shapes[a] == shapes[b] and arrays[a].values == arrays[b].values)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,15 @@ EXTREMES: dict[str, Callable[[Precision], float]] = {
     "root of largest": lambda p: 2.0 ** ((math.frexp(p.largest)[1] - 1) // 2),
     "log of largest": lambda p: float(math.floor(math.log(p.largest))),
 }  # fmt: skip
+
+# Those at which no product of two overflows, of either sign.
+MODERATE: dict[str, Callable[[Precision], float]] = {
+    **{name: EXTREMES[name] for name in ("zero", "negative zero", "tiny", "subnormal")},
+    "root of largest": EXTREMES["root of largest"],
+    "minus root of largest": lambda p: -EXTREMES["root of largest"](p),
+    "log of largest": EXTREMES["log of largest"],
+    "twice minus log of largest": lambda p: -2 * EXTREMES["log of largest"](p),
+}
 
 Fill = Callable[[np.random.Generator, int], Any]
 
@@ -55,37 +65,108 @@ FILLS: dict[str, Fill] = {
     "normal": _normal,
     "zeros": lambda _, size: np.zeros(size),
     "dense": _dense,
+    "small": lambda rng, size: _ramp(rng, size) * 2.0**-11,
+    "smaller": lambda rng, size: _ramp(rng, size) * 2.0**-21,
     "increasing": lambda _, size: (np.arange(size) - size // 2) / 4,
     "decreasing": lambda _, size: (size // 2 - np.arange(size)) / 4,
     "spaced": _spaced,
 }
 
-# The fills of each domain, and what brings their values into it.
-DOMAINS: dict[Values, tuple[tuple[str, ...], Callable[[Any], Any]]] = {
-    "any": (("ones", "ramp", "normal", "zeros", "dense", "shuffled ramp", "dense"), lambda a: a),
-    "nonzero": (
-        ("ones", "ramp", "normal", "dense", "shuffled ramp", "dense"),
-        lambda a: np.where(a < 0, a - 0.125, a + 0.125),
-    ),
-    "positive": (("ones", "ramp", "normal", "dense", "shuffled ramp", "dense"), lambda a: np.abs(a) + 0.125),
-    "distinct": (("increasing", "spaced", "decreasing"), lambda a: a),
+
+def _same(a: Any) -> Any:
+    return a
+
+
+def _irregular(a: Any) -> Any:
+    # No element lies on a multiple of 1/8, where kinks are, nor do two that were equal stay so.
+    return a * 1.0137 + 0.0219 + 0.0007 * (np.arange(a.size).reshape(a.shape) % 29)
+
+
+def _unit(a: Any) -> Any:
+    return 0.5 + 0.4 * a / (1 + np.abs(a))
+
+
+def _ball(a: Any) -> Any:
+    return 0.9 * a / (1 + np.sqrt(np.sum(np.abs(a) ** 2, axis=-1, keepdims=True))) if a.ndim else _unit(a) - 0.5
+
+
+def _sorted(a: Any) -> Any:
+    steps = np.arange(a.shape[-1]) / 4 if a.ndim else 0.0
+    return np.sort(a, axis=-1) / 8 + steps if a.ndim else a
+
+
+def _eye(a: Any) -> Any:
+    return np.eye(a.shape[-1])
+
+
+def _definite(a: Any) -> Any:
+    n = max(a.shape[-1], 1)
+    # The diagonal keeps the eigenvalues apart as well.
+    return a @ np.conj(np.swapaxes(a, -1, -2)) / n + np.diag(1 + np.arange(a.shape[-1]) / 4)
+
+
+def _lower(a: Any) -> Any:
+    return np.tril(a, -1) / max(a.shape[-1], 1) + _eye(a) * (1 + np.abs(a) / 4)
+
+
+def _upper(a: Any) -> Any:
+    return np.swapaxes(_lower(np.swapaxes(a, -1, -2)), -1, -2)
+
+
+def _hermitian(a: Any) -> Any:
+    return (a + np.conj(np.swapaxes(a, -1, -2))) / 2
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The fills of a domain, in the order in which a failing example prefers them, and what brings them into it.
+
+    In an ``elementwise`` one every element may be any of the others. ``tangent`` projects a direction onto those in
+    which the domain can be left by no step.
+    """
+
+    fills: tuple[str, ...]
+    into: Callable[[Any], Any] = _same
+    elementwise: bool = True
+    tangent: Callable[[Any], Any] = _same
+
+
+_PLAIN = ("ones", "ramp", "normal", "dense", "shuffled ramp", "dense")
+_VARIED = ("normal", "dense", "ramp", "dense")
+
+DOMAINS: dict[Values, Domain] = {
+    "any": Domain(("ones", "ramp", "normal", "zeros", "dense", "shuffled ramp", "dense")),
+    # Where formulas switch to a series, or ought to.
+    "free": Domain(("ones", "ramp", "normal", "zeros", "dense", "small", "smaller", "dense")),
+    "nonzero": Domain(_PLAIN, lambda a: np.where(a < 0, a - 0.125, a + 0.125)),
+    "positive": Domain(_PLAIN, lambda a: np.abs(a) + 0.125),
+    "distinct": Domain(("increasing", "spaced", "decreasing"), elementwise=False),
+    "irregular": Domain(("ramp", "normal", "dense", "shuffled ramp"), _irregular, elementwise=False),
+    "unit": Domain(_PLAIN, _unit),
+    "ball": Domain(_PLAIN, _ball, elementwise=False),
+    "sorted": Domain(_VARIED, _sorted, elementwise=False),
+    "definite": Domain(_VARIED, _definite, elementwise=False, tangent=_hermitian),
+    "lower": Domain(_VARIED, _lower, elementwise=False, tangent=np.tril),
+    "upper": Domain(_VARIED, _upper, elementwise=False, tangent=np.triu),
 }
 
 
 def admits_specials(domain: Values) -> bool:
     """Whether single values may be written over a fill of that domain."""
-    return domain == "any"
+    return domain in ("any", "free")
 
 
 def fill(name: str, domain: Values, shape: Shape, rng: np.random.Generator, *, complex_values: bool = False) -> Any:
     """A float64 (or complex128) array of the shape, filled as named and brought into the domain."""
-    into_domain = DOMAINS[domain][1]
-    size = math.prod(shape)
-    real = into_domain(FILLS[name](rng, size))
+    kind, size = DOMAINS[domain], math.prod(shape)
+    # An elementwise domain bounds the real part; the imaginary one is free.
+    real = FILLS[name](rng, size).reshape(shape)
     if not complex_values:
-        return real.reshape(shape)
-    imaginary = np.zeros(size) if name in ("ones", "zeros") else _normal(rng, size)
-    return (real + 1j * imaginary).reshape(shape)
+        return kind.into(real)
+    imaginary = (np.zeros(size) if name in ("ones", "zeros") else _normal(rng, size)).reshape(shape)
+    return (
+        kind.into(real) + 1j * imaginary if kind.elementwise or kind.into is _same else kind.into(real + 1j * imaginary)
+    )
 
 
 def overwrite(values: Any, specials: tuple[tuple[int, float], ...]) -> Any:

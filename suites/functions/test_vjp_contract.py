@@ -1,11 +1,12 @@
 """What passes between the engine and a custom Function: needs_input_grad, None, arity, non-differentiable outputs."""
 
 from autograd_conformance.harness.marks import holds
+from autograd_conformance.harness.subject import AS_RETURNED, RECEIVED
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.strategies.calls import recast
 
 
-@holds("VJP-NEEDS", examples=0.6, needs="needs_input_grad")
+@holds("VJP-NEEDS", examples=0.6, needs="needs_input_grad", looks_inside=True)
 def test_vjp_needs(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
     f, seen = example.observed()
@@ -26,13 +27,18 @@ def test_vjp_none(subject, data):
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     received = [g is not None for g in pullback(example.cotangents)]
     expected = list(example.track)
-    subject.assert_equal(example.call, "which tensors get a gradient", got=received, expected=expected)
+    subject.assert_equal(example.call, RECEIVED, got=received, expected=expected)
     returned = [seen.gradient_of(n) is not None for n in example.undifferentiable]
     what = "which non-tensor and non-differentiable arguments backward returned a gradient for"
     subject.assert_equal(example.call, what, got=returned, expected=[False] * len(returned))
 
 
-@holds("VJP-NONDIFF", where=lambda f: not all(o.differentiable for o in f.outputs), needs="nondifferentiable")
+@holds(
+    "VJP-NONDIFF",
+    where=lambda f: not all(o.differentiable for o in f.outputs),
+    needs="nondifferentiable",
+    looks_inside=True,
+)
 def test_vjp_nondiff(subject, data):
     example = subject.example(data.draw(subject.calls(unused=False), label="call"))
     f, seen = example.observed()
@@ -81,7 +87,7 @@ def _fits(subject, example):
     subject.assert_equal(example.call, what, got=got, expected=expected)
     for slot, tensor, tracked in zip(example.slots, example.call.tensors, example.track, strict=True):
         raw = seen.gradient_of(slot) if tracked else None
-        what = f"argument {slot}'s gradient as backward returned it"
+        what = f"argument {slot}'s {AS_RETURNED}"
         fitting = Description(tensor.shape, tensor.dtype, example.call.device)
         got = fitting if raw is None else subject.implementation.describe(raw)
         subject.assert_equal(example.call, what, got=got, expected=fitting)

@@ -1,0 +1,144 @@
+"""From what a user names to declarations, and from these to the Functions of a run."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness.own.declaration import Declaration, Own
+from autograd_conformance.harness.own.discovery import Facts
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import Output
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is checked, in a form that another process can read: see `write` and `read`.
+
+    ``target`` is what the user named, ``arguments`` and ``options`` what was said of it on the command line, and
+    ``facts`` what was found out of each Function that is to be checked.
+    """
+
+    target: str
+    arguments: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, Facts] = field(default_factory=dict)
+
+    def write(self, path: Path) -> None:
+        """Keep it in a file."""
+        path.write_text(json.dumps(asdict(self)), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Plan:
+        """The plan that was kept in a file."""
+        found = json.loads(path.read_text(encoding="utf-8"))
+        facts = {
+            name: Facts(
+                **{**each, "outputs": tuple(Output(**y) for y in each["outputs"]), "dtypes": tuple(each["dtypes"])}
+            )
+            for name, each in found.pop("facts").items()
+        }
+        return cls(found["target"], tuple(found["arguments"]), found["options"], facts)
+
+    def declarations(self) -> list[Declaration]:
+        """The declarations that are meant. Raises UsageProblem."""
+        return declarations(self.target, self.arguments, self.options)
+
+    def functions(self, implementation: Implementation) -> dict[str, Own]:
+        """The Functions whose facts are known, by name."""
+        return {d.name: d.own(implementation, self.facts[d.name]) for d in self.declarations() if d.name in self.facts}
+
+
+def declarations(
+    target: str, arguments: Sequence[str] = (), options: dict[str, Any] | None = None
+) -> list[Declaration]:
+    """What ``module:attribute``, a module or a .py file declares; with ``arguments`` of a callable one made of these.
+
+    Raises UsageProblem where there is none.
+    """
+    place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
+    module = _module(place)
+    if not attribute:
+        if arguments or options:
+            raise UsageProblem(f"--arg and what is said of a Function need one, as in {target}:NAME")
+        return _unique(_members(module, target))
+    thing: Any = module
+    for part in attribute.split("."):
+        if not hasattr(thing, part):
+            near = (
+                ", ".join(n for n in dir(thing) if not n.startswith("_") and callable(getattr(thing, n, None))) or "-"
+            )
+            raise UsageProblem(f"{place} has no {attribute!r}; what it has that can be called: {near[:600]}")
+        thing = getattr(thing, part)
+    if isinstance(thing, Declaration):
+        if arguments:
+            raise UsageProblem(f"{target} is a declaration, which has its arguments; leave out --arg")
+        return [thing]
+    if not arguments:
+        raise UsageProblem(
+            f"{target} is no declaration; describe its arguments, in order, as in --arg 'float[n,m]' --arg 'int(0..3)'"
+        )
+    return [Declaration(thing, *arguments, where=target, **(options or {}))]
+
+
+def _members(module: ModuleType, target: str) -> list[Declaration]:
+    found = [value for value in vars(module).values() if isinstance(value, Declaration)]
+    if not found:
+        raise UsageProblem(
+            f"{target} declares nothing; write in it NAME = Declaration(FUNCTION, 'float[n]', ...), or check one "
+            f"Function of it: {target}:NAME --arg 'float[n]'"
+        )
+    return found
+
+
+def _unique(found: Iterable[Declaration]) -> list[Declaration]:
+    by_name: dict[str, Declaration] = {}
+    for one in dict.fromkeys(found):
+        other = by_name.setdefault(one.name, one)
+        if other is not one:
+            raise one.problem(f"{other.where} declares a Function of this name, too; give one of them name='...'")
+    return list(by_name.values())
+
+
+def _module(place: str) -> ModuleType:
+    """The module of that name, or in that file. Raises UsageProblem with the place in it that fails."""
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        return _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+    except UsageProblem:
+        raise
+    except (Exception, SystemExit) as raised:
+        frames = traceback.extract_tb(raised.__traceback__)
+        own = [f for f in frames if "importlib" not in f.filename and "autograd_conformance" not in f.filename]
+        where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
+        said = f"{type(raised).__name__}: {message_of(raised)}"
+        raise UsageProblem(f"{place} cannot be imported: {said}{where}") from raised
+
+
+def _file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageProblem(f"there is no file {path}")
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None and Path(str(getattr(known, "__file__", ""))).resolve() == path.resolve():
+        return known
+    sys.path.insert(0, str(path.resolve().parent))
+    # A name of its own where the file's is that of another module.
+    spec = importlib.util.spec_from_file_location(name if known is None else f"{name}_checked", path.resolve())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,247 @@
+"""What is right for a user's Function of which only the code is known.
+
+Its plain call in double precision stands for the reference: contiguous tensors, everything tracked, nothing before or
+after. Whether *that* is right is for the finite differences of its forward to say, and for a reference if the user
+gives one; all else is whether any other call (another mask, layout, precision, order, thread) agrees with it.
+
+How far off rounding may put a result is measured, since the operations inside are not known. The inputs are moved by
+one rounding of the dtype under test, a few times and at random; what the result moves by is what rounding the inputs
+does, and what rounding intermediate results that depend on them does. To this come the roundings of a sum over all
+elements, of the largest result, or half of the digits of that if this is more. After the stochastic arithmetic of
+J. Vignes, Math. Comput. Simul. 35 (1993) 233.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.reference.definitions import Array, Static
+from autograd_conformance.reference.rounding import PRECISION, Precision, Tracked
+
+# Random moves of the inputs, what the largest change among so few is multiplied by, and roundings that any result has.
+PROBES, MARGIN, ROUNDINGS = 3, 6.0, 8
+
+# Moves below this are lost in the rounding of double precision; the change is then scaled.
+_SMALLEST_MOVE = 2.0**-26
+
+_KEPT = 64
+
+Arrays = tuple[Any, ...]
+
+
+class Oracle:
+    """The reference of one Function on one device: forward, VJP and JVP on NumPy arrays, with errors if asked.
+
+    ``f`` is called with all arguments, as the user would; ``dtype`` is the most precise one that it takes.
+    """
+
+    def __init__(
+        self, implementation: Implementation, f: Callable[..., Any], arguments: Sequence[Array | Static], *,
+        outputs: Sequence[bool], dtype: str, device: str, conditioning: float = 1.0,
+    ) -> None:  # fmt: skip
+        self.implementation, self.f, self.arguments = implementation, f, tuple(arguments)
+        self.differentiable, self.dtype, self.device = tuple(outputs), dtype, device
+        self.conditioning = conditioning
+        self._known: OrderedDict[Any, Arrays] = OrderedDict()
+
+    # The interface of `reference.definitions.Function`.
+
+    def forward(self, *given: Any) -> Arrays:
+        """The outputs; with errors where one of the arguments carries one."""
+        return self._bounded(self._forward, given, ())
+
+    def vjp(self, cotangents: Sequence[Any], *given: Any) -> Arrays:
+        """One gradient per argument, None for those that have none."""
+        return self._bounded(self._vjp, given, tuple(cotangents))
+
+    def jvp(self, tangents: Sequence[Any], *given: Any) -> Arrays:
+        """One tangent per output, by extrapolated central differences."""
+        values = [_value(x) for x in given]
+        moves = [None if t is None else _value(t) for t in tangents]
+        slopes = [self._difference(values, moves, step) for step in (2.0**-8, 2.0**-9, 2.0**-10)]
+        first = [[(4 * fine - coarse) / 3 for coarse, fine in zip(a, b, strict=True)] for a, b in pairwise(slopes)]
+        found = [(16 * fine - coarse) / 15 for coarse, fine in zip(*first, strict=True)]
+        precision = _precision(given)
+        outputs = self.forward(*given)
+        if precision is None:
+            return tuple(found)
+        rows = zip(found, first[1], outputs, strict=True)
+        return tuple(self._tangent(t, near, y, precision) for t, near, y in rows)
+
+    def _tangent(self, value: Any, near: Any, output: Any, precision: Precision) -> Tracked:
+        noise = 2.0**12 * PRECISION["float64"].unit * np.max(np.abs(_value(output)), initial=1.0)
+        error = 8 * np.abs(value - near) + noise + self._floor(precision, value, ()) + 8 * _error(output)
+        return Tracked(value, np.broadcast_to(error, np.shape(value)).copy(), precision)
+
+    def _difference(self, values: Sequence[Any], moves: Sequence[Any], step: float) -> Arrays:
+        ahead, behind = (
+            self._forward([x if t is None else x + s * t for x, t in zip(values, moves, strict=True)], ())
+            for s in (step, -step)
+        )
+        return tuple((a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True))
+
+    # On the implementation.
+
+    def _tensors(self, values: Sequence[Any]) -> list[Any]:
+        """All arguments, the floating ones as contiguous tensors in double precision."""
+        found = []
+        for argument, value in zip(self.arguments, values, strict=False):
+            if value is None or isinstance(argument, Static):
+                found.append(value)
+            else:
+                dtype = argument.dtype or self._dtype(value)
+                found.append(self.implementation.array(np.array(value, order="C"), dtype, self.device))
+        return found
+
+    def _dtype(self, value: Any) -> str:
+        if np.iscomplexobj(value):
+            return {"float64": "complex128", "float32": "complex64"}.get(self.dtype, self.dtype)
+        return {"complex128": "float64", "complex64": "float32"}.get(self.dtype, self.dtype)
+
+    def _call(self, args: Sequence[Any], slots: Sequence[int], primals: Sequence[Any]) -> Arrays:
+        given = list(args)
+        for slot, primal in zip(slots, primals, strict=True):
+            argument = self.arguments[slot]
+            assert isinstance(argument, Array)
+            given[slot] = primal if argument.wrap is None else argument.wrap(primal)
+        for slot, argument in enumerate(self.arguments[: len(given)]):
+            if isinstance(argument, Static) and argument.build is not None:
+                given[slot] = argument.build(given[slot])
+        return as_tuple(self.f(*given))
+
+    def _moving(self, values: Sequence[Any]) -> list[int]:
+        pairs = enumerate(zip(self.arguments, values, strict=False))
+        return [n for n, (a, v) in pairs if isinstance(a, Array) and a.dtype is None and v is not None]
+
+    def _run(self, values: Sequence[Any]) -> tuple[list[int], Arrays, Callable[..., Any]]:
+        args, slots = self._tensors(values), self._moving(values)
+        primals = [args[n] for n in slots]
+        # In-place Functions change copies.
+        copy = self.implementation.xp.copy
+        track = [self.arguments[n].differentiable for n in slots]
+        outputs, pullback = self.implementation.vjp(
+            lambda *xs: self._call(args, slots, [copy(x) for x in xs]), primals, track=track
+        )
+        return slots, outputs, pullback
+
+    def _forward(self, values: Sequence[Any], _: Any) -> Arrays:
+        args, slots = self._tensors(values), self._moving(values)
+        copy = self.implementation.xp.copy
+        with self.implementation.no_grad():
+            outputs = self._call(args, slots, [copy(args[n]) for n in slots])
+        return tuple(self.implementation.numpy(y) for y in outputs)
+
+    def _vjp(self, values: Sequence[Any], cotangents: Sequence[Any]) -> Arrays:
+        slots, outputs, pullback = self._run(values)
+        dtypes = [self.implementation.describe(y).dtype for y in outputs]
+        given = [
+            None if g is None or not d else self.implementation.array(np.array(g, order="C"), kind, self.device)
+            for g, d, kind in zip(cotangents, self.differentiable, dtypes, strict=True)
+        ]
+        found: list[Any] = [None] * len(self.arguments)
+        for slot, gradient in zip(slots, pullback(given), strict=True):
+            if self.arguments[slot].differentiable:
+                zeros = np.zeros(np.shape(values[slot]), np.asarray(values[slot]).dtype)
+                found[slot] = zeros if gradient is None else self.implementation.numpy(gradient)
+        return tuple(found)
+
+    # With errors.
+
+    def _bounded(self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any]) -> Arrays:
+        values, ends = [_value(x) for x in given], [_value(g) for g in cotangents]
+        precision = _precision((*given, *cotangents))
+        if precision is None:
+            return compute(values, ends)
+        key = (compute.__name__, precision.unit, *map(_key, (*given, *cotangents)))
+        if key not in self._known:
+            self._known[key] = self._measured(compute, given, cotangents, precision)
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return tuple(None if x is None else Tracked(x.value, x.error, x.precision) for x in self._known[key])
+
+    def _measured(
+        self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision
+    ) -> Arrays:
+        values, ends = [_value(x) for x in given], [_value(g) for g in cotangents]
+        found = compute(values, ends)
+        unit = max(precision.unit, PRECISION[self.dtype].unit)
+        move = max(unit, _SMALLEST_MOVE)
+        rng = np.random.default_rng(0)
+        spread: list[Any] = [None if y is None else np.zeros(y.shape) for y in found]
+        for _ in range(PROBES):
+            near = compute([_moved(x, a, move, unit, rng) for x, a in zip(given, self.arguments, strict=False)],
+                           [_moved(g, None, move, unit, rng) for g in cotangents])  # fmt: skip
+            for n, (y, other) in enumerate(zip(found, near, strict=True)):
+                if y is not None:
+                    with np.errstate(all="ignore"):
+                        spread[n] = np.fmax(spread[n], np.abs(_numeric(other) - _numeric(y)))
+        # Where an argument may be anything, as behind an overflow, so may the result.
+        known = all(np.all(np.isfinite(_error(x))) for x in (*given, *cotangents))
+        tracked: list[Any] = []
+        for y, change in zip(found, spread, strict=True):
+            if y is None or y.dtype.kind not in "fc":
+                tracked.append(None if y is None else Tracked.exact(y, "float64"))
+                continue
+            error = MARGIN * change * (unit / move) + self._floor(precision, y, ends, given)
+            error = error if known else np.full(y.shape, np.inf)
+            tracked.append(Tracked(y, self.conditioning * error, precision))
+        return tuple(tracked)
+
+    def _floor(self, precision: Precision, value: Any, cotangents: Sequence[Any], given: Sequence[Any] = ()) -> float:
+        """What rounding may do that no move of the inputs shows: results below one come of larger terms."""
+        unit = max(precision.unit, PRECISION[self.dtype].unit)
+        terms = max([np.size(_value(x)) for x in (*given, *cotangents) if x is not None] or [1])
+        finite = np.abs(value)[np.isfinite(value)] if np.size(value) else np.zeros(0)
+        scale = max([1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in cotangents if g is not None)])
+        largest = float(np.max(finite, initial=0.0))
+        return float(inexact(unit, terms) * (scale + largest) + precision.subnormal)
+
+
+def inexact(unit: float, terms: int) -> float:
+    """How far off, in units of its size, a result may be that is an approximation, or a sum of so many terms.
+
+    Half of the digits have to be right: what an operation inside magnifies, and a later one cancels, nobody sees. The
+    roundings of terms add up as random ones do.
+    """
+    return max((ROUNDINGS + 4 * math.sqrt(terms)) * unit, math.sqrt(unit))
+
+
+def _value(x: Any) -> Any:
+    return x.value if isinstance(x, Tracked) else x
+
+
+def _error(x: Any) -> Any:
+    return x.error if isinstance(x, Tracked) else 0.0
+
+
+def _numeric(x: Any) -> Any:
+    return x.astype(np.float64) if x.dtype.kind == "b" else x
+
+
+def _precision(given: Sequence[Any]) -> Precision | None:
+    return next((x.precision for x in given if isinstance(x, Tracked)), None)
+
+
+def _key(x: Any) -> Any:
+    if isinstance(x, Tracked):
+        return x.value.tobytes(), x.value.shape, x.value.dtype.kind, x.error.tobytes()
+    return (x.tobytes(), x.shape, x.dtype.str) if isinstance(x, np.ndarray) else repr(x)
+
+
+def _moved(x: Any, argument: Any, move: float, unit: float, rng: np.random.Generator) -> Any:
+    """The value off by ``move`` of itself, and by its own error in as many units, up or down at random."""
+    value = _value(x)
+    if value is None or isinstance(argument, Static) or np.asarray(value).dtype.kind not in "fc":
+        return value
+    if isinstance(argument, Array) and argument.dtype is not None:
+        return value
+    signs = rng.choice((-1.0, 1.0), np.shape(value))
+    with np.errstate(all="ignore"):
+        return value + signs * (move * value + np.minimum(_error(x), 1e300) * (move / unit))

@@ -1,0 +1,208 @@
+"""How users' Functions are checked: found out about, and run, in processes that may die."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import report
+from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness.own.declaration import Declaration
+from autograd_conformance.harness.own.discovery import Facts, discover
+from autograd_conformance.harness.own.loading import Plan
+from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.definitions import Output
+from autograd_conformance.strategies.calls import Call
+
+PACKAGE = Path(__file__).resolve().parents[2]
+
+# Frameworks that have started threads when they are imported do not survive a fork.
+_FORKABLE = ("torch", "hips", "mygrad", "model")
+
+_PYTEST = (
+    f"-c{os.devnull}", "--import-mode=importlib", "-p", "hypothesispytest", "-p",
+    "autograd_conformance.harness.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-rN", "--disable-warnings",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning", "--verified", f"--rootdir={PACKAGE}",
+    f"--confcutdir={PACKAGE}", str(PACKAGE / "suites" / "functions"),
+)  # fmt: skip
+_ISOLATED = ("-p", "xdist", "--numprocesses=1", "--max-worker-restart=1000")
+_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+
+
+@dataclass
+class Found:
+    """What is known of the declarations of a target before they are run: their places, facts and problems."""
+
+    plan: Plan
+    places: dict[str, str] = field(default_factory=dict)
+    described: dict[str, str] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+def find_out(plan: Plan, implementation: str, *, seconds: float) -> Found:
+    """Load the target and call each Function a few times. Raises UsageProblem if the target cannot be loaded.
+
+    A dtype in which the process is lost is one that a Function does not take, unless none is left.
+    """
+    found = Found(plan)
+    without: dict[str, dict[str, str]] = {}
+    while True:
+        known = sorted({*found.plan.facts, *found.problems})
+        messages = list(_of_process(_discover, (plan, implementation, known, without), implementation, seconds))
+        for message in messages:
+            _note(found, message)
+        last, before = messages[-1], messages[-2] if len(messages) > 1 else {"kind": ""}
+        if last["kind"] == "end":
+            return found
+        if before["kind"] not in ("begins", "tries"):
+            raise UsageProblem(f"{plan.target} {last['how']} while it was imported")
+        name, dtype = before["name"], before.get("dtype", "")
+        if dtype and not before["only"]:
+            without.setdefault(name, {})[dtype] = f"{last['how']} in {before['call']}"
+        else:
+            where = f"in {before['call']}, one" if dtype else "before the first"
+            what = f"{last['how']} {where} of the simplest calls that its declaration describes"
+            found.problems[name] = f"{found.places[name]}: {name}: {what}"
+
+
+def _note(found: Found, message: dict[str, Any]) -> None:
+    name = message.get("name", "")
+    if message["kind"] == "begins":
+        found.places[name], found.described[name] = message["where"], message["described"]
+    elif message["kind"] == "facts":
+        facts = message["facts"]
+        facts = Facts(**{**facts, "outputs": tuple(Output(**y) for y in facts["outputs"])})
+        found.plan = replace(found.plan, facts={**found.plan.facts, name: facts})
+    elif message["kind"] == "problem" and name:
+        found.problems[name] = message["problem"]
+    elif message["kind"] == "problem":
+        raise UsageProblem(message["problem"])
+
+
+def _discover(
+    pipe: Any, plan: Plan, implementation: str, known: Sequence[str], without: dict[str, dict[str, str]]
+) -> None:
+    """In a process of its own: tell what each declaration turns out to be."""
+    try:
+        loaded = implementations.load(implementation)
+        loaded.limit_threads()
+        declared = [d for d in plan.declarations() if d.name not in known]
+    except (UsageProblem, Unavailable) as problem:
+        pipe.send({"kind": "problem", "problem": str(problem)})
+        return
+    for declaration in declared:
+        pipe.send(
+            {
+                "kind": "begins",
+                "name": declaration.name,
+                "where": declaration.where,
+                "described": _described(declaration),
+            }
+        )
+        left_out = without.get(declaration.name, {})
+
+        def note(call: Call, declaration: Declaration = declaration, left_out: dict[str, str] = left_out) -> None:
+            only = len(set(declaration.candidates) - set(left_out)) < 2
+            told = {"name": declaration.name, "dtype": call.dtype, "only": only, "call": repr(call)}
+            pipe.send({"kind": "tries", **told})
+
+        try:
+            facts = discover(declaration, loaded, without=left_out, note=note)
+            pipe.send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
+        except UsageProblem as problem:
+            pipe.send({"kind": "problem", "name": declaration.name, "problem": str(problem)})
+        except Exception as raised:  # noqa: BLE001 - a user's Function may do anything
+            told = f"{declaration.where}: {declaration.name}: {type(raised).__name__}: {message_of(raised)}"
+            pipe.send({"kind": "problem", "name": declaration.name, "problem": told})
+    pipe.send({"kind": "end"})
+
+
+def _described(declaration: Declaration) -> str:
+    return ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
+
+
+def _of_process(
+    work: Callable[..., None], arguments: Sequence[Any], implementation: str, seconds: float
+) -> Iterator[dict[str, Any]]:
+    """What a process tells, and at last that it was lost if it was."""
+    context = multiprocessing.get_context("fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn")
+    mine, theirs = context.Pipe(duplex=False)
+    process: Any = context.Process(target=_quietly, args=(work, theirs, *arguments))  # type: ignore[attr-defined]
+    process.start()
+    theirs.close()
+    message: dict[str, Any] = {}
+    while message.get("kind") not in ("end",):
+        if not mine.poll(seconds):
+            process.kill()
+            process.join()
+            yield {"kind": "lost", "how": f"does not end within {seconds:g} s"}
+            return
+        try:
+            message = mine.recv()
+        except EOFError:
+            process.join()
+            yield {"kind": "lost", "how": _ending(process.exitcode)}
+            return
+        yield message
+    process.join()
+
+
+def _quietly(work: Callable[..., None], pipe: Any, *arguments: Any) -> None:
+    # What the user's module prints would mix with the verdict.
+    sys.stdout.flush()
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    work(pipe, *arguments)
+
+
+def _ending(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"ends the process ({signal.Signals(-code).name})"
+    return f"ends the process (exit status {code})"
+
+
+def run(plan: Path, options: dict[str, Any], report_: Path, implementation: str) -> list[report.Line]:
+    """Check the Functions of a plan; the result lines, of what was run.
+
+    In one process; should that die, each test is run again where only it can be lost.
+    """
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
+    common = [*_PYTEST, *words, f"--implementation={implementation}", f"--declared={plan}", f"--report={report_}"]
+    log = report_.with_suffix(".log")
+    for parallel in ((), _ISOLATED):
+        context = multiprocessing.get_context(
+            "fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn"
+        )
+        process: Any = context.Process(target=_pytest, args=([*common, *parallel], str(log)))  # type: ignore[attr-defined]
+        process.start()
+        process.join()
+        lines = report.read(report_) if report_.exists() else []
+        if lines and lines[-1]["kind"] == "footer":
+            break
+    results = [line for line in lines if line["kind"] == "result"]
+    if not results:
+        raise UsageProblem(f"nothing could be run; pytest says: {_tail(log)}")
+    return results
+
+
+def _pytest(words: Sequence[str], log: str) -> None:
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.environ.update(_ENVIRONMENT)
+    os.environ.pop("PYTEST_ADDOPTS", None)
+    sys.exit(int(pytest.main(list(words))))
+
+
+def _tail(log: Path) -> str:
+    return " ".join(log.read_text(encoding="utf-8", errors="replace").split()[-60:]) if log.exists() else "nothing"

@@ -1,0 +1,353 @@
+"""The subject of a test that checks a user's Function: what it may refuse is not its fault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+import numpy as np
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.outcomes import Broken, message_of
+from autograd_conformance.harness.own.declaration import Own
+from autograd_conformance.harness.own.oracle import inexact
+from autograd_conformance.harness.script import own_script
+from autograd_conformance.harness.subject import AS_RETURNED, DETACHED, RECEIVED, Subject, absolute_terms
+from autograd_conformance.harness.transforms import SecondOrder, second_order
+from autograd_conformance.reference.definitions import Shapes
+from autograd_conformance.reference.ladder import slope
+from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
+from autograd_conformance.strategies.calls import Call, Tensor, recast, with_cotangents
+from autograd_conformance.strategies.shapes import shape_tuples
+
+# Properties that are about more than one call's layouts: what they raise for laid out tensors may be excused.
+_ABOUT_LAYOUTS = ("FWD-LAYOUT",)
+_EMPTY = "tensors without elements"
+
+# Properties of the plain call, from which failures of the others may follow; what a hint then says.
+_PLAIN = ("VJP-REF", "VJP-FD", "FWD-VALUE", "FWD-DTYPE")
+_VALUES = ("gradient of", "output", ".grad of", "second derivative")
+FOLLOWS = {
+    "VJP-REF": "the plain call is wrong at this point as well",
+    "VJP-FD": "the first derivative is wrong at this point as well",
+}
+
+
+@dataclass
+class OwnSubject(Subject):
+    """A user's Function under test."""
+
+    tried: list[Call] = field(default_factory=list)
+
+    @property
+    def share(self) -> float:
+        """How many examples it gets for each of another Function: more where it has no other oracle, or is asked."""
+        return 4.0 if self.property_id in ("VJP-FD", "BATCH-VMAP", "ENV-AUTOCAST") else 1.5
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """As of any Function; but second derivatives in double precision, in which they are compared."""
+        found = super().dtypes
+        double = tuple(dtype for dtype in found if dtype in ("float64", "complex128"))
+        if self.property_id != "DBL-CORRECT" or not double:
+            return found
+        # In one of the others a second derivative can be missing.
+        return (*double * 3, *(dtype for dtype in found if dtype not in double))[: 3 * len(double) + 1]
+
+    @property
+    def conditioning(self) -> float:
+        """How many times further than usual rounding may put the Function."""
+        assert isinstance(self.function, Own)
+        return self.function.declaration.conditioning
+
+    def calls(self, **restrictions: Any) -> st.SearchStrategy[Call]:
+        """As of any Function; but random numbers come in the order in which a tensor lies in memory."""
+        assert isinstance(self.function, Own)
+        plain = {"layouts": False} if self.function.declaration.stochastic else {}
+        laid_out = tuple(filter(_has_layouts, shape_tuples(self.function)))
+        if self.property_id in _ABOUT_LAYOUTS and laid_out:
+            restrictions.setdefault("shapes", laid_out)
+        return super().calls(**{**restrictions, **plain, "steady": True})
+
+    def recasts(self, call: Call) -> tuple[Call, ...]:
+        """The call in every dtype, its own first: nobody else looks at them."""
+        return (call, *(recast(call, dtype) for dtype in self.dtypes if dtype != call.dtype))
+
+    def example(self, call: Call) -> Example:
+        self.tried.append(call)
+        return super().example(call)
+
+    def script(self, failure: dict[str, Any]) -> dict[str, str]:
+        if not failure.get("call"):
+            return {}
+        assert isinstance(self.function, Own)
+        source, reason = self.function.declaration.source()
+        if self.property_id == "VJP-FD" and self.function.soft is not None:
+            source, reason = "", "the derivative is that of the declared soft function"
+        script, problem = own_script(self, self.claim_id, failure, source, reason)
+        return {"script": script} if script else {"no_script": problem}
+
+    @contextmanager
+    def blaming_the_function(self) -> Iterator[None]:
+        """Report an exception as a failure, unless the Function may refuse such a call: loudly, and only as it is."""
+        self.choices, self.tried = {}, []
+        excused = self.record.excused
+        try:
+            yield
+            self.record.answered += self.record.excused == excused
+        except Broken:
+            raise
+        except Exception as raised:
+            if self.current is None or not self._comes_from_outside(raised):
+                raise
+            what = next(filter(None, map(self._refused, self.tried)), None)
+            if what is not None:
+                self.record.excused += 1
+                self.record.excuse = " ".join(f"{what}: {type(raised).__name__}: {message_of(raised)}".split())
+                return
+            got = f"an exception, {type(raised).__name__}: {message_of(raised)}"
+            hint = "if such a call is outside of its domain, declare a narrower one" if self._plain_fails() else ""
+            self.fail(self.current, "what came of the call", got=got, expected="a result", hint=hint, cause=raised)
+
+    def fail(
+        self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
+    ) -> NoReturn:
+        of_values = cause is None and got != DETACHED and what.startswith(_VALUES)
+        follows = self._follows(call) if of_values and self.property_id not in _PLAIN else None
+        if follows is not None:
+            details["hint"] = FOLLOWS[follows]
+        super().fail(call, what, got=got, expected=expected, cause=cause, **details)
+
+    def _follows(self, call: Call) -> str | None:
+        """The property of the plain call that does not hold for this one either."""
+        other = OwnSubject(self.implementation, self.function, self.device, "VJP-REF")
+        example = Example(other, _contiguous(call))
+        if self.property_id.startswith("DBL"):
+            return None if other.true_to_finite_differences(example) else "VJP-FD"
+        try:
+            outputs, gradients = example.run()
+            names = (*example.output_names, *example.names)
+            expected = (*example.expected_outputs, *example.expected_gradients())
+            other.assert_close(example.call, names, got=(*outputs, *gradients), expected=expected)
+        except Broken:
+            return "VJP-REF"
+        except Exception:  # noqa: BLE001 - what raises is another fault than a wrong number
+            return None
+        return None
+
+    def true_to_finite_differences(self, example: Example) -> bool:
+        """Whether the first derivative at a call is not seen to be wrong."""
+        if self.function.surrogate and self.function.soft is None:
+            return True
+        points, gradients = example.points(), example.run()[1]
+        along = example.directions(points)
+        estimate = slope(example.reference_outputs, points, along, example.cotangent_values)
+        try:
+            self.assert_slope(example.call, "slope", got=gradients, along=along, ladder=estimate)
+        except Broken:
+            return False
+        return True
+
+    def _comes_from_outside(self, raised: BaseException) -> bool:
+        """Whether the exception came out of something that this suite called."""
+        frames = []
+        trace = raised.__traceback__
+        while trace is not None:
+            frames.append(trace.tb_frame.f_globals.get("__name__", ""))
+            trace = trace.tb_next
+        return any(name.startswith("autograd_conformance.harness.own.native") for name in frames) or any(
+            name.startswith("autograd_conformance.implementations") for name in frames
+        )
+
+    def _refused(self, call: Call) -> str | None:
+        """What the Function refuses about a call, given that it takes one like it without that."""
+        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args):
+            return _EMPTY
+        plain = _contiguous(call)
+        if (
+            (plain != call or self.property_id in _ABOUT_LAYOUTS)
+            and self._runs(plain)
+            and not self._runs_laid_out(call)
+        ):
+            return "tensors that are not contiguous"
+        return None
+
+    def _runs_laid_out(self, call: Call) -> bool:
+        """Whether it takes the inputs in their layouts, with contiguous cotangents."""
+        example = Example(self, with_cotangents(call, "contiguous"))
+        layouts = (None, *(example.input_layouts if self.property_id in _ABOUT_LAYOUTS else ()))
+        return all(self._runs(with_cotangents(call, "contiguous"), layout) for layout in layouts)
+
+    def _plain_fails(self) -> bool:
+        return self.current is not None and not self._runs(_contiguous(self.current))
+
+    def _runs(self, call: Call, layout: str | None = None) -> bool:
+        example = Example(self, call)
+        try:
+            primals = example.fresh_primals(layout)
+            _, pullback = self.implementation.vjp(example.f, primals, track=example.track)
+            pullback(example.cotangents)
+        except Exception:  # noqa: BLE001 - whatever it is, it does not run
+            return False
+        return True
+
+    def assert_second_order(self, call: Call, second: SecondOrder) -> None:
+        """As of any Function; but one that refuses second derivatives loudly does nothing wrong."""
+        refusal = second.refusal
+        if second.detached:
+            # `grad` leaves out what its inputs do not lead to, so that it never meets the node that would raise.
+            loss = second.title.split(",")[0]
+            refusal = second_order(Example(self, call), loss, self.engines[-1]).refusal
+        if refusal is not None:
+            self.record.excused += 1
+            told = f"second derivatives: {type(refusal).__name__}: {message_of(refusal)}"
+            self.record.excuse = " ".join(told.split())
+            self.record.checks += 1
+        elif self._defined(call):
+            self._assert_derived(call, second)
+
+    def _assert_derived(self, call: Call, second: SecondOrder) -> None:
+        """The second derivative is right; one that is wrong since no input leads to it is detached."""
+        try:
+            super().assert_second_order(call, second)
+        except Broken as broken:
+            found = broken.finding
+            leads = any(g is not None for g in second.gradients[: len(call.tensors)])
+            if leads or found.hint in FOLLOWS.values():
+                raise
+            super().fail(call, found.what, got=DETACHED, expected=found.expected, hint=found.hint)
+
+    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+        outputs = self.function.outputs
+        given = [o.dtypes[d] for o in outputs for d in ("float64", "complex128") if o.dtypes.get(d) in PRECISION]
+        # Cotangents of outputs in a lower precision are rounded to it.
+        share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, "float64"))
+        approximate = share * self.conditioning * absolute_terms(gradients, direction)
+        return super().rounding(gradients, direction) + approximate
+
+    def assert_equal(self, call: Call, what: str, *, got: Any, expected: Any, hint: str = "") -> None:
+        """Equivalent to ``assert got == expected``, but for gradients that the engine sums or casts to fit."""
+        if what.endswith(AS_RETURNED):
+            expected = got
+        if what == RECEIVED:
+            # None is as good as zero.
+            zero = [g is not None and not np.any(g.value) for g in Example(self, call).expected_gradients()]
+            expected = [g if z else e for g, e, z in zip(got, expected, zero, strict=True)]
+        super().assert_equal(call, what, got=got, expected=expected, hint=hint)
+
+    def assert_close(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None],
+        slack: float = SAFETY, hint: str = "",
+    ) -> None:  # fmt: skip
+        """As of any Function; but no gradient is as good as one of zeros."""
+        pairs = zip(got, expected, strict=True)
+        known = [np.zeros(e.shape, e.dtype) if g is None and e is not None else g for g, e in pairs]
+        super().assert_close(call, whats, got=known, expected=expected, slack=slack, hint=hint)
+
+    def assert_zero(self, call: Call, whats: Sequence[str], *, got: Sequence[Any], hint: str = "") -> None:
+        """As of any Function, where its outputs are finite."""
+        if self._defined(call):
+            super().assert_zero(call, whats, got=got, hint=hint)
+
+    def _defined(self, call: Call) -> bool:
+        """Whether the outputs of a call are finite: elsewhere nothing can be said of derivatives."""
+        return all(bool(np.all(np.isfinite(y.value))) for y in Example(self, call).expected_outputs)
+
+    def assert_same(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Any], hint: str = ""
+    ) -> None:
+        """Each tensor equals its counterpart but for rounding.
+
+        Not bit for bit: libraries choose their order of summation by where in memory a tensor lies.
+        """
+        near = [None if y is None else self._rounded(call, self._array(y)) for y in expected]
+        self.assert_close(call, whats, got=list(got), expected=near, slack=1.0, hint=hint)
+
+    def _rounded(self, call: Call, values: Any) -> Tracked:
+        """Values that are off by the order of a sum over all elements of an argument."""
+        if values.dtype.kind not in "fc":
+            return Tracked.exact(values, "float64")
+        largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+        terms = max(math.prod(tensor.shape) for tensor in call.tensors)
+        error = self.conditioning * inexact(PRECISION[call.dtype].unit, terms) * (1 + largest)
+        return Tracked(values, np.full(values.shape, error), PRECISION["float64"])
+
+    def assert_finite(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None], given: bool
+    ) -> None:
+        """Each element is finite where the outputs are, and do not change without bound along it."""
+        example = Example(self, call)
+        # Where a product of two inputs overflows it is no news that one of three does.
+        root = math.sqrt(_largest(call.dtype))
+        moderate = all(bool(np.all(np.abs(x) <= root)) for x in example.values if isinstance(x, np.ndarray))
+        given = given and moderate
+        if moderate and not given:
+            self._assert_numbers(example)
+        for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
+            if not given or mine is None or theirs is None:
+                continue
+            array = self.implementation.numpy(mine)
+            self.record.checks += 1
+            # What a surrogate should be is not known, but for that it is a number.
+            unknown = self.function.surrogate and self.function.soft is None
+            for place in list(np.argwhere(np.isnan(array) if unknown else ~np.isfinite(array)))[:4]:
+                index = tuple(int(i) for i in place)
+                slope = 0.0 if unknown else _slope(example, number, index)
+                if slope is not None and abs(slope) < _largest(call.dtype) / 4:
+                    hint = "the outputs are finite there; guard what overflows, or is 0 / 0, inside backward"
+                    self.fail(call, f"{what} at {index}", got=array[index], expected=f"about {slope:.3g}", hint=hint)
+
+    def _assert_numbers(self, example: Example) -> None:
+        """No output is NaN where in double precision it is finite."""
+        for name, y, expected in zip(example.output_names, example.outputs(), example.expected_outputs, strict=True):
+            wrong = np.argwhere(np.isnan(self.implementation.numpy(y)) & np.isfinite(expected.value))
+            if len(wrong):
+                index = tuple(int(i) for i in wrong[0])
+                hint = "in double precision it is finite; something inside overflows, and is divided or subtracted"
+                self.fail(example.call, f"{name} at {index}", got="nan", expected=expected.value[index], hint=hint)
+
+
+def _has_layouts(shapes: Shapes) -> bool:
+    """Whether one of the tensors can lie in more than one order."""
+    return any(sum(side > 1 for side in shape) > 1 for shape in shapes)
+
+
+def _contiguous(call: Call) -> Call:
+    args = tuple(replace(a, layout="contiguous") if isinstance(a, Tensor) else a for a in call.args)
+    return with_cotangents(replace(call, args=args), "contiguous")
+
+
+def _largest(dtype: str) -> float:
+    return float(PRECISION[dtype].largest)
+
+
+def _slope(example: Example, number: int, index: tuple[int, ...]) -> float | None:
+    """The slope of <cotangents, outputs> along one entry in double precision; None unless it is plainly finite.
+
+    Both sides and two steps have to agree on it.
+    """
+    compute, slot = example.function.soft or example.function.forward, example.slots[number]
+    arguments = example.reference_arguments(exact=True)
+    x = np.array(arguments[slot])
+    if np.iscomplexobj(x):
+        return None
+    size = abs(float(x[index])) or 1.0
+    found = []
+    with np.errstate(all="ignore"):
+        for step in (2.0**-12 * size, -(2.0**-12) * size, 2.0**-16 * size, -(2.0**-16) * size):
+            ends = []
+            for moved in (step, 0.0):
+                other = x.copy()
+                other[index] += moved
+                outputs = compute(*(other if n == slot else a for n, a in enumerate(arguments)))
+                pairs = zip(example.cotangent_values, outputs, strict=True)
+                ends.append(sum(float(np.sum(np.real(np.conj(g) * y))) for g, y in pairs if g is not None))
+            found.append((ends[0] - ends[1]) / step)
+    if not np.all(np.isfinite(found)):
+        return None
+    spread, mean = max(found) - min(found), sum(found) / len(found)
+    return mean if spread <= 0.05 * abs(mean) or max(map(abs, found)) == 0 else None

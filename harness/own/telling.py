@@ -1,0 +1,100 @@
+"""What is said of a user's Function on the terminal."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograd_conformance.harness import report
+from autograd_conformance.harness.own.discovery import Facts
+from autograd_conformance.harness.own.verdicts import RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.reference.properties import PROPERTIES
+
+# What is most telling comes first.
+_FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+_ORDER = (*_FIRST, *(name for name in PROPERTIES if name not in _FIRST))
+
+_WIDTH = 110
+
+# Lines of a traceback that are shown.
+_FRAMES = 6
+
+Judged = tuple[report.Line, Verdict]
+
+
+def told(title: str, facts: Facts, lines: Sequence[report.Line], scripts: Path) -> Iterator[str]:
+    """A Function's facts, what is wrong with it, and what could not be found out.
+
+    Scripts that show a fault are written to the folder.
+    """
+    yield title
+    for fact in facts.lines():
+        yield from _wrapped(fact, 2)
+    judged = [(line, verdict(line)) for line in lines]
+    faults = [(line, v) for line, v in judged if v is not None and v.fault]
+    notes = [(line, v) for line, v in judged if v is not None and not v.fault]
+    held = sum(line["outcome"] in ("pass", "emulated") for line in lines)
+    yield f"  {held} checks hold, {len(faults)} do not" + (f", {len(notes)} could not be made" if notes else "")
+    for line, v, others in _grouped(faults):
+        yield ""
+        yield from _fault(line, v, scripts)
+        if others:
+            yield from _wrapped(f"the same: {', '.join(map(report.test_of, others))}", 4)
+    for stale in facts.stale:
+        yield ""
+        yield from _wrapped(f"STALE: {stale}", 2)
+    for line, v in notes:
+        yield ""
+        yield from _note(line, v)
+    yield ""
+
+
+def _grouped(faults: Sequence[Judged]) -> list[tuple[report.Line, Verdict, list[report.Line]]]:
+    """The faults, those put together that are one exception, or of which one follows from another."""
+    found: dict[Any, tuple[report.Line, Verdict, list[report.Line]]] = {}
+    for line, v in sorted(faults, key=lambda pair: _ORDER.index(pair[0]["property"])):
+        # Messages of one cause differ in shapes.
+        raised = v.word == RAISES and re.sub(r"\d+", "", line["failure"]["got"])
+        key = raised or v.follows or report.test_of(line)
+        found.setdefault(key, (line, v, []))[2].append(line)
+    return [(line, v, others[1:]) for line, v, others in found.values()]
+
+
+def _fault(line: report.Line, v: Verdict, scripts: Path) -> Iterator[str]:
+    failure = line["failure"]
+    yield from _wrapped(f"{v.word.upper()}: {report.test_of(line)}: {PROPERTIES[line['property']].sentence}", 2)
+    if "what" in failure:
+        yield from _wrapped(f"{failure['what']} is {failure['got']}, but should be {failure['expected']}", 4)
+    else:
+        yield from _wrapped(f"{failure['type']}: {failure['message']}", 4)
+        yield from (f"      {row}" for row in failure.get("traceback", [])[-_FRAMES:])
+    for key, title in (("bound", "bound"), ("chosen", "with"), ("hint", "hint"), ("call", "call")):
+        if failure.get(key):
+            yield from _wrapped(f"{title}: {failure[key]}", 4)
+    if v.advice and "an intermediate was saved" not in failure.get("hint", ""):
+        yield from _wrapped(f"usually: {v.advice}", 4)
+    if "script" in failure:
+        scripts.mkdir(parents=True, exist_ok=True)
+        path = scripts / f"{line['function']}-{report.test_of(line).replace('/', '-')}.py"
+        path.write_text(failure["script"], encoding="utf-8")
+        yield f"    script: {path}"
+    elif failure.get("no_script"):
+        yield from _wrapped(f"no script: {failure['no_script']}", 4)
+
+
+def _note(line: report.Line, v: Verdict) -> Iterator[str]:
+    reason = line["reason"].removeprefix("refused in every example: ")
+    blame = ", which is no fault" if v.word == REFUSED else ""
+    yield from _wrapped(f"{v.word}{blame}: {report.test_of(line)}: {reason}", 2)
+    if v.advice:
+        yield from _wrapped(v.advice, 4)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    first, later = " " * indent, " " * (indent + 2)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    ) or [first]

@@ -1,0 +1,142 @@
+"""Properties of a user's Function as tests of the user's own pytest suite."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cache, cached_property
+from typing import Any
+
+import pytest
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import report
+from autograd_conformance.harness.catalogue import SUITES
+from autograd_conformance.harness.marks import Claim
+from autograd_conformance.harness.own.declaration import Declaration, Own
+from autograd_conformance.harness.own.discovery import discover
+from autograd_conformance.harness.own.subject import OwnSubject
+from autograd_conformance.harness.profiles import PROFILES, choose_seed, prepare, without_local_constants
+from autograd_conformance.harness.selection import Selection
+from autograd_conformance.reference.properties import PROPERTIES
+
+_REFUSED = "refused in every example"
+
+
+@cache
+def claims() -> dict[str, tuple[Claim, Any]]:
+    """The properties that are checked of users' Functions, by the name of the test: what is claimed, and the test."""
+    found: dict[str, tuple[Claim, Any]] = {}
+    for path in sorted((SUITES / "functions").glob("test_*.py")):
+        with warnings.catch_warnings():
+            # In a user's suite nobody has registered the mark.
+            warnings.simplefilter("ignore", pytest.PytestUnknownMarkWarning)
+            module = importlib.import_module(f"autograd_conformance.suites.functions.{path.stem}")
+        for test in vars(module).values():
+            for mark in getattr(test, "pytestmark", ()):
+                if mark.name == "conformance":
+                    claim = mark.args[0]
+                    suffix = f"_{claim.variant}" if claim.variant else "_in_place" if found_twice(found, claim) else ""
+                    found[re.sub(r"\W", "_", claim.property_id) + suffix] = claim, test
+    return found
+
+
+def found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:
+    """Whether another test of the property, of other Functions, is known already."""
+    return any(c.property_id == claim.property_id and not c.variant for c, _ in found.values())
+
+
+class Checked:
+    """A declaration made ready when it is first asked for, so that importing a test module calls nothing."""
+
+    def __init__(self, declaration: Declaration, *, profile: str = "gate", seed: int | None = None) -> None:
+        self.declaration, self.profile, self.seed = declaration, PROFILES[profile], seed
+
+    @cached_property
+    def selection(self) -> Selection:
+        """A run of this Function alone."""
+        implementation = implementations.load(self.declaration.implementation)
+        function = self.declaration.own(implementation, discover(self.declaration, implementation))
+        seed = choose_seed(self.profile, self.seed)
+        return Selection(implementation, (function,), tuple(PROPERTIES), (), self.profile, seed)
+
+    def subjects(self, claim: Claim) -> Iterator[OwnSubject]:
+        """What a test is run on: the Function on each device."""
+        for subject in self.selection.subjects(claim):
+            assert isinstance(subject, OwnSubject)
+            yield subject
+
+    def run(self, claim: Claim, test: Any, subject: OwnSubject) -> None:
+        """Run one test; raises what it finds, and pytest's Skipped for what does not apply."""
+        reason = self.selection.reason_against(claim, subject)
+        if reason is not None:
+            pytest.skip(reason)
+        examples = self.profile.examples
+        prepare(test, subject.key["id"], self.selection.seed, examples=examples, share=subject.share)
+        subject.implementation.start_device(subject.device)
+        with without_local_constants(), warnings.catch_warnings():
+            # A warning of the framework, or of NumPy at extreme values, is nothing that a property speaks of.
+            warnings.simplefilter("ignore")
+            test(subject=subject)
+        if subject.record.excused and not subject.record.answered:
+            pytest.skip(f"{_REFUSED}: {subject.record.excuse}")
+        subject.record.verify_exercised()
+
+    def lines(self, *properties: str) -> Iterator[report.Line]:
+        """The result lines of what applies, of these properties or of all."""
+        for claim, test in claims().values():
+            if not properties or claim.property_id in properties:
+                for subject in self.subjects(claim):
+                    line = self._line(claim, test, subject)
+                    if line is not None:
+                        yield line
+
+    def _line(self, claim: Claim, test: Any, subject: OwnSubject) -> report.Line | None:
+        try:
+            self.run(claim, test, subject)
+        except pytest.skip.Exception as skipped:
+            refused = str(skipped).startswith(_REFUSED)
+            return {**subject.key, "outcome": "vacuous", "reason": str(skipped)} if refused else None
+        except Exception as raised:  # noqa: BLE001 - what a check finds
+            return report.result_line(subject, raised)
+        return report.result_line(subject, None)
+
+
+def class_of_tests(declaration: Declaration, *, profile: str = "gate", seed: int | None = None) -> type:
+    """A class with a test for each property, for pytest to collect.
+
+    ``profile`` is one of quick, gate and nightly; random ones take a ``seed`` to be repeated.
+    """
+    if profile not in PROFILES or profile == "replay":
+        raise declaration.problem(f"unknown profile {profile!r}; choose from: quick, gate, nightly")
+    checked = Checked(declaration, profile=profile, seed=seed)
+    methods = {
+        f"test_{name}": _method(checked, claim, test)
+        for name, (claim, test) in claims().items()
+        if Own.wants(_Asking(declaration), claim)  # type: ignore[arg-type]
+    }
+    return type(f"Test{declaration.name}", (), {"__doc__": f"The properties of {declaration.name}.", **methods})
+
+
+class _Asking:
+    """As much of a Function as says which tests it wants."""
+
+    holds_others = False
+
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+
+
+def _method(checked: Checked, claim: Claim, test: Any) -> Any:
+    def method(_: Any) -> None:
+        __tracebackhide__ = True
+        subjects = list(checked.subjects(claim))
+        if not subjects:
+            pytest.skip("does not apply to this Function")
+        for subject in subjects:
+            checked.run(claim, test, subject)
+
+    method.__doc__ = PROPERTIES[claim.property_id].sentence
+    return method

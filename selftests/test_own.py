@@ -1,0 +1,324 @@
+"""Users' Functions: what is found out, what is said of faults, and what of mistakes in declarations."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from click.testing import CliRunner
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import cli
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.own import Declaration, Factory
+from autograd_conformance.harness.own.discovery import discover
+from autograd_conformance.harness.own.testing import Checked, claims
+from autograd_conformance.harness.own.verdicts import ADVICE, verdict
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests import user_ops
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+
+TORCH = implementations.load("torch")
+OPS = Path(user_ops.__file__)
+PAIR = ("float[n,m]", "float[m]", "int(0..3)")
+
+
+def words_of(declaration, *properties):
+    return {(v.word, line["property"]) for line, v in faults_of(declaration, *properties)}
+
+
+# What is found.
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [user_ops.scaled, user_ops.rounded, user_ops.rounded_softly, user_ops.single, user_ops.module, user_ops.dropout],
+    ids=lambda d: d.name,
+)
+def test_what_is_right_is_accepted(declaration):
+    assert faults_of(declaration) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "word", "property_id"),
+    [
+        (user_ops.Wrong, PAIR, "wrong", "VJP-FD"),
+        (user_ops.Kept, ("float[...]",), "not detected", "VJP-INPLACE-SAFE"),
+        (user_ops.Leaking, ("float[...]",), "leaks", "MEM-FREE"),
+        (user_ops.Detached, ("float[...]",), "silently detached", "DBL-CORRECT"),
+        (user_ops.ManyGradients, ("float[...]",), "raises", "VJP-REF"),
+        (user_ops.Overflowing, ("float[...]",), "not finite", "VJP-FINITE"),
+        (user_ops.Rounded, ("float[...]",), "wrong", "VJP-FD"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_is_wrong_has_a_verdict(function, arguments, word, property_id):
+    assert (word, property_id) in words_of(Declaration(function, *arguments), property_id, "DBL-CORRECT")
+
+
+def test_a_loud_refusal_is_no_fault_and_is_said():
+    lines = list(Checked(Declaration(user_ops.Single, "float[...]")).lines("DBL-CORRECT"))
+    (found,) = map(verdict, lines)
+    assert found is not None
+    assert not found.fault
+    assert "once=True" in found.advice
+    lines = list(Checked(Declaration(user_ops.Viewing, "float[n,m]")).lines())
+    assert [line for line in lines if (v := verdict(line)) is not None and v.fault] == []
+    (layout,) = [line for line in lines if line["property"] == "FWD-LAYOUT"]
+    assert layout["outcome"] == "pass" or "not contiguous" in layout["reason"]
+
+
+def test_a_reference_is_the_judge():
+    def right(x, w, k):
+        return x * w * (k + 1)
+
+    def wrong(x, w, k):
+        return x * w * (k + 2)
+
+    for reference in (right, lambda x, w, k: np.multiply(x, w) * (k + 1)):
+        assert faults_of(Declaration(user_ops.Scaled, *PAIR, reference=reference)) == []
+    assert ("wrong", "FWD-VALUE") in words_of(Declaration(user_ops.Scaled, *PAIR, reference=wrong))
+    with pytest.raises(UsageProblem, match="takes neither tensors nor arrays"):
+        faults_of(Declaration(user_ops.Scaled, *PAIR, reference=lambda *_: "nothing"))
+
+
+def test_what_follows_from_another_fault_is_said():
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.sin()
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * g * x.cos() if x.dtype == torch.float32 else g * x.cos()
+
+    found = faults_of(Declaration(Doubled, "float[...]"))
+    assert found
+    assert {v.follows or line["property"] for line, v in found} == {"VJP-REF"}
+
+
+def test_facts_are_found_out():
+    class Several(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, k):
+            ctx.set_materialize_grads(False)
+            index = x.argmax(-1)
+            ctx.mark_non_differentiable(index)
+            if x.dtype == torch.float16:
+                raise RuntimeError("no kernel for half")
+            return x * k, x.float().sum(-1), index
+
+        @staticmethod
+        def backward(ctx, g, h, _):
+            raise NotImplementedError
+
+    facts = discover(Declaration(Several, "float[b,n]", "2.0 | 3.0"), TORCH)
+    assert [output.differentiable for output in facts.outputs] == [True, True, False]
+    assert [output.dtypes["float64"] for output in facts.outputs] == ["float64", "float32", "int64"]
+    assert facts.dtypes == ("float64", "float32", "bfloat16")
+    assert "no kernel for half" in facts.refused["float16"]
+    assert not facts.materialize
+
+
+@pytest.mark.parametrize("said", ["single_backward", "nonlinear", "stochastic", "surrogate"])
+def test_a_limitation_that_does_not_hold_is_stale(said):
+    (sentence,) = discover(Declaration(user_ops.Scaled, *PAIR, **{said: True}), TORCH).stale
+    assert sentence.startswith(f"{said}=True: ")
+    if said == "surrogate":
+        assert discover(user_ops.rounded, TORCH).stale == ()
+
+
+def test_every_property_has_advice():
+    # Nothing is wrong with empty tensors or a device in a way of its own.
+    assert set(PROPERTIES) - {"FWD-EMPTY", "ENV-DEVICE"} <= ADVICE.keys()
+
+
+# Mistakes in declarations.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "said"),
+    [
+        (("flaot[n]",), {}, "unknown kind of tensor 'flaot' in 'flaot[n]'; choose from: float, complex, number, int"),
+        (("float[n] postive",), {}, "unknown word 'postive' in 'float[n] postive'; choose from: positive"),
+        (("float[n?]",), {}, "'n?' is no dimension"),
+        (("float[n,m] spd",), {}, "a spd matrix has two dimensions of one name"),
+        (("float[n]", "int[m](0..k-1)"), {}, "no tensor has a dimension 'k'"),
+        (("float[n]", "complex[n]"), {}, "float and complex tensors in one call are not supported"),
+        (("int(0..3)",), {}, "there is nothing to differentiate"),
+        (("float[n]", "int(3..1)"), {}, "3 is larger than 1"),
+        (("float[n]", "mean"), {}, "'mean' describes no argument"),
+        (("float[n](a..b)",), {}, "the ends of a floating range are numbers"),
+        (("float[n] positive unit",), {}, "narrows its values in a way that does not go together"),
+        (("float[n]",), {"dtypes": ["float63"]}, "unknown dtype 'float63'; choose from: float64"),
+        (("float[n]",), {"also": ["vamp"]}, "unknown request 'vamp'; choose from: vmap"),
+        (("float[n]",), {"inplace": [3]}, "there is no argument 3"),
+        (("float[n]",), {"sizes": {"q": (1,)}}, "no tensor has a dimension 'q'; the dimensions are: n"),
+        (("float[n]",), {"conditioning": 0}, "must be at least 1"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_declaration_is_named(arguments, options, said):
+    with pytest.raises(UsageProblem, match=re.escape(said)) as raised:
+        Declaration(user_ops.Kept, *arguments, **options)
+    assert f"{__file__}:" in str(raised.value)
+
+
+def test_every_form_of_argument_is_drawn():
+    """Each kind and word, and that what is drawn is what it says."""
+    seen = {}
+
+    def looking(x, *others):
+        seen.setdefault("others", []).append(others)
+        return x * 1.0
+
+    arguments = (
+        "float[b,n]", "float[...] positive", "float[b] nonzero", "float[b,n] unit", "float[n] separated",
+        "float[b,n] sorted", "float[b,n] ball", "float[n,n] spd", "float[n,n] lower", "float[n,n] upper",
+        "float[n](1.5..2)", "int[b](0..n-1)", "bool[b]", "permutation[n]", "int(0..3)", "float(0..1)", "bool",
+        "'mean' | 'sum'", Factory(lambda seed: [seed]), {"a": 1}, "float[b] constant", "float[b]?",
+    )  # fmt: skip
+    assert faults_of(Declaration(looking, *arguments, name="looking"), "VJP-REF") == []
+    for values in seen["others"]:
+        positive, nonzero, unit, distinct, ordered, ball, spd, lower, upper, ranged, index, flags, order = values[:13]
+        assert torch.all(positive > 0)
+        assert torch.all(nonzero != 0)
+        assert torch.all((unit > 0) & (unit < 1))
+        assert len(set(distinct.tolist())) == distinct.numel()
+        assert torch.all(ordered.diff() > 0)
+        assert torch.all(ball.double().norm(dim=-1) < 1)
+        assert torch.all(torch.linalg.eigvalsh(spd.double()) > 0) or not spd.numel()
+        assert torch.equal(lower, lower.tril())
+        assert torch.equal(upper, upper.triu())
+        assert torch.all((ranged >= 1.5) & (ranged <= 2))
+        assert torch.all((index >= 0) & (index < max(unit.shape[1], 1)))
+        assert flags.dtype == torch.bool
+        assert sorted(order.tolist()) == list(range(order.numel()))
+        assert values[13] in range(4)
+        assert 0 < values[14] < 1
+        assert values[15] in (False, True)
+        assert values[16] in ("mean", "sum")
+        assert isinstance(values[17], list)
+        assert values[18] == {"a": 1}
+        assert not values[19].requires_grad
+
+
+# The command.
+
+
+def check(*words, folder):
+    done = subprocess.run(
+        [COMMAND, "check", *map(str, words)], cwd=folder, env={**OUTSIDE, "PYTHONPATH": str(OPS.parent)},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_shortest_way(tmp_path):
+    status, out, err = check("user_ops:Wrong", *(w for a in PAIR for w in ("--arg", a)), folder=tmp_path)
+    assert (status, err) == (1, "")
+    assert out.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
+    assert "WRONG: VJP-FD" in out
+    assert "argument 1 (w)" in out
+    script = tmp_path / "autograd-conformance-scripts" / "Wrong-VJP-FD.py"
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert shown.returncode == 1, shown.stderr
+    assert "autograd_conformance." not in script.read_text().replace("from autograd_conformance.harness.own", "")
+
+
+def test_a_file_of_declarations(tmp_path):
+    status, out, err = check(OPS, "--functions", "scaled,Scaled,Single", "--profile", "quick", folder=tmp_path)
+    assert (status, err) == (2, "Error: nothing could be run") or "no Function matches 'scaled'" in err
+    status, out, err = check(OPS, "--functions", "Scaled,Single", "--profile", "quick", "--seed", 3, folder=tmp_path)
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if line.endswith("hold, 0 do not")]
+
+
+def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
+    text = (
+        "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
+        "dies = Declaration(user_ops.crashing, 'float[n]')\n"
+        "late = Declaration(user_ops.crashing_when_large, 'float[n]', sizes={'n': (1, 2, 3, 4, 5, 6, 7, 8, 9, 50)})\n"
+        "hangs = Declaration(user_ops.endless, 'float[n]')\n"
+        "nothing = Declaration(user_ops.nothing, 'float[n]')\n"
+        "odd = Declaration(user_ops.no_tensor, 'float[n]')\n"
+        "right = Declaration(user_ops.Kept.apply, 'float[n]')\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    words = ("--time-limit", 4, "--properties", "FWD-VALUE,VJP-REF", "--profile", "quick", "--seed", 1)
+    status, out, err = check("mine.py", *words, folder=tmp_path)
+    assert status == 2
+    told = dict(re.findall(r"^Error: .*mine\.py:(\d+): \w+: (.*)$", err, re.MULTILINE))
+    assert "ends the process (SIGSEGV)" in told["3"]
+    assert "does not end within 4 s" in told["5"]
+    assert "returns nothing differentiable" in told["6"]
+    assert "it returned dict, and no tensor" in told["7"]
+    assert "Kept" in out
+    assert "CRASHES" in out or "4" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere:F", "--arg", "float[n]"), "nowhere cannot be imported: ModuleNotFoundError"),
+        (("nowhere.py",), "there is no file nowhere.py"),
+        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; what it has that can be called: "),
+        (("user_ops:Kept",), "is no declaration; describe its arguments, in order, as in --arg 'float[n,m]'"),
+        (("os",), "os declares nothing; write in it NAME = Declaration"),
+        (("user_ops", "--once"), "--once goes with --arg"),
+        (("user_ops:scaled", "--arg", "float[n]"), "is a declaration, which has its arguments"),
+        (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
+        (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
+        (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
+        (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
+        (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg describes the arguments of one target"),
+        (("user_ops:Kept", "--arg", "float[n]", "--arg", "int(0..3)"), "it refuses every call"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path):
+    status, out, err = check(*words, folder=tmp_path)
+    assert status == 2, out + err
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_the_help_lists_the_words():
+    out = CliRunner().invoke(cli.main, ["check", "--help"]).output
+    assert "float[n,m], complex[n], number[...]" in out
+    assert "symmetric (Hermitian) positive definite" in out
+
+
+# The user's own pytest suite.
+
+
+def test_a_class_of_tests(tmp_path):
+    (tmp_path / "test_mine.py").write_text(
+        "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
+        "TestWrong = Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)').tests()\n"
+        "TestKept = Declaration(user_ops.Single, 'float[...]').tests(profile='quick', seed=1)\n"
+    )
+    environment = {**OUTSIDE, "PYTHONPATH": os.pathsep.join([str(OPS.parent)]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "-p", "no:cacheprovider", "test_mine.py"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    failed = re.findall(r"^FAILED test_mine\.py::(\w+)::(\w+)", done.stdout, re.MULTILINE)
+    assert ("TestWrong", "test_VJP_FD") in failed
+    assert {name for name, _ in failed} == {"TestWrong"}
+    assert "VJP-FD: gradients agree with finite differences" in done.stdout
+
+
+def test_every_test_of_the_properties_has_a_name():
+    assert {claim.property_id for claim, _ in claims().values()} == set(PROPERTIES)

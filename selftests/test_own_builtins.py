@@ -1,0 +1,25 @@
+"""Nothing is found wrong with torch's own functions, declared as users declare theirs.
+
+``--seed N`` draws other examples.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness.own.testing import Checked
+from autograd_conformance.harness.own.verdicts import verdict
+from autograd_conformance.selftests.builtins import BUILTINS
+
+# Properties that hold at least, of any of them.
+_LEAST = 20
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_a_right_function_is_not_accused(name, request):
+    lines = list(Checked(BUILTINS[name], seed=request.config.option.seed or 0).lines())
+    judged = [(line, verdict(line)) for line in lines]
+    assert [line for line, v in judged if v is not None and v.fault] == []
+    assert sum(line["outcome"] == "pass" for line in lines) > _LEAST

@@ -1,0 +1,97 @@
+"""The faults that are planted for each property are found in users' Functions, of which only the code is known."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness.outcomes import Broken, UsageProblem
+from autograd_conformance.harness.own import Declaration
+from autograd_conformance.harness.own.declaration import REQUESTS
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.planted import PLANTED
+from autograd_conformance.selftests.planted.definitions import TORCH
+
+# Those that are faults in a Function, and not in the implementation.
+IN_FUNCTIONS = [
+    p
+    for p in PLANTED
+    if p.implementation is TORCH and p.twin_implementation is TORCH and p.device == "cpu" and p.raises is Broken
+]
+
+# What nobody can know who has only the code, each with the reason.
+UNKNOWABLE = {
+    "OffByNano": "an approximation to half of the digits is taken for what is meant",
+    "OneEntryOffByNano": "an approximation to half of the digits is taken for what is meant",
+    "HalfRoundedCoarsely": "a few units of half precision may be the rounding of operations inside",
+    "HalfOnly": "a few units of half precision may be the rounding of operations inside",
+    "BrainHalf": "a few units of bfloat16 may be the rounding of operations inside",
+    "EighthLostUnderAutocast": "a few units of bfloat16 may be the rounding of operations inside",
+    "ScalarBecomesRow": "which shape the outputs have is what the Function says",
+    "NotMaterialized": "whether unused outputs come as None is what the Function says, and shown",
+    "ProductOverflowsFirst": "beyond the root of the largest number overflow inside is not held against it",
+    "NotReduced": "the engine sums a gradient to its input's shape",
+    "OneDimensionMore": "the engine sums a gradient to its input's shape",
+    "RowForScalar": "the engine sums a gradient to its input's shape",
+    "Widened": "the engine casts a gradient to its input's dtype",
+    "ScaledUnderAutocast": "two digits of bfloat16, half of which have to be right, leave a quarter open",
+    "EmptyRefused": "a loud refusal of tensors without elements is no fault, and said",
+    "SecondMarkedConstant": "which outputs are differentiable is what the Function says, and shown",
+    "NotMarked": "which outputs are differentiable is what the Function says, and shown",
+    "HalfAtTheKink": "any convention at a kink is right",
+    "SaturatedExcluded": "any convention at a kink is right",
+}
+
+# The properties with which a fault in numbers may be found where there is no reference.
+_NUMBERS = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+
+
+def declared(function, also=tuple(REQUESTS)):
+    """A documented Function as a user's: the class and its arguments alone."""
+    made = Declaration(
+        function.body(TORCH.xp, TORCH.ag),
+        *function.arguments,
+        name=function.name,
+        dtypes=function.dtypes,
+        surrogate=function.surrogate,
+        once=function.double == "once",
+        inplace=function.inplace,
+        also=also,
+    )
+    made.parsed.sizes.update(function.sizes)
+    return made
+
+
+# What is refused in every call that is declared, of which the message tells.
+_REFUSING = "InplaceCopied"
+
+
+def knowable(planted):
+    """Whether the fault can be known; single precision shows where finite differences look, and not in the values."""
+    return planted.name not in (*UNKNOWABLE, _REFUSING) and str(planted) != "FWD-VALUE-DoubleInSinglePrecision"
+
+
+def test_what_no_call_survives_is_said():
+    planted = next(p for p in IN_FUNCTIONS if p.name == _REFUSING)
+    with pytest.raises(UsageProblem, match="marked as dirty during the forward method were not returned as output"):
+        faults_of(declared(planted.function))
+
+
+@pytest.mark.parametrize("planted", list(filter(knowable, IN_FUNCTIONS)), ids=str)
+def test_the_fault_is_found(planted):
+    assert faults_of(declared(planted.function), planted.property_id, *_NUMBERS), planted.fault
+
+
+@pytest.mark.parametrize("planted", [p for p in IN_FUNCTIONS if p.name in UNKNOWABLE], ids=str)
+def test_what_cannot_be_known_is_not_guessed(planted):
+    assert faults_of(declared(planted.function), planted.property_id, *_NUMBERS) == []
+
+
+TWINS = {planted.twin.name: planted.twin for planted in IN_FUNCTIONS}
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_the_twin_is_accepted(name):
+    # The compiler takes seconds.
+    assert faults_of(declared(TWINS[name], also=("vmap", "checkpoint"))) == []

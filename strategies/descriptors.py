@@ -1,0 +1,257 @@
+"""Arguments described by short texts: ``float[n,m]``, ``int(0..3)``, ``'mean' | 'sum'``.
+
+A tensor is a kind, its dimensions in brackets, and words that narrow its values: ``float[n,m] positive``. Dimensions
+are names (the same length wherever a name occurs), lengths, sums such as ``h+p-1``, ``...`` (any shape, the same
+wherever it occurs) and ``~`` (any shape that broadcasts with the others). Anything else is no tensor.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Static
+
+# The dtypes that the floating kinds of tensors are drawn in.
+KINDS = {"float": REAL, "complex": COMPLEX, "number": FLOATING}
+INTEGERS = ("int", "bool", "permutation")
+DOMAINS = {
+    "positive": "positive",
+    "nonzero": "nonzero",
+    "unit": "unit",
+    "separated": "distinct",
+    "sorted": "sorted",
+    "ball": "ball",
+    "spd": "definite",
+    "lower": "lower",
+    "upper": "upper",
+}
+WORDS = {
+    "positive": "at least 1/8",
+    "nonzero": "at least 1/8 away from 0",
+    "unit": "between 0 and 1",
+    "separated": "no two alike, at least 1/4 apart",
+    "sorted": "increasing along the last dimension",
+    "ball": "vectors along the last dimension shorter than 1",
+    "spd": "symmetric (Hermitian) positive definite matrices",
+    "lower": "lower triangular matrices",
+    "upper": "upper triangular matrices",
+    "constant": "has no gradient, on purpose",
+    "sparse": "given as a sparse tensor",
+    "optional": "None is passed, too; also written float[n]?",
+}
+FORMS = (
+    "float[n,m], complex[n], number[...], each with words such as positive; float[n](1.5..2)",
+    "int[n](0..9), int[b](0..n-1), bool[n], permutation[n]",
+    "int(0..3), float(0..1), bool, 'mean' | 'sum', 0.5 | None",
+)
+
+_TENSOR = re.compile(
+    r"(?P<kind>[a-z]+)\[(?P<dims>[^\]]*)\]\s*(?:\((?P<low>[^)]+?)\.\.(?P<high>[^)]+)\))?\s*(?P<none>\??)(?P<words>[\s\w-]*)"
+)
+_RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class Unreadable(ValueError):
+    """A text describes no argument; the message says what is wrong and what is understood."""
+
+
+@dataclass
+class Arguments:
+    """Arguments read one after the other, in one space of named dimensions.
+
+    ``kinds`` are the kinds of floating tensors among them, ``sizes`` what the shapes of a Function are made with.
+    """
+
+    found: list[Array | Static] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+    _dims: dict[str, str] = field(default_factory=dict)
+    _bounds: dict[str, str] = field(default_factory=dict)
+
+    def add(self, text: str, name: str) -> None:
+        """Read one more. Raises Unreadable."""
+        match = _TENSOR.fullmatch(text.strip())
+        self.found.append(_static(text.strip(), name) if match is None else self._tensor(match, text, name))
+
+    def take(self, argument: Array | Static) -> None:
+        """Take one that is described by more than a text; its dimensions are those of `Array`."""
+        self.found.append(argument)
+        if isinstance(argument, Array):
+            self._dims[argument.name] = argument.dims
+            self.kinds.update(() if argument.dtype else ("number",))
+
+    def size(self, name: str, sides: Sequence[int]) -> None:
+        """Let a named dimension have these lengths only. Raises Unreadable for one that no tensor has."""
+        if name not in self._names:
+            raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self._names) or '-'}")
+        self.sizes[self._names[name]] = tuple(sides)
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of calls. Raises Unreadable where the tensors have none in common."""
+        self._verify_bounds()
+        common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds)]
+        if not self.kinds:
+            raise Unreadable(
+                "no argument is a floating tensor, such as float[n], so that there is nothing to differentiate"
+            )
+        if not common:
+            raise Unreadable("float and complex tensors in one call are not supported; let one of them be number[...]")
+        return tuple(common)
+
+    def _tensor(self, match: re.Match[str], text: str, name: str) -> Array:
+        kind, words = match["kind"], match["words"].split()
+        if kind not in (*KINDS, *INTEGERS):
+            raise Unreadable(
+                f"unknown kind of tensor {kind!r} in {text!r}; choose from: {', '.join((*KINDS, *INTEGERS))}"
+            )
+        unknown = [word for word in words if word not in WORDS]
+        if unknown:
+            raise Unreadable(f"unknown word {unknown[0]!r} in {text!r}; choose from: {', '.join(WORDS)}")
+        domains = [DOMAINS[word] for word in words if word in DOMAINS]
+        if len(domains) > 1 or (domains and kind in INTEGERS):
+            raise Unreadable(f"{text!r} narrows its values in a way that does not go together: {' '.join(words)}")
+        dims = self._read(match["dims"], text)
+        self._dims[name] = dims
+        optional: tuple[Any, ...] = ("none",) if match["none"] or "optional" in words else ()
+        if kind in INTEGERS:
+            return Array(name=name, dims=dims, optional=optional, **self._integer(kind, match, dims, text))
+        self.kinds.add(kind)
+        bounds = self._interval(match, text, domains)
+        values: Any = "unit" if bounds else domains[0] if domains else "free"
+        if values in ("definite", "lower", "upper") and (len(dims.split()) < 2 or len(set(dims.split()[-2:])) > 1):
+            raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions of one name, as in float[n,n]")
+        return Array(
+            name=name, dims=dims, values=values, smooth="irregular" if values == "free" else None, optional=optional,
+            constant="constant" in words, bounds=bounds, wrap=_to_sparse if "sparse" in words else None,
+        )  # fmt: skip
+
+    def _interval(self, match: re.Match[str], text: str, domains: list[str]) -> tuple[float, float] | None:
+        """The ends of a floating tensor's range, if it has one."""
+        if match["low"] is None:
+            return None
+        try:
+            low, high = float(match["low"]), float(match["high"])
+        except ValueError:
+            raise Unreadable(f"{text!r}: the ends of a floating range are numbers, as in float[n](1.1..1.9)") from None
+        if domains or match["kind"] != "float" or not low < high:
+            raise Unreadable(f"{text!r}: a range goes with float tensors and no other word, and ends above its start")
+        return low, high
+
+    def _integer(self, kind: str, match: re.Match[str], dims: str, text: str) -> dict[str, Any]:
+        if kind == "bool":
+            return {"dtype": "bool", "make": lambda rng, shape, _: rng.integers(0, 2, shape).astype(bool)}
+        if kind == "permutation":
+            return {"dtype": "int64", "make": lambda rng, shape, _: rng.permuted(_counted(shape), axis=-1)}
+        low, high = (
+            (self._bound(match[end], text) for end in ("low", "high")) if match["low"] else (_fixed(0), _fixed(3))
+        )
+
+        def make(rng: np.random.Generator, shape: tuple[int, ...], named: Mapping[str, Any]) -> Any:
+            sides = self._sides(named, dims, shape)
+            return rng.integers(low(sides), high(sides) + 1, shape)
+
+        return {"dtype": "int64", "make": make}
+
+    def _bound(self, text: str, whole: str) -> Callable[[Mapping[str, int]], int]:
+        """An end of a range: a number, a dimension's name, or a sum of these."""
+        terms = [(sign, n if n.isdigit() else self._canonical(n)) for sign, n in re.findall(r"([+-]?)\s*(\w+)", text)]
+        self._bounds.update({name: whole for _, name in terms if not name.isdigit()})
+        return lambda sides: sum((-1 if s == "-" else 1) * (int(n) if n.isdigit() else sides[n]) for s, n in terms)
+
+    def _verify_bounds(self) -> None:
+        """Every dimension that is the end of a range is one of a tensor, and not empty."""
+        names = {name: shown for shown, name in self._names.items()}
+        present = {token for dims in self._dims.values() for token in dims.split()}
+        summed = {name for token in present if not token.isalpha() for name in re.findall("[a-z]+", token)}
+        for name in sorted(summed & names.keys()):
+            self.sizes.setdefault(name, (1, 2, 3, 4, 17))
+        for name, text in self._bounds.items():
+            if name not in present:
+                raise Unreadable(f"{text!r}: no tensor has a dimension {names[name]!r}")
+            self.sizes.setdefault(name, (1, 2, 3, 4, 17))
+
+    def _sides(self, named: Mapping[str, Any], dims: str, shape: tuple[int, ...]) -> dict[str, int]:
+        """The lengths of the named dimensions, as the tensors of the call have them."""
+        known = [(self._dims[n], tuple(x.shape)) for n, x in named.items() if n in self._dims and x is not None]
+        found: dict[str, int] = {}
+        for text, lengths in (*known, (dims, shape)):
+            tokens = text.split()
+            ends = [i for i, token in enumerate(tokens) if token[0] in "*~"]
+            # Behind a part of any rank, dimensions are counted from the end.
+            places = [i - len(tokens) if ends and i > ends[0] else i for i in range(len(tokens))]
+            found.update({t: lengths[i] for t, i in zip(tokens, places, strict=True) if t.isalpha()})
+        return found
+
+    def _read(self, text: str, whole: str) -> str:
+        """Dimensions as `reference.definitions.Array` has them."""
+        return " ".join(self._token(token.strip(), whole) for token in text.split(",") if token.strip())
+
+    def _token(self, token: str, whole: str) -> str:
+        if token in ("...", "~"):
+            return {"...": "*any", "~": "~any"}[token]
+        if re.fullmatch(r"(\w+)(\s*[+-]\s*\w+)*", token) is None:
+            raise Unreadable(f"{whole!r}: {token!r} is no dimension; write a name, a length, a sum, ... or ~")
+        return _NAME.sub(lambda name: self._canonical(name[0]), token.replace(" ", ""))
+
+    def _canonical(self, name: str) -> str:
+        # Shapes are made with names of small letters alone.
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return self._names.setdefault(name, letters[len(self._names) % 26] * (1 + len(self._names) // 26))
+
+
+def constant(value: Any, name: str) -> Static:
+    """An argument that is always this object, whatever it is."""
+    return Static(name=name, choices=lambda _: (0,), build=lambda _: value)
+
+
+def made(factory: Callable[[int], Any], name: str) -> Static:
+    """An argument that a factory makes of a seed."""
+    return Static(name=name, choices=lambda _: tuple(range(6)), build=factory)
+
+
+def _static(text: str, name: str) -> Static:
+    match = _RANGE.fullmatch(text)
+    if match is not None:
+        kind, low, high = match.groups()
+        return Static(name=name, choices=_fixed(_between(kind, float(low), float(high), text)))
+    if text in ("bool", "int", "float"):
+        usual = {"bool": (False, True), "int": (1, 0, 2, 3), "float": (1.0, 0.5, 2.0, 0.0, -1.5)}
+        return Static(name=name, choices=_fixed(usual[text]))
+    try:
+        choices = tuple(ast.literal_eval(part.strip()) for part in re.split(r"\|(?=(?:[^']*'[^']*')*[^']*$)", text))
+    except (ValueError, SyntaxError):
+        raise Unreadable(
+            f"{text!r} describes no argument; write a tensor or a choice of Python values: {'; '.join(FORMS)}"
+        ) from None
+    return Static(name=name, choices=_fixed(choices))
+
+
+def _between(kind: str, low: float, high: float, text: str) -> tuple[Any, ...]:
+    if low > high:
+        raise Unreadable(f"{text!r}: {low:g} is larger than {high:g}")
+    if kind == "int":
+        if high - low > 1000 or low != int(low) or high != int(high):
+            raise Unreadable(f"{text!r}: an int range has two integers, at most 1000 apart")
+        return tuple(range(int(low), int(high) + 1))
+    return tuple(dict.fromkeys(low + share * (high - low) for share in (0.5, 0.25, 0.75, 0.125, 0.9375)))
+
+
+def _fixed(value: Any) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+def _counted(shape: tuple[int, ...]) -> Any:
+    return np.broadcast_to(np.arange(shape[-1]), shape).copy() if shape else np.zeros((), np.int64)
+
+
+def _to_sparse(tensor: Any) -> Any:
+    return tensor.to_sparse()
