@@ -26,6 +26,7 @@ from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, 
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Deviation
+from autograd_conformance.strategies.calls import parse
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.selection import Selection
@@ -74,8 +75,18 @@ def died_line(last: LastWords, selection: Selection) -> Line:
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "error", "failure": failure, **nothing}
     named = (test_of(last.key), last.key.get("function", ""))
-    listed = next((d for d in selection.implementation.deviations if d.names(*named)), None)
-    return {**line, **_as_listed(listed, line)}
+    deviations = selection.implementation.deviations
+    listed = [d for d in deviations if d.names(*named)][:1]
+    listed += [d for d in deviations if d.without_elements and _without_elements(last.call)]
+    return {**line, **next(filter(None, (_as_listed(d, line) for d in listed)), {})}
+
+
+def _without_elements(text: str) -> bool:
+    """Whether a printed call has a tensor without elements; whatever else it is has none."""
+    try:
+        return any(0 in tensor.shape for tensor in parse(text).tensors)
+    except ValueError:
+        return False
 
 
 def claim_of(line: Line) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from autograd_conformance.harness.blackbox import LastWords
 from autograd_conformance.harness.outcomes import Broken, Finding
-from autograd_conformance.harness.report import result_line
+from autograd_conformance.harness.report import died_line, result_line
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Deviation
 from autograd_conformance.implementations.torch import TorchImplementation
@@ -54,3 +57,23 @@ def test_what_shows_only_sometimes_may_pass() -> None:
     assert result_line(subject, None)["outcome"] == "pass"
     error = Broken("VJP-REF", "", "", Finding("gradient of x at (0,)", "", "", ""))
     assert result_line(subject, error)["outcome"] == "known"
+
+
+@pytest.mark.parametrize(
+    ("call", "stacks", "outcome"),
+    [
+        ("Call('Exp', args=(Tensor((0, 2)),))", "Timeout (0:05:00)!", "known"),
+        ("Call('Exp', args=(Tensor((1, 2)),))", "Timeout (0:05:00)!", "error"),
+        ("Call('Exp', args=(Tensor((0, 2)),))", "Fatal Python error: Aborted", "error"),
+        ("", "Timeout (0:05:00)!", "error"),
+        ("no call", "Timeout (0:05:00)!", "error"),
+    ],
+)
+def test_what_ends_calls_without_elements_may_end_any_test(call: str, stacks: str, outcome: str) -> None:
+    found = TorchImplementation()
+    what = "did not finish within the time limit *"
+    found.deviations = (Deviation("VJP-FD", what, "", "", "", function="Sort", without_elements=True),)
+    selection = SimpleNamespace(implementation=found, functions=[FUNCTIONS["Exp"]])
+    key = {"kind": "result", "id": "VJP-REF[Exp-cpu]", "property": "VJP-REF", "function": "Exp", "device": "cpu"}
+    line = died_line(LastWords("", key, call, (stacks,)), selection)  # type: ignore[arg-type]
+    assert line["outcome"] == outcome
