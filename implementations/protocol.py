@@ -106,8 +106,8 @@ class Deviation:
     difference from PyTorch and nobody's fault. ``script`` names the file in implementations/findings/NAME that shows it
     without this suite: it prints what is wrong and exits 1 while it is. ``sometimes`` says that few of the calls that
     may be drawn show it, so that a pass is no news; ``always`` that all do, so that few have to be drawn.
-    ``without_elements`` says that it may end the process of any test, beside those that it names, in a call with a tensor
-    without elements.
+    ``without_elements`` says that it may end the process of any test, beside those that it names, in a call with a
+    tensor without elements.
     """
 
     id: str
