@@ -38,7 +38,7 @@ def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     return given
 
 
-def _matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = ()) -> tuple[str, ...]:
+def matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = ()) -> tuple[str, ...]:
     """The valid names that a comma-separated list of names and globs picks; hidden ones only by their exact name."""
     if patterns is None:
         return tuple(valid)
@@ -114,7 +114,7 @@ class Selection:
         replayed = _functions_of(kept) if profile.name == "replay" else None
         declared = getattr(options, "declared", None)
         if declared is None:
-            functions = _matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
+            functions = matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
@@ -122,10 +122,10 @@ class Selection:
         implementation = _implementation(options.implementation)
         if declared is not None:
             owned = Plan.read(Path(declared)).functions(implementation)
-            functions = _matching("Function", options.functions, owned)
+            functions = matching("Function", options.functions, owned)
         contract = CONTRACT if implementation.keeps_contract and declared is None else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
-        claims = _matching("property or clause", options.properties, valid)
+        claims = matching("property or clause", options.properties, valid)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # What is said of one Function is no clause.
         about_all = options.functions is None and declared is None

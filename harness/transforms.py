@@ -102,7 +102,9 @@ def _culprit(
     found = diagnose(f, tuple(points), gradients, tuple(weights))
     if found is None:
         return ""
-    return f"the worst entry is {names[found.input]} at {found.index}: {found.got:.6g} instead of {found.expected:.6g}"
+    return (
+        f"the worst entry is {names[found.input]} at {found.index}: {found.got:.10g} instead of {found.expected:.10g}"
+    )
 
 
 def _weights(values: Any, seed: int) -> Any:

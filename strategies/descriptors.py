@@ -92,7 +92,13 @@ class Arguments:
         """Let a named dimension have these lengths only. Raises Unreadable for one that no tensor has."""
         if name not in self._names:
             raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self._names) or '-'}")
-        self.sizes[self._names[name]] = tuple(sides)
+        try:
+            lengths = tuple(int(side) for side in sides)
+        except (TypeError, ValueError):
+            lengths = ()
+        if not lengths or min(lengths) < 0:
+            raise Unreadable(f"sizes of {name!r} are lengths, as in (1, 2, 3), and not {sides!r}")
+        self.sizes[self._names[name]] = lengths
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -151,6 +157,9 @@ class Arguments:
             return {"dtype": "bool", "make": lambda rng, shape, _: rng.integers(0, 2, shape).astype(bool)}
         if kind == "permutation":
             return {"dtype": "int64", "make": lambda rng, shape, _: rng.permuted(_counted(shape), axis=-1)}
+        ends = match["low"], match["high"]
+        if match["low"] and all(re.fullmatch(r"-?\d+", end.strip()) for end in ends) and int(ends[0]) > int(ends[1]):
+            raise Unreadable(f"{text!r}: {ends[0]} is larger than {ends[1]}")
         low, high = (
             (self._bound(match[end], text) for end in ("low", "high")) if match["low"] else (_fixed(0), _fixed(3))
         )
@@ -163,6 +172,8 @@ class Arguments:
 
     def _bound(self, text: str, whole: str) -> Callable[[Mapping[str, int]], int]:
         """An end of a range: a number, a dimension's name, or a sum of these."""
+        if re.fullmatch(r"\s*-?\s*\w+(\s*[+-]\s*\w+)*\s*", text) is None:
+            raise Unreadable(f"{whole!r}: {text!r} is no integer, dimension, or sum of these")
         terms = [(sign, n if n.isdigit() else self._canonical(n)) for sign, n in re.findall(r"([+-]?)\s*(\w+)", text)]
         self._bounds.update({name: whole for _, name in terms if not name.isdigit()})
         return lambda sides: sum((-1 if s == "-" else 1) * (int(n) if n.isdigit() else sides[n]) for s, n in terms)

@@ -107,7 +107,8 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
     axes += [any_shapes(*function.sizes.get(token, (0, MAX_RANK))) for token in free]
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
     found = {tuple(_resolve(text, sizes) for text in dims) for sizes in assignments}
-    admitted = (shapes for shapes in found if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
+    possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
+    admitted = (shapes for shapes in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
     return tuple(sorted(admitted, key=_simplicity))
 
 

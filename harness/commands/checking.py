@@ -18,9 +18,11 @@ from autograd_conformance.harness.own import running
 from autograd_conformance.harness.own.declaration import REQUESTS
 from autograd_conformance.harness.own.loading import Plan
 from autograd_conformance.harness.own.telling import told
-from autograd_conformance.harness.own.verdicts import LOST, verdict
+from autograd_conformance.harness.own.verdicts import ERROR, LOST, verdict
 from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.harness.selection import matching
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.descriptors import FORMS, WORDS
 
 SCRIPTS = "autograd-conformance-scripts"
@@ -71,7 +73,7 @@ def check(
     said.update({"dtypes": [d.strip() for d in dtypes.split(",")]} if dtypes else {})
     said.update({"also": list(also)} if also else {})
     try:
-        _verify(targets, arguments, said, profile, report_)
+        _verify(targets, arguments, said, profile, report_, given["properties"])
         implementations.check_version(implementations.load(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
@@ -80,7 +82,12 @@ def check(
 
 
 def _verify(
-    targets: tuple[str, ...], arguments: tuple[str, ...], said: dict[str, Any], profile: str, report_: Path | None
+    targets: tuple[str, ...],
+    arguments: tuple[str, ...],
+    said: dict[str, Any],
+    profile: str,
+    report_: Path | None,
+    properties: str | None,
 ) -> None:
     """Raise UsageProblem for words that do not go together."""
     if profile not in _PROFILES:
@@ -93,6 +100,7 @@ def _verify(
         raise UsageProblem(
             f"{words} goes with --arg; of a declaration say it there: Declaration(..., {next(iter(said))}=...)"
         )
+    matching("property", properties, PROPERTIES)
     if report_ is not None:
         report.check_path(report_)
 
@@ -110,6 +118,7 @@ class _Run:
         """Check one target, tell what comes of it, and give the exit status."""
         try:
             found = running.find_out(plan, self.implementation, seconds=self.options["time_limit"])
+            matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
             results = self._results(found.plan) if found.plan.facts else []
         except UsageProblem as problem:
             click.echo(f"Error: {problem}", err=True)
@@ -133,4 +142,4 @@ class _Run:
         title = f"{name} ({found.places[name]}): {found.described[name]}"
         click.echo("\n".join(told(title, facts, lines, self.scripts)))
         words = {v.word for v in map(verdict, lines) if v is not None and v.fault}
-        return USAGE if words & LOST else int(bool(words or facts.stale))
+        return USAGE if words & {*LOST, ERROR} else int(bool(words or facts.stale))

@@ -80,12 +80,12 @@ class Declaration:
         single_backward: bool = False,
         backward_only: bool = False,
         nonlinear: bool = False,
-        inplace: Sequence[int] = (),
+        inplace: int | Sequence[int] = (),
         casts: bool = False,
-        dtypes: Sequence[str] = (),
+        dtypes: str | Sequence[str] = (),
         conditioning: float = 1.0,
         sizes: Mapping[str, Sequence[int]] | None = None,
-        also: Sequence[str] = (),
+        also: str | Sequence[str] = (),
         implementation: str = "torch",
         where: str = "",
     ) -> None:
@@ -94,7 +94,8 @@ class Declaration:
         self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
         self.once, self.stochastic, self.single_backward, self.nonlinear = once, stochastic, single_backward, nonlinear
         self.casts, self.backward_only = casts, backward_only
-        self.inplace, self.dtypes, self.conditioning = tuple(inplace), tuple(dtypes), conditioning
+        self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
+        self.dtypes, self.conditioning = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes), conditioning
         self.sizes, self.also = dict(sizes or {}), (also,) if isinstance(also, str) else tuple(also)
         self.where = where or _caller()
         self.target = ""
@@ -108,8 +109,8 @@ class Declaration:
             unknown = [word for word in given if word not in valid]
             if unknown:
                 raise self.problem(f"unknown {kind} {unknown[0]!r}; choose from: {', '.join(valid)}")
-        if not self.conditioning >= 1:
-            raise self.problem(f"conditioning={self.conditioning} must be at least 1")
+        if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
+            raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
 
     def problem(self, message: str) -> UsageProblem:
         """The message, with the place of the declaration."""
@@ -133,6 +134,8 @@ class Declaration:
             found.dtypes  # noqa: B018 - raises
         except Unreadable as problem:
             raise self.problem(str(problem)) from None
+        if self.dtypes and not set(self.dtypes) & set(found.dtypes):
+            raise self.problem(f"dtypes={', '.join(self.dtypes)}: its arguments are of {', '.join(found.dtypes)}")
         wrong = [slot for slot in self.inplace if slot not in range(len(found.found))]
         if wrong:
             raise self.problem(f"inplace={self.inplace}: there is no argument {wrong[0]}")

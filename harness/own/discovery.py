@@ -80,7 +80,7 @@ def discover(
     if not working:
         call, why = failures[0]
         raise declaration.problem(
-            f"it refuses every call that the declaration describes; the first, {call}, with {why}"
+            f"it refuses every call that the declaration describes; the first, {call}, with {why}{_hint(why)}"
         )
     tried = {d: [_tried(subject, recast(call, d), note) for call in working[:_SAMPLES]] for d in function.dtypes}
     # That backward raises is a fault, unless it does so in some dtypes only.
@@ -108,6 +108,7 @@ def discover(
         mine, mine.function(subject.cls), function.arguments, outputs=[o.differentiable for o in outputs],
         dtype=dtypes[0], device=subject.device,
     )  # fmt: skip
+    _verify_soft(declaration, Example(subject, first))
     examples = [Example(untreated, recast(call, dtypes[0])) for call in working[:_TRIED]]
     return Facts(
         outputs,
@@ -119,6 +120,10 @@ def discover(
         tuple(stale(declaration, examples, oracle)),
         _holds_others(examples[0]),
     )
+
+
+def _hint(why: str) -> str:
+    return "; if it changes an argument on purpose, declare inplace=(its position,)" if "in-place" in why else ""
 
 
 def _simple_calls(function: Own) -> Iterator[Call]:
@@ -243,6 +248,23 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
     except Exception:  # noqa: BLE001 - the tests will say what is wrong
         pass
     return all(g is not None for g in seen.cotangents)
+
+
+def _verify_soft(declaration: Declaration, example: Example) -> None:
+    """Raise UsageProblem for a soft function that cannot take the place of the forward."""
+    soft = declaration.soft
+    if soft is None:
+        return
+    try:
+        outputs, _ = example.implementation.vjp(
+            lambda *xs: soft(*example.merged(xs)), example.primals, track=example.track
+        )
+        shapes = [example.implementation.describe(y).shape for y in outputs]
+    except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
+        raise declaration.problem(f"soft= does not take what the Function takes: {_said(raised)}") from None
+    wanted = [example.implementation.describe(y).shape for y in example.outputs()]
+    if shapes != wanted:
+        raise declaration.problem(f"soft= returns shapes {shapes}, where the Function returns {wanted}")
 
 
 def _holds_others(example: Example) -> bool:

@@ -19,6 +19,9 @@ from autograd_conformance.harness.own.discovery import Facts
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Output
 
+# Where frames of this suite come from.
+_OURS = str(Path(__file__).resolve().parents[1])
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -120,7 +123,7 @@ def _module(place: str) -> ModuleType:
         raise
     except (Exception, SystemExit) as raised:
         frames = traceback.extract_tb(raised.__traceback__)
-        own = [f for f in frames if "importlib" not in f.filename and "autograd_conformance" not in f.filename]
+        own = [f for f in frames if "importlib" not in f.filename and not f.filename.startswith(_OURS)]
         where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         said = f"{type(raised).__name__}: {message_of(raised)}"
         raise UsageProblem(f"{place} cannot be imported: {said}{where}") from raised

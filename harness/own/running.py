@@ -16,7 +16,7 @@ import pytest
 from autograd_conformance import implementations
 from autograd_conformance.harness import report
 from autograd_conformance.harness.outcomes import UsageProblem, message_of
-from autograd_conformance.harness.own.declaration import Declaration
+from autograd_conformance.harness.own.declaration import REQUESTS, Declaration
 from autograd_conformance.harness.own.discovery import Facts, discover
 from autograd_conformance.harness.own.loading import Plan
 from autograd_conformance.implementations.protocol import Unavailable
@@ -116,6 +116,9 @@ def _discover(
             pipe.send({"kind": "tries", **told})
 
         try:
+            if declaration.implementation != implementation:
+                mine = declaration.implementation
+                raise declaration.problem(f"it is a Function of {mine}; check it with --implementation {mine}")
             facts = discover(declaration, loaded, without=left_out, note=note)
             pipe.send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
         except UsageProblem as problem:
@@ -191,6 +194,9 @@ def run(plan: Path, options: dict[str, Any], report_: Path, implementation: str)
             break
     results = [line for line in lines if line["kind"] == "result"]
     if not results:
+        if lines:
+            asked = ", ".join(f"--also {word}" for word in REQUESTS)
+            raise UsageProblem(f"no property of this choice applies to it; some are checked on request: {asked}")
         raise UsageProblem(f"nothing could be run; pytest says: {_tail(log)}")
     return results
 

@@ -30,10 +30,12 @@ _EMPTY = "tensors without elements"
 
 # Properties of the plain call, from which failures of the others may follow; what a hint then says.
 _PLAIN = ("VJP-REF", "VJP-FD", "FWD-VALUE", "FWD-DTYPE")
-_VALUES = ("gradient of", "output", ".grad of", "second derivative")
+_VALUES = ("slope", "gradient of", "output", ".grad of", "second derivative")
 FOLLOWS = {
     "VJP-REF": "the plain call is wrong at this point as well",
     "VJP-FD": "the first derivative is wrong at this point as well",
+    "VJP-COTANGENT-LAYOUT": "with contiguous cotangents the same call is right",
+    "FWD-LAYOUT": "with contiguous inputs the same call is right",
 }
 
 
@@ -52,6 +54,10 @@ class OwnSubject(Subject):
     def dtypes(self) -> tuple[str, ...]:
         """As of any Function; but second derivatives in double precision, in which they are compared."""
         found = super().dtypes
+        assert isinstance(self.function, Own)
+        if self.function.declaration.stochastic:
+            # A seed gives other random numbers in another dtype.
+            return found[:1]
         double = tuple(dtype for dtype in found if dtype in ("float64", "complex128"))
         if self.property_id != "DBL-CORRECT" or not double:
             return found
@@ -117,27 +123,40 @@ class OwnSubject(Subject):
         self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
     ) -> NoReturn:
         of_values = cause is None and got != DETACHED and what.startswith(_VALUES)
-        follows = self._follows(call) if of_values and self.property_id not in _PLAIN else None
+        follows = self._follows(call) if of_values else None
         if follows is not None:
             details["hint"] = FOLLOWS[follows]
         super().fail(call, what, got=got, expected=expected, cause=cause, **details)
 
     def _follows(self, call: Call) -> str | None:
-        """The property of the plain call that does not hold for this one either."""
+        """The property by which this failure is told best, if that is another one."""
         other = OwnSubject(self.implementation, self.function, self.device, "VJP-REF")
-        example = Example(other, _contiguous(call))
+        plain = _contiguous(call)
         if self.property_id.startswith("DBL"):
-            return None if other.true_to_finite_differences(example) else "VJP-FD"
+            return None if other.true_to_finite_differences(Example(other, plain)) else "VJP-FD"
+        if not other.right(plain):
+            return None if self.property_id in _PLAIN else "VJP-REF"
+        inputs = with_cotangents(call, "contiguous")
+        found = None
+        if inputs != plain and not other.right(inputs):
+            found = "FWD-LAYOUT"
+        elif inputs != call and not other.right(call):
+            found = "VJP-COTANGENT-LAYOUT"
+        return None if found == self.property_id else found
+
+    def right(self, call: Call) -> bool:
+        """Whether outputs and gradients of a call are not seen to be wrong."""
+        example = Example(self, call)
         try:
             outputs, gradients = example.run()
             names = (*example.output_names, *example.names)
             expected = (*example.expected_outputs, *example.expected_gradients())
-            other.assert_close(example.call, names, got=(*outputs, *gradients), expected=expected)
+            self.assert_close(example.call, names, got=(*outputs, *gradients), expected=expected)
         except Broken:
-            return "VJP-REF"
+            return False
         except Exception:  # noqa: BLE001 - what raises is another fault than a wrong number
-            return None
-        return None
+            return True
+        return True
 
     def true_to_finite_differences(self, example: Example) -> bool:
         """Whether the first derivative at a call is not seen to be wrong."""
@@ -183,7 +202,15 @@ class OwnSubject(Subject):
         return all(self._runs(with_cotangents(call, "contiguous"), layout) for layout in layouts)
 
     def _plain_fails(self) -> bool:
-        return self.current is not None and not self._runs(_contiguous(self.current))
+        """Whether the forward alone refuses such a call."""
+        if self.current is None:
+            return False
+        example = Example(self, _contiguous(self.current))
+        try:
+            example.outputs()
+        except Exception:  # noqa: BLE001 - whatever it is, it does not run
+            return True
+        return False
 
     def _runs(self, call: Call, layout: str | None = None) -> bool:
         example = Example(self, call)

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograd_conformance.harness import report
 from autograd_conformance.harness.own.discovery import Facts
-from autograd_conformance.harness.own.verdicts import RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.harness.own.verdicts import ADVICE, RAISES, REFUSED, Verdict, verdict
 from autograd_conformance.reference.properties import PROPERTIES
 
 # What is most telling comes first.
@@ -54,13 +54,30 @@ def told(title: str, facts: Facts, lines: Sequence[report.Line], scripts: Path) 
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[report.Line, Verdict, list[report.Line]]]:
     """The faults, those put together that are one exception, or of which one follows from another."""
-    found: dict[Any, tuple[report.Line, Verdict, list[report.Line]]] = {}
+    found: dict[Any, list[Judged]] = {}
     for line, v in sorted(faults, key=lambda pair: _ORDER.index(pair[0]["property"])):
         # Messages of one cause differ in shapes.
         raised = v.word == RAISES and re.sub(r"\d+", "", line["failure"]["got"])
         key = raised or v.follows or report.test_of(line)
-        found.setdefault(key, (line, v, []))[2].append(line)
-    return [(line, v, others[1:]) for line, v, others in found.values()]
+        found.setdefault(key, []).append((line, v))
+    return [_headed(group) for group in found.values()]
+
+
+# What tells most of an exception, if it is not raised by nearly every call.
+_TELLING = (
+    "VJP-UNUSED", "VJP-MASK", "VJP-SUBSET", "VJP-COTANGENT-LAYOUT", "VJP-REPEAT", "ENV-SAVED-HOOKS", "ENV-THREADS",
+)  # fmt: skip
+_NEARLY_EVERY = 20
+
+
+def _headed(group: list[Judged]) -> tuple[report.Line, Verdict, list[report.Line]]:
+    """A group behind the one that tells most."""
+    first = [group[0][1].follows]
+    if group[0][1].word == RAISES:
+        first = ["VJP-NONE"] if len(group) > _NEARLY_EVERY else [*_TELLING]
+    place = {name: number for number, name in enumerate(first)}
+    (line, v), *others = sorted(group, key=lambda pair: place.get(pair[0]["property"], len(place)))
+    return line, v, [other for other, _ in others]
 
 
 def _fault(line: report.Line, v: Verdict, scripts: Path) -> Iterator[str]:
@@ -74,13 +91,18 @@ def _fault(line: report.Line, v: Verdict, scripts: Path) -> Iterator[str]:
     for key, title in (("bound", "bound"), ("chosen", "with"), ("hint", "hint"), ("call", "call")):
         if failure.get(key):
             yield from _wrapped(f"{title}: {failure[key]}", 4)
-    if v.advice and "an intermediate was saved" not in failure.get("hint", ""):
+    # The hint of a second derivative says the same.
+    if v.advice and not (v.advice == ADVICE["DBL-CORRECT"] and failure.get("hint")):
         yield from _wrapped(f"usually: {v.advice}", 4)
     if "script" in failure:
-        scripts.mkdir(parents=True, exist_ok=True)
-        path = scripts / f"{line['function']}-{report.test_of(line).replace('/', '-')}.py"
-        path.write_text(failure["script"], encoding="utf-8")
-        yield f"    script: {path}"
+        path = scripts / re.sub(r"[^\w.-]+", "-", f"{line['function']}-{report.test_of(line)}.py")
+        try:
+            scripts.mkdir(parents=True, exist_ok=True)
+            path.write_text(failure["script"], encoding="utf-8")
+        except OSError as problem:
+            yield f"    no script: {path} cannot be written: {problem.strerror}"
+        else:
+            yield f"    script: {path}"
     elif failure.get("no_script"):
         yield from _wrapped(f"no script: {failure['no_script']}", 4)
 

@@ -160,7 +160,7 @@ def verdict(line: report.Line) -> Verdict | None:
         return Verdict(DETACHED, ADVICE[claim])
     found = next((w for start, w in _BY_FINDING.items() if failure["what"].startswith(start)), _KINDS.get(claim, WRONG))
     if found == RAISES:
-        return Verdict(RAISES, "")
+        return Verdict(RAISES, "" if claim in ("VJP-FD", "VJP-REF", "FWD-VALUE") else ADVICE.get(claim, ""))
     if claim.startswith("DBL") and failure["got"] == "nan":
         return Verdict(
             found, "a 0 / 0 or an overflow inside backward, hidden behind where(): let where() choose its operands"
@@ -172,6 +172,7 @@ def _inconclusive(claim: str) -> str:
     if claim == "VJP-FD":
         return (
             "finite differences cannot tell: forward has kinks or is noisy nearly everywhere (does it compute in lower "
-            "precision inside?), or is not finite there; narrow the arguments, as in float[n] positive"
+            "precision inside?), or is not finite there: the gradient was not verified; narrow the arguments, as in "
+            "float[n] positive, or give reference="
         )
     return "nothing could be compared; narrow the arguments"

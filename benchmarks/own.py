@@ -1,0 +1,76 @@
+"""Faults found per second: `check` beside a loop of gradcheck and gradgradcheck over the same generated calls.
+
+Of each Function with a planted fault only the code is known. Either way stops at the first fault. The loop gets the
+calls that a property gets with the profile gate, in double precision, which gradcheck asks for.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator
+
+import torch
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from tabulate import tabulate
+from torch.autograd.gradcheck import gradcheck, gradgradcheck
+
+from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.own.testing import Checked, claims
+from autograd_conformance.harness.own.verdicts import verdict
+from autograd_conformance.selftests.test_own_planted import IN_FUNCTIONS, declared, knowable
+from autograd_conformance.strategies.calls import Call, recast
+
+CALLS = 38
+
+
+def by_check(checked: Checked) -> bool:
+    """Whether any property is found broken."""
+    return any(v is not None and v.fault for v in map(verdict, checked.lines()))
+
+
+def calls(checked: Checked) -> Iterator[Call]:
+    """The calls of a property."""
+    subject = checked.selection.functions[0]
+    claimed = next(iter(checked.subjects(claims()["VJP_REF"][0])))
+    found: list[Call] = []
+
+    @seed(0)
+    @settings(max_examples=CALLS, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+    @given(claimed.calls(layouts=False, omitted=False))
+    def keep(call: Call) -> None:
+        found.append(recast(call, "float64" if "float64" in subject.dtypes else subject.dtypes[0]))
+
+    keep()
+    yield from found
+
+
+def by_gradcheck(checked: Checked) -> bool:
+    """Whether gradcheck or gradgradcheck fails on any call."""
+    subject = next(iter(checked.subjects(claims()["VJP_REF"][0])))
+    for call in calls(checked):
+        example = Example(subject, call)
+        leaves = [x.detach().requires_grad_(t) for x, t in zip(example.primals, example.track, strict=True)]
+        try:
+            gradcheck(example.f, leaves)
+            gradgradcheck(example.f, leaves)
+        except Exception:  # noqa: BLE001 - whatever it raises, it is a fault that is found
+            return True
+    return False
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    rows = []
+    for name, way in (("check", by_check), ("gradcheck and gradgradcheck", by_gradcheck)):
+        found, started = 0, time.process_time()
+        for planted in filter(knowable, IN_FUNCTIONS):
+            found += way(Checked(declared(planted.function, also=()), seed=0))
+        seconds = time.process_time() - started
+        rows.append((name, found, round(seconds, 1), round(found / seconds, 3)))
+    print(tabulate(rows, ("way", "faults found", "CPU seconds", "per second")))
+
+
+if __name__ == "__main__":
+    main()
