@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from autograd_conformance.harness.subject import Subject
 
 _REAL_OF = {"complex128": "float64", "complex64": "float32"}
+_COMPLEX_OF = {real: dtype for dtype, real in _REAL_OF.items()}
 
 
 class Example:
@@ -396,5 +397,5 @@ def _within(argument: Array, move: Any) -> Any:
 def _dtype_of(value: Any, dtype: str) -> str:
     """The dtype that an output has when the call's is ``dtype`` and the reference gives ``value``."""
     if value.dtype.kind == "c":
-        return dtype
+        return _COMPLEX_OF.get(dtype, dtype)
     return _REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name

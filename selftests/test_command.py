@@ -40,7 +40,7 @@ BAD = [
     (("run", "model", "--report", "nowhere/r.ndjson"), ("no folder nowhere", "--report")),
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
-    (("frobnicate",), ("frobnicate", "run, compare, accept, merge, report")),
+    (("frobnicate",), ("frobnicate", "run, check, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
     (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),

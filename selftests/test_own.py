@@ -166,7 +166,7 @@ def test_every_property_has_advice():
         (("float[n]",), {"also": ["vamp"]}, "unknown request 'vamp'; choose from: vmap"),
         (("float[n]",), {"inplace": [3]}, "there is no argument 3"),
         (("float[n]",), {"sizes": {"q": (1,)}}, "no tensor has a dimension 'q'; the dimensions are: n"),
-        (("float[n]",), {"conditioning": 0}, "must be at least 1"),
+        (("float[n]",), {"conditioning": 0}, "must be a number, and at least 1"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_declaration_is_named(arguments, options, said):

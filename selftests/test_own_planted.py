@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 pytest.importorskip("torch")
@@ -36,6 +38,8 @@ UNKNOWABLE = {
     "RowForScalar": "the engine sums a gradient to its input's shape",
     "Widened": "the engine casts a gradient to its input's dtype",
     "ScaledUnderAutocast": "two digits of bfloat16, half of which have to be right, leave a quarter open",
+    "EmptyGetsNoGradient": "no gradient is as good as zeros",
+    "RefusedThoughSupported": "a loud refusal of second derivatives is no fault, and said",
     "EmptyRefused": "a loud refusal of tensors without elements is no fault, and said",
     "SecondMarkedConstant": "which outputs are differentiable is what the Function says, and shown",
     "NotMarked": "which outputs are differentiable is what the Function says, and shown",
@@ -47,11 +51,18 @@ UNKNOWABLE = {
 _NUMBERS = ("VJP-FD", "VJP-REF", "FWD-VALUE")
 
 
+def _as_users_do(argument):
+    """The argument, as a text such as float[n] describes it."""
+    if getattr(argument, "values", None) != "any" or argument.dtype is not None:
+        return argument
+    return replace(argument, values="free", smooth=argument.smooth or "irregular")
+
+
 def declared(function, also=tuple(REQUESTS)):
     """A documented Function as a user's: the class and its arguments alone."""
     made = Declaration(
         function.body(TORCH.xp, TORCH.ag),
-        *function.arguments,
+        *map(_as_users_do, function.arguments),
         name=function.name,
         dtypes=function.dtypes,
         surrogate=function.surrogate,

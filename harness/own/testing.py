@@ -58,7 +58,10 @@ class Checked:
     def selection(self) -> Selection:
         """A run of this Function alone."""
         implementation = implementations.load(self.declaration.implementation)
-        function = self.declaration.own(implementation, discover(self.declaration, implementation))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            facts = discover(self.declaration, implementation)
+        function = self.declaration.own(implementation, facts)
         seed = choose_seed(self.profile, self.seed)
         return Selection(implementation, (function,), tuple(PROPERTIES), (), self.profile, seed)
 
