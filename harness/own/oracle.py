@@ -190,7 +190,9 @@ class Oracle:
                 tracked.append(None if y is None else Tracked.exact(y, "float64"))
                 continue
             error = MARGIN * change * (unit / move) + self._floor(precision, y, ends, given)
-            error = error if known else np.full(y.shape, np.inf)
+            # What does not fit into the dtype is infinite there.
+            fits = np.abs(y) + error <= precision.largest
+            error = np.where(fits & known, error, np.inf)
             tracked.append(Tracked(y, self.conditioning * error, precision))
         return tuple(tracked)
 
