@@ -131,13 +131,11 @@ class Example:
         cls, seen = observed(self.subject.cls, implementation.ag.Function, needs=needs)
         return lambda *primals: self.call_with(implementation.function(cls), *primals), seen
 
-    def flags_unrecorded(self) -> list[bool]:
-        """Whether the outputs require grad though grad mode was off: but for views, which do if their base does."""
-        implementation = self.implementation
-        outputs = implementation.vjp(self.unrecorded, self.primals, track=self.track)[0]
-        return [implementation.requires_grad(y) and not self._may_be_view(y) for y in outputs]
+    def outputs_unrecorded(self) -> tuple[Any, ...]:
+        """The outputs, with the call's mask, while grad mode is off."""
+        return self.implementation.vjp(self.unrecorded, self.primals, track=self.track)[0]
 
-    def _may_be_view(self, output: Any) -> bool:
+    def may_be_view(self, output: Any) -> bool:
         """Whether an output lies in the memory of an input, as one without elements may."""
         i = self.implementation
         if "views" not in i.capabilities:

@@ -66,6 +66,11 @@ def message_of(raised: BaseException) -> str:
         return f"(no message: its __str__ raised {type(failed).__name__})"
 
 
+def told(raised: BaseException) -> str:
+    """The exception's type and message in one line."""
+    return " ".join(f"{type(raised).__name__}: {message_of(raised)}".split())
+
+
 class UsageProblem(Exception):
     """A wrong option or environment; the message says what is wrong and what is valid."""
 
@@ -126,13 +131,25 @@ class Record:
         # JSON has no infinity.
         self.worst_by_dtype[dtype] = max(self.worst_by_dtype.get(dtype, 0.0), min(ratio, 1e300))
 
+    def excuse_with(self, why: str) -> None:
+        """Count an example that is refused, and keep the reason."""
+        self.excused += 1
+        self.excuse = why
+
+    @property
+    def refused_throughout(self) -> bool:
+        """Whether every example was refused, or not tried."""
+        return self.excused > 0 and self.answered == 0
+
     @property
     def worst(self) -> float:
         """The largest error of all, in units of its bound."""
         return max(self.worst_by_dtype.values(), default=0.0)
 
     def verify_exercised(self) -> None:
-        """Raise Vacuous unless something was checked, and mostly conclusively."""
+        """Raise Vacuous unless something was checked, and mostly conclusively, or all of it was refused."""
+        if self.refused_throughout:
+            return
         if self.checks == 0 or 2 * self.inconclusive > self.checks:
             raise Vacuous(
                 f"{self.examples} examples made {self.checks} checks, {self.inconclusive} of them inconclusive: "

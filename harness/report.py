@@ -40,6 +40,9 @@ _LINES = 16
 # Characters of a refusal that a result keeps.
 _EXCUSE = 300
 
+# How the reason of what is vacuous starts where nothing but refusals came.
+REFUSED = "refused in every example"
+
 Line = dict[str, Any]
 
 # What reports of every schema have in their header.
@@ -140,10 +143,9 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
         helped = sorted((needs | subject.needs) & subject.implementation.emulated)
         if helped:
             return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
-        record = subject.record
-        if record.excused and not record.answered:
+        if subject.record.refused_throughout:
             # It claims what the test needs. That it need not fail is not that it holds.
-            return {"outcome": "vacuous", "reason": f"refused in every example: {record.excuse[:_EXCUSE]}"}
+            return {"outcome": "vacuous", "reason": f"{REFUSED}: {subject.record.excuse[:_EXCUSE]}"}
         return {"outcome": "pass"}
     if isinstance(error, pytest.skip.Exception):
         kind, _, reason = str(error.msg).partition(": ")

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.compare import difference, same_bits
 from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of
+from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of, told
 from autograd_conformance.harness.script import script_for
-from autograd_conformance.harness.transforms import SecondOrder
+from autograd_conformance.harness.transforms import FirstOrder, SecondOrder
 from autograd_conformance.implementations.protocol import Description, Deviation, Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
@@ -160,8 +160,12 @@ class Subject:
         except Exception as raised:
             if self.current is None or not _passes_through(raised, type(self.implementation)):
                 raise
-            got = f"an exception, {type(raised).__name__}: {message_of(raised)}"
-            self.fail(self.current, "what came of the call", got=got, expected="a result", cause=raised)
+            self.judge_exception(self.current, raised)
+
+    def judge_exception(self, call: Call, raised: Exception, *, hint: str = "") -> None:
+        """Report an exception that came out of the implementation."""
+        got = f"an exception, {type(raised).__name__}: {message_of(raised)}"
+        self.fail(call, "what came of the call", got=got, expected="a result", hint=hint, cause=raised)
 
     # What may be refused.
 
@@ -182,8 +186,7 @@ class Subject:
         found = []
         refused = self.refusal(lambda: found.append(action()))
         if refused is not None and not wanted:
-            self.record.excused += 1
-            self.record.excuse = " ".join(f"{type(refused).__name__}: {message_of(refused)}".split())
+            self.record.excuse_with(told(refused))
         return otherwise if refused else found[0]
 
     # What is asserted.
@@ -198,6 +201,10 @@ class Subject:
         chosen = ", ".join(f"{label}: {value}" for label, value in self.choices.items())
         finding = Finding(what, str(got), str(expected), repr(call), chosen=chosen, **details)
         raise Broken(self.property_id, sentence, where, finding) from cause
+
+    def wrong_value(self, call: Call, what: str, **details: Any) -> NoReturn:
+        """Report that a number is not what it should be."""
+        self.fail(call, what, **details)
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, hint: str = "") -> None:
         """Equivalent to ``assert holds``, phrased as what came and what should have come."""
@@ -221,7 +228,7 @@ class Subject:
             self.record.checks += 1
             if mine is None or theirs is None:
                 if mine is not theirs:
-                    self.fail(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
+                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
                 continue
             array = self._array(mine)
             if array.shape != theirs.shape:
@@ -231,7 +238,7 @@ class Subject:
                 continue
             self.record.measure(call.dtype, worst.ratio)
             if not worst.holds:
-                self.fail(
+                self.wrong_value(
                     call, f"{what} at {worst.index}", got=worst.got, expected=worst.expected,
                     bound=f"{worst.bound:.3g} (off by {abs(worst.got - worst.expected):.3g})", hint=hint,
                     component={"what": what, "number": number, "index": list(worst.index), "bound": worst.bound},
@@ -255,7 +262,15 @@ class Subject:
         if verdict is Verdict.DISAGREES:
             off = f"{10 * ladder.bound + rounding:.3g} (off by {abs(claim - ladder.value):.3g})"
             found = "; ".join(filter(None, (hint, culprit(gradients))))
-            self.fail(call, what, got=claim, expected=ladder.value, bound=off, hint=found)
+            self.wrong_value(call, what, got=claim, expected=ladder.value, bound=off, hint=found)
+
+    def assert_first_order(self, call: Call, first: FirstOrder) -> None:
+        """The gradients are the derivative that finite differences of the reference measure along a direction."""
+        __tracebackhide__ = True
+        what = "slope of the drawn direction"
+        self.assert_slope(
+            call, what, got=first.gradients, along=first.direction, ladder=first.estimate, culprit=first.culprit
+        )
 
     def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
         """What the inner product of double-precision gradients and a direction may be off by."""
@@ -293,6 +308,27 @@ class Subject:
         got = [None if g is None else describe(g) for g in gradients]
         self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected)
 
+    def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
+        """The tensors that require grad get a gradient, and no others."""
+        __tracebackhide__ = True
+        got = [g is not None for g in gradients]
+        self.assert_equal(example.call, "which tensors get a gradient", got=got, expected=list(example.track))
+
+    def assert_returned(self, example: Example, gradients: Sequence[Any]) -> None:
+        """The gradients fit their inputs as backward returned them, before the engine has made them fit."""
+        __tracebackhide__ = True
+        call = example.call
+        for slot, tensor, gradient in zip(example.slots, call.tensors, gradients, strict=True):
+            fitting = Description(tensor.shape, tensor.dtype, call.device)
+            got = fitting if gradient is None else self.implementation.describe(gradient)
+            self.assert_equal(call, f"argument {slot}'s gradient as backward returned it", got=got, expected=fitting)
+
+    def assert_unrecorded(self, example: Example, outputs: Sequence[Any]) -> None:
+        """Outputs that came while grad mode was off do not require grad."""
+        __tracebackhide__ = True
+        got = [self.implementation.requires_grad(y) for y in outputs]
+        self.assert_equal(example.call, "requires_grad without grad mode", got=got, expected=[False] * len(got))
+
     def assert_zero(self, call: Call, whats: Sequence[str], *, got: Sequence[Any], hint: str = "") -> None:
         """Each tensor is zero everywhere, and never NaN; None counts as zero."""
         __tracebackhide__ = True
@@ -300,7 +336,7 @@ class Subject:
             self.record.checks += 1
             array = np.zeros(()) if tensor is None else self.implementation.numpy(tensor)
             if not np.all(array == 0):
-                self.fail(call, what, got=_brief(array), expected="zero everywhere", hint=hint)
+                self.wrong_value(call, what, got=_brief(array), expected="zero everywhere", hint=hint)
 
     def assert_finite(
         self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None], given: bool
@@ -317,7 +353,7 @@ class Subject:
             wrong = finite & ~np.isfinite(array)
             if np.any(wrong):
                 index = tuple(int(i) for i in np.argwhere(wrong)[0])
-                self.fail(call, f"{what} at {index}", got=array[index], expected=theirs.value[index])
+                self.wrong_value(call, f"{what} at {index}", got=array[index], expected=theirs.value[index])
 
     def assert_same(
         self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Any], hint: str = ""
@@ -328,11 +364,11 @@ class Subject:
             self.record.checks += 1
             if mine is None or theirs is None:
                 if mine is not theirs:
-                    self.fail(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
+                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint)
                 continue
             a, b = self._array(mine), self._array(theirs)
             if not same_bits(a, b):
-                self.fail(call, what, got=_brief(a), expected=f"{_brief(b)}, bit for bit", hint=hint)
+                self.wrong_value(call, what, got=_brief(a), expected=f"{_brief(b)}, bit for bit", hint=hint)
 
     def _array(self, value: Any) -> Any:
         if isinstance(value, Tracked):
@@ -346,9 +382,6 @@ _DOUBLE = ("float64", "complex128")
 
 # How a finding ends that is about a gradient before the engine fits it to its input.
 DETACHED = "silently detached"
-AS_RETURNED = "gradient as backward returned it"
-# The finding about gradients that the caller does not get.
-RECEIVED = "which tensors get a gradient"
 _SECOND_ORDER = (
     "an intermediate was saved, or computed outside the graph: save inputs or outputs instead, return the "
     "intermediate as an output, or declare the Function once-differentiable"

@@ -83,11 +83,23 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
     return SecondOrder(f"{loss}, through {engine}", gradients, direction, estimate, refusal, culprit)
 
 
-def first_order_culprit(example: Example, gradients: tuple[Any, ...]) -> str:
-    """The gradient's component that disagrees with finite differences of the reference, in words."""
-    return _culprit(
-        example.reference_outputs, example.points(), example.cotangent_values, example.input_names, gradients
-    )
+@dataclass(frozen=True)
+class FirstOrder:
+    """Gradients and a direction, beside the slope that the ladder measured on the reference."""
+
+    gradients: tuple[Any, ...]
+    direction: tuple[Any, ...]
+    estimate: Estimate
+    culprit: Callable[[tuple[Any, ...]], str]
+
+
+def first_order(example: Example) -> FirstOrder:
+    """The gradients of a call, and the derivative of <cotangents, reference> along a direction."""
+    _, gradients = example.run()
+    f, points, weights = example.reference_outputs, example.points(), example.cotangent_values
+    direction = example.directions(points)
+    culprit = functools.partial(_culprit, f, points, weights, example.input_names)
+    return FirstOrder(gradients, direction, slope(f, points, direction, weights), culprit)
 
 
 def _culprit(

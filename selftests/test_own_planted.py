@@ -32,7 +32,6 @@ UNKNOWABLE = {
     "EighthLostUnderAutocast": "a few units of bfloat16 may be the rounding of operations inside",
     "ScalarBecomesRow": "which shape the outputs have is what the Function says",
     "NotMaterialized": "whether unused outputs come as None is what the Function says, and shown",
-    "ProductOverflowsFirst": "beyond the root of the largest number overflow inside is not held against it",
     "NotReduced": "the engine sums a gradient to its input's shape",
     "OneDimensionMore": "the engine sums a gradient to its input's shape",
     "RowForScalar": "the engine sums a gradient to its input's shape",

@@ -23,7 +23,7 @@ import numpy as np
 
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static
-from autograd_conformance.reference.rounding import PRECISION, Precision, Tracked
+from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
 
 # Random moves of the inputs, what the largest change among so few is multiplied by, and roundings that any result has.
 PROBES, MARGIN, ROUNDINGS = 3, 6.0, 8
@@ -212,7 +212,7 @@ def inexact(unit: float, terms: int) -> float:
     Half of the digits have to be right: what an operation inside magnifies, and a later one cancels, nobody sees. The
     roundings of terms add up as random ones do.
     """
-    return max((ROUNDINGS + 4 * math.sqrt(terms)) * unit, math.sqrt(unit))
+    return max((ROUNDINGS + 4 * math.sqrt(terms)) * unit, math.sqrt(unit) / SAFETY)
 
 
 def _value(x: Any) -> Any:

@@ -12,14 +12,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.outcomes import Broken, message_of
+from autograd_conformance.harness.outcomes import Broken, told
 from autograd_conformance.harness.own.declaration import Own
 from autograd_conformance.harness.own.oracle import inexact
 from autograd_conformance.harness.script import own_script
-from autograd_conformance.harness.subject import AS_RETURNED, DETACHED, RECEIVED, Subject, absolute_terms
-from autograd_conformance.harness.transforms import SecondOrder, second_order
+from autograd_conformance.harness.subject import DETACHED, Subject, absolute_terms
+from autograd_conformance.harness.transforms import SecondOrder, first_order, second_order
 from autograd_conformance.reference.definitions import Shapes
-from autograd_conformance.reference.ladder import slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, Tensor, recast, with_cotangents
 from autograd_conformance.strategies.shapes import shape_tuples
@@ -30,7 +29,6 @@ _EMPTY = "tensors without elements"
 
 # Properties of the plain call, from which failures of the others may follow; what a hint then says.
 _PLAIN = ("VJP-REF", "VJP-FD", "FWD-VALUE", "FWD-DTYPE")
-_VALUES = ("slope", "gradient of", "output", ".grad of", "second derivative")
 FOLLOWS = {
     "VJP-REF": "the plain call is wrong at this point as well",
     "VJP-FD": "the first derivative is wrong at this point as well",
@@ -100,33 +98,22 @@ class OwnSubject(Subject):
     @contextmanager
     def blaming_the_function(self) -> Iterator[None]:
         """Report an exception as a failure, unless the Function may refuse such a call: loudly, and only as it is."""
-        self.choices, self.tried = {}, []
-        excused = self.record.excused
-        try:
+        self.tried = []
+        with super().blaming_the_function():
             yield
-            self.record.answered += self.record.excused == excused
-        except Broken:
-            raise
-        except Exception as raised:
-            if self.current is None or not self._comes_from_outside(raised):
-                raise
-            what = next(filter(None, map(self._refused, self.tried)), None)
-            if what is not None:
-                self.record.excused += 1
-                self.record.excuse = " ".join(f"{what}: {type(raised).__name__}: {message_of(raised)}".split())
-                return
-            got = f"an exception, {type(raised).__name__}: {message_of(raised)}"
-            hint = "if such a call is outside of its domain, declare a narrower one" if self._plain_fails() else ""
-            self.fail(self.current, "what came of the call", got=got, expected="a result", hint=hint, cause=raised)
 
-    def fail(
-        self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
-    ) -> NoReturn:
-        of_values = cause is None and got != DETACHED and what.startswith(_VALUES)
-        follows = self._follows(call) if of_values else None
-        if follows is not None:
-            details["hint"] = FOLLOWS[follows]
-        super().fail(call, what, got=got, expected=expected, cause=cause, **details)
+    def judge_exception(self, call: Call, raised: Exception, *, hint: str = "") -> None:
+        what = next(filter(None, map(self._refused, self.tried)), None)
+        if what is not None:
+            self.record.excuse_with(f"{what}: {told(raised)}")
+            return
+        if self._plain_fails(call):
+            hint = "if such a call is outside of its domain, declare a narrower one"
+        super().judge_exception(call, raised, hint=hint)
+
+    def wrong_value(self, call: Call, what: str, **details: Any) -> NoReturn:
+        follows = self._follows(call)
+        super().wrong_value(call, what, **(details if follows is None else {**details, "hint": FOLLOWS[follows]}))
 
     def _follows(self, call: Call) -> str | None:
         """The property by which this failure is told best, if that is another one."""
@@ -162,25 +149,11 @@ class OwnSubject(Subject):
         """Whether the first derivative at a call is not seen to be wrong."""
         if self.function.surrogate and self.function.soft is None:
             return True
-        points, gradients = example.points(), example.run()[1]
-        along = example.directions(points)
-        estimate = slope(example.reference_outputs, points, along, example.cotangent_values)
         try:
-            self.assert_slope(example.call, "slope", got=gradients, along=along, ladder=estimate)
+            self.assert_first_order(example.call, first_order(example))
         except Broken:
             return False
         return True
-
-    def _comes_from_outside(self, raised: BaseException) -> bool:
-        """Whether the exception came out of something that this suite called."""
-        frames = []
-        trace = raised.__traceback__
-        while trace is not None:
-            frames.append(trace.tb_frame.f_globals.get("__name__", ""))
-            trace = trace.tb_next
-        return any(name.startswith("autograd_conformance.harness.own.native") for name in frames) or any(
-            name.startswith("autograd_conformance.implementations") for name in frames
-        )
 
     def _refused(self, call: Call) -> str | None:
         """What the Function refuses about a call, given that it takes one like it without that."""
@@ -203,11 +176,9 @@ class OwnSubject(Subject):
         layouts = (None, *(example.input_layouts if self.property_id in _ABOUT_LAYOUTS else ()))
         return all(self._runs(with_cotangents(call, "contiguous"), layout) for layout in layouts)
 
-    def _plain_fails(self) -> bool:
+    def _plain_fails(self, call: Call) -> bool:
         """Whether the forward alone refuses such a call."""
-        if self.current is None:
-            return False
-        example = Example(self, _contiguous(self.current))
+        example = Example(self, _contiguous(call))
         try:
             example.outputs()
         except Exception:  # noqa: BLE001 - whatever it is, it does not run
@@ -232,9 +203,7 @@ class OwnSubject(Subject):
             loss = second.title.split(",")[0]
             refusal = second_order(Example(self, call), loss, self.engines[-1]).refusal
         if refusal is not None:
-            self.record.excused += 1
-            told = f"second derivatives: {type(refusal).__name__}: {message_of(refusal)}"
-            self.record.excuse = " ".join(told.split())
+            self.record.excuse_with(f"second derivatives: {told(refusal)}")
             self.record.checks += 1
         elif self._defined(call):
             self._assert_derived(call, second)
@@ -258,15 +227,20 @@ class OwnSubject(Subject):
         approximate = share * self.conditioning * absolute_terms(gradients, direction)
         return super().rounding(gradients, direction) + approximate
 
-    def assert_equal(self, call: Call, what: str, *, got: Any, expected: Any, hint: str = "") -> None:
-        """Equivalent to ``assert got == expected``, but for gradients that the engine sums or casts to fit."""
-        if what.endswith(AS_RETURNED):
-            expected = got
-        if what == RECEIVED:
-            # None is as good as zero.
-            zero = [g is not None and not np.any(g.value) for g in Example(self, call).expected_gradients()]
-            expected = [g if z else e for g, e, z in zip(got, expected, zero, strict=True)]
-        super().assert_equal(call, what, got=got, expected=expected, hint=hint)
+    def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
+        """As of any Function; but None is as good as a gradient of zeros."""
+        zero = [e is not None and not np.any(e.value) for e in example.expected_gradients()]
+        known = [
+            e if g is None and z else g for g, e, z in zip(gradients, example.expected_gradients(), zero, strict=True)
+        ]
+        super().assert_received(example, known)
+
+    def assert_returned(self, example: Example, gradients: Sequence[Any]) -> None:
+        """Nothing: that the engine sums and casts gradients to fit is what users rely on."""
+
+    def assert_unrecorded(self, example: Example, outputs: Sequence[Any]) -> None:
+        """As of any Function; but a view requires grad if its base does, in torch's own operations as well."""
+        super().assert_unrecorded(example, [y for y in outputs if not example.may_be_view(y)])
 
     def assert_close(
         self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None],
@@ -328,7 +302,8 @@ class OwnSubject(Subject):
                 slope = 0.0 if unknown else _slope(example, number, index)
                 if slope is not None and abs(slope) < _largest(call.dtype) / 4:
                     hint = "the outputs are finite there; guard what overflows, or is 0 / 0, inside backward"
-                    self.fail(call, f"{what} at {index}", got=array[index], expected=f"about {slope:.3g}", hint=hint)
+                    expected_ = f"about {slope:.3g}"
+                    self.wrong_value(call, f"{what} at {index}", got=array[index], expected=expected_, hint=hint)
 
     def _assert_numbers(self, example: Example) -> None:
         """No output is NaN where in double precision it is finite."""
@@ -337,7 +312,8 @@ class OwnSubject(Subject):
             if len(wrong):
                 index = tuple(int(i) for i in wrong[0])
                 hint = "in double precision it is finite; something inside overflows, and is divided or subtracted"
-                self.fail(example.call, f"{name} at {index}", got="nan", expected=expected.value[index], hint=hint)
+                what = f"{name} at {index}"
+                self.wrong_value(example.call, what, got="nan", expected=expected.value[index], hint=hint)
 
 
 def _has_layouts(shapes: Shapes) -> bool:

@@ -108,7 +108,7 @@ def _fault(line: report.Line, v: Verdict, scripts: Path) -> Iterator[str]:
 
 
 def _note(line: report.Line, v: Verdict) -> Iterator[str]:
-    reason = line["reason"].removeprefix("refused in every example: ")
+    reason = line["reason"].removeprefix(f"{report.REFUSED}: ")
     blame = ", which is no fault" if v.word == REFUSED else ""
     yield from _wrapped(f"{v.word}{blame}: {report.test_of(line)}: {reason}", 2)
     if v.advice:

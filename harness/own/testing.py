@@ -22,8 +22,6 @@ from autograd_conformance.harness.profiles import PROFILES, choose_seed, prepare
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.reference.properties import PROPERTIES
 
-_REFUSED = "refused in every example"
-
 
 @cache
 def claims() -> dict[str, tuple[Claim, Any]]:
@@ -83,8 +81,6 @@ class Checked:
             # A warning of the framework, or of NumPy at extreme values, is nothing that a property speaks of.
             warnings.simplefilter("ignore")
             test(subject=subject)
-        if subject.record.excused and not subject.record.answered:
-            pytest.skip(f"{_REFUSED}: {subject.record.excuse}")
         subject.record.verify_exercised()
 
     def lines(self, *properties: str) -> Iterator[report.Line]:
@@ -99,9 +95,8 @@ class Checked:
     def _line(self, claim: Claim, test: Any, subject: OwnSubject) -> report.Line | None:
         try:
             self.run(claim, test, subject)
-        except pytest.skip.Exception as skipped:
-            refused = str(skipped).startswith(_REFUSED)
-            return {**subject.key, "outcome": "vacuous", "reason": str(skipped)} if refused else None
+        except pytest.skip.Exception:
+            return None
         except Exception as raised:  # noqa: BLE001 - what a check finds
             return report.result_line(subject, raised)
         return report.result_line(subject, None)
@@ -140,6 +135,8 @@ def _method(checked: Checked, claim: Claim, test: Any) -> Any:
             pytest.skip("does not apply to this Function")
         for subject in subjects:
             checked.run(claim, test, subject)
+        if all(subject.record.refused_throughout for subject in subjects):
+            pytest.skip(f"{report.REFUSED}: {subjects[0].record.excuse}")
 
     method.__doc__ = PROPERTIES[claim.property_id].sentence
     return method

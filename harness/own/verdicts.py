@@ -111,8 +111,8 @@ ADVICE = {
     "ENV-COMPILE": "forward or backward depends on Python state or values that a compiler fixes when it traces",
     "ENV-AUTOCAST": "matrix products inside run in lower precision; use custom_fwd and custom_bwd",
     "ENV-SAVED-HOOKS": (
-        "backward compares identities of saved tensors, or keeps tensors as attributes of ctx; use "
-        "ctx.save_for_backward"
+        "backward compares identities of saved tensors, reads ctx.saved_tensors more than once, or keeps tensors as "
+        "attributes of ctx; use ctx.save_for_backward"
     ),
     "ENV-THREADS": "a class attribute or a global is written in forward and read in backward; keep it on ctx",
     "MEM-FREE": (
@@ -144,7 +144,7 @@ def verdict(line: report.Line) -> Verdict | None:
     """The verdict on a result line; None if the property holds, or was not asked."""
     claim, outcome = line["property"], line["outcome"]
     if outcome == "vacuous":
-        refused = line["reason"].startswith("refused in every example")
+        refused = line["reason"].startswith(report.REFUSED)
         advice = _OF_REFUSALS.get(claim, "") if refused else _inconclusive(claim)
         return Verdict(REFUSED if refused else UNKNOWN, advice)
     if outcome not in ("fail", "error"):

@@ -49,9 +49,13 @@ def _matmul_with(gradients: Any) -> Any:
         ctx.lowered = torch.is_autocast_enabled("cpu")
         return x @ w
 
+    def backward(xp: Any, ctx: Any, g: Any) -> Any:
+        x, w = ctx.saved_tensors
+        return gradients(ctx, g.to(x.dtype), x, w)
+
     return custom(
         forward=forward,
-        backward=lambda xp, ctx, g: gradients(ctx, g.to(ctx.saved_tensors[0].dtype), *ctx.saved_tensors),
+        backward=backward,
     )
 
 

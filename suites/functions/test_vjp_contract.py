@@ -1,7 +1,6 @@
 """What passes between the engine and a custom Function: needs_input_grad, None, arity, non-differentiable outputs."""
 
 from autograd_conformance.harness.marks import holds
-from autograd_conformance.harness.subject import AS_RETURNED, RECEIVED
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.strategies.calls import recast
 
@@ -25,9 +24,7 @@ def test_vjp_none(subject, data):
     example = subject.example(data.draw(subject.calls(unused=False), label="call"))
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
-    received = [g is not None for g in pullback(example.cotangents)]
-    expected = list(example.track)
-    subject.assert_equal(example.call, RECEIVED, got=received, expected=expected)
+    subject.assert_received(example, pullback(example.cotangents))
     returned = [seen.gradient_of(n) is not None for n in example.undifferentiable]
     what = "which non-tensor and non-differentiable arguments backward returned a gradient for"
     subject.assert_equal(example.call, what, got=returned, expected=[False] * len(returned))
@@ -85,9 +82,7 @@ def _fits(subject, example):
     got = [None if g is None else subject.implementation.describe(g) for g in received]
     what = "shape, dtype and device of the gradients as the caller gets them"
     subject.assert_equal(example.call, what, got=got, expected=expected)
-    for slot, tensor, tracked in zip(example.slots, example.call.tensors, example.track, strict=True):
-        raw = seen.gradient_of(slot) if tracked else None
-        what = f"argument {slot}'s {AS_RETURNED}"
-        fitting = Description(tensor.shape, tensor.dtype, example.call.device)
-        got = fitting if raw is None else subject.implementation.describe(raw)
-        subject.assert_equal(example.call, what, got=got, expected=fitting)
+    raw = [
+        seen.gradient_of(slot) if tracked else None for slot, tracked in zip(example.slots, example.track, strict=True)
+    ]
+    subject.assert_returned(example, raw)

@@ -1,13 +1,10 @@
 """The numbers that the backward of a custom Function gives, against the reference."""
 
-from functools import partial
-
 from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness import scenarios, transforms
 from autograd_conformance.harness.marks import holds
-from autograd_conformance.reference import ladder
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import masked, varied, with_cotangents
 from autograd_conformance.strategies.compositions import AFTER, BEFORE, SAME
@@ -28,14 +25,7 @@ def test_vjp_ref(subject, data):
 def test_vjp_fd(subject, data):
     calls = subject.calls(smooth=True, layouts=False, specials=False)
     example = subject.example(data.draw(calls, label="call"))
-    _, gradients = example.run()
-    points = example.points()
-    direction = example.directions(points)
-    estimate = ladder.slope(example.reference_outputs, points, direction, example.cotangent_values)
-    subject.assert_slope(
-        example.call, "slope of the drawn direction", got=gradients, along=direction, ladder=estimate,
-        culprit=partial(transforms.first_order_culprit, example),
-    )  # fmt: skip
+    subject.assert_first_order(example.call, transforms.first_order(example))
 
 
 @holds("VJP-LINEAR", where=lambda f: f.linear, examples=0.6)
