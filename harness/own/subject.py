@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -72,10 +73,14 @@ class OwnSubject(Subject):
         """As of any Function; but random numbers come in the order in which a tensor lies in memory."""
         assert isinstance(self.function, Own)
         plain = {"layouts": False} if self.function.declaration.stochastic else {}
-        laid_out = tuple(filter(_has_layouts, shape_tuples(self.function)))
-        if self.property_id in _ABOUT_LAYOUTS and laid_out:
-            restrictions.setdefault("shapes", laid_out)
+        if self.property_id in _ABOUT_LAYOUTS and self._laid_out:
+            restrictions.setdefault("shapes", self._laid_out)
         return super().calls(**{**restrictions, **plain, "steady": True})
+
+    @cached_property
+    def _laid_out(self) -> tuple[Shapes, ...]:
+        """The shapes in which one of the tensors can lie in more than one order."""
+        return tuple(filter(_has_layouts, shape_tuples(self.function)))
 
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in every dtype, its own first: nobody else looks at them."""
