@@ -11,7 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.observe import Observation, observed
 from autograd_conformance.implementations.protocol import Description
-from autograd_conformance.reference.definitions import FLOATING, Array, Static
+from autograd_conformance.reference.definitions import FLOATING, Array, as_given
 from autograd_conformance.reference.ladder import directions
 from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
@@ -99,12 +99,9 @@ class Example:
     def merged(self, primals: Sequence[Any]) -> list[Any]:
         """All arguments of the call, with these tensors."""
         args = list(self.call.args)
-        for slot, argument in enumerate(self.function.arguments[: len(args)]):
-            if isinstance(argument, Static) and argument.build is not None:
-                args[slot] = argument.build(args[slot])
-        for slot, argument, primal in zip(self.slots, self.arguments, primals, strict=True):
-            args[slot] = primal if argument.wrap is None else argument.wrap(primal)
-        return args
+        for slot, primal in zip(self.slots, primals, strict=True):
+            args[slot] = primal
+        return as_given(self.function.arguments, args)
 
     @cached_property
     def cotangents(self) -> tuple[Any, ...]:

@@ -45,6 +45,11 @@ class Claim:
         """What the test stands for."""
         return self.property_id
 
+    @property
+    def test(self) -> str:
+        """The property's id, with the variant of the test."""
+        return f"{self.property_id}/{self.variant}" if self.variant else self.property_id
+
 
 @dataclass(frozen=True)
 class ClauseClaim:

@@ -113,6 +113,7 @@ class Selection:
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
         declared = getattr(options, "declared", None)
+        every: Mapping[str, Function] = {**{name: e.function for name, e in EXHIBITS.items()}, **FUNCTIONS}
         if declared is None:
             functions = matching("Function", options.functions or replayed, FUNCTIONS, EXHIBITS)
         if options.dtype is not None:
@@ -121,8 +122,8 @@ class Selection:
             before_loading(options.implementation)
         implementation = _implementation(options.implementation)
         if declared is not None:
-            owned = Plan.read(Path(declared)).functions(implementation)
-            functions = matching("Function", options.functions, owned)
+            every = Plan.read(Path(declared)).functions(implementation)
+            functions = matching("Function", options.functions, every)
         contract = CONTRACT if implementation.keeps_contract and declared is None else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
         claims = matching("property or clause", options.properties, valid)
@@ -130,7 +131,6 @@ class Selection:
         # What is said of one Function is no clause.
         about_all = options.functions is None and declared is None
         clauses = tuple(name for name in claims if name in CLAUSES and about_all)
-        every = owned if declared is not None else {**{n: e.function for n, e in EXHIBITS.items()}, **FUNCTIONS}
         known = tuple(every[name] for name in functions)
         seed = controller["seed"] if controller else choose_seed(profile, options.seed)
         found = cls(

@@ -67,6 +67,10 @@ class Array:
     def differentiable(self) -> bool:
         return self.dtype is None and not self.constant
 
+    def given(self, tensor: Any) -> Any:
+        """What the Function is given for a tensor; None for None."""
+        return tensor if self.wrap is None or tensor is None else self.wrap(tensor)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Static:
@@ -84,6 +88,15 @@ class Static:
     @property
     def differentiable(self) -> bool:
         return False
+
+    def given(self, choice: Any) -> Any:
+        """What the Function is given for a choice."""
+        return choice if self.build is None else self.build(choice)
+
+
+def as_given(arguments: Sequence[Array | Static], values: Sequence[Any]) -> list[Any]:
+    """What a Function is given for the values of its arguments, the last of which may be omitted."""
+    return [argument.given(value) for argument, value in zip(arguments, values, strict=False)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,7 @@ pytest.importorskip("torch")
 
 from autograd_conformance.harness import report
 from autograd_conformance.harness.own import Declaration
-from autograd_conformance.harness.own.testing import Checked, claims
-from autograd_conformance.harness.own.verdicts import verdict
+from autograd_conformance.selftests.checking import faults_of
 
 for package in (
     "brevitas", "entmax", "gpytorch", "linear_operator", "memcnn", "pypose", "snntorch", "torch_struct", "torchdiffeq",
@@ -45,24 +44,9 @@ DECLARED = {name: value for name, value in vars(loaded("declarations")).items() 
 SCRIPTS = sorted(path.name for path in (GALLERY / "findings").glob("*.py"))
 
 
-def blamed(checked, claim, test, subject):
-    """The verdict and the test that `check` blames the Function for, but for what follows from another one."""
-    try:
-        checked.run(claim, test, subject)
-    except pytest.skip.Exception:
-        return set()
-    except Exception as raised:  # noqa: BLE001 - what it is, its result line says
-        line = report.result_line(subject, raised)
-        judged = verdict(line)
-        if judged is not None and judged.fault and not judged.follows:
-            return {(judged.word, report.test_of(line))}
-    return set()
-
-
 def reported(declaration):
-    checked = Checked(declaration)
-    found = (blamed(checked, claim, test, s) for claim, test in claims().values() for s in checked.subjects(claim))
-    return set().union(*found)
+    """The verdicts and tests that `check` blames the Function for, but for what follows from another one."""
+    return {(v.word, report.test_of(line)) for line, v in faults_of(declaration) if not v.follows}
 
 
 @pytest.mark.filterwarnings("ignore")

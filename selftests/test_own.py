@@ -75,7 +75,7 @@ def test_a_loud_refusal_is_no_fault_and_is_said():
     lines = list(Checked(Declaration(user_ops.Viewing, "float[n,m]")).lines())
     assert [line for line in lines if (v := verdict(line)) is not None and v.fault] == []
     (layout,) = [line for line in lines if line["property"] == "FWD-LAYOUT"]
-    assert layout["outcome"] == "pass" or "not contiguous" in layout["reason"]
+    assert layout["reason"].startswith("refused in every example: tensors that are not contiguous: RuntimeError: view")
 
 
 def test_a_reference_is_the_judge():
@@ -234,29 +234,31 @@ def test_the_shortest_way(tmp_path):
     script = tmp_path / "autograd-conformance-scripts" / "Wrong-VJP-FD.py"
     shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert shown.returncode == 1, shown.stderr
-    assert "autograd_conformance." not in script.read_text().replace("from autograd_conformance.harness.own", "")
+    assert re.findall(r"^\s*(?:from|import) autograd_conformance", script.read_text(), re.MULTILINE) == []
 
 
 def test_a_file_of_declarations(tmp_path):
     status, out, err = check(OPS, "--functions", "scaled,Scaled,Single", "--profile", "quick", folder=tmp_path)
-    assert (status, err) == (2, "Error: nothing could be run") or "no Function matches 'scaled'" in err
+    assert (status, out) == (2, "")
+    assert "no Function matches 'scaled'; choose from: Scaled, Rounded" in err
     status, out, err = check(OPS, "--functions", "Scaled,Single", "--profile", "quick", "--seed", 3, folder=tmp_path)
     assert (status, err) == (0, "")
-    assert [line for line in out.splitlines() if line.endswith("hold, 0 do not")]
+    assert re.findall(r"^(\w+) \(", out, re.MULTILINE) == ["Scaled", "Single"]
+    assert re.findall(r"hold, (\d+) do not", out) == ["0", "0"]
 
 
 def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     text = (
         "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
         "dies = Declaration(user_ops.crashing, 'float[n]')\n"
-        "late = Declaration(user_ops.crashing_when_large, 'float[n]', sizes={'n': (1, 2, 3, 4, 5, 6, 7, 8, 9, 50)})\n"
+        "late = Declaration(user_ops.crashing_when_empty, 'float[n]')\n"
         "hangs = Declaration(user_ops.endless, 'float[n]')\n"
         "nothing = Declaration(user_ops.nothing, 'float[n]')\n"
         "odd = Declaration(user_ops.no_tensor, 'float[n]')\n"
         "right = Declaration(user_ops.Kept.apply, 'float[n]')\n"
     )
     (tmp_path / "mine.py").write_text(text)
-    words = ("--time-limit", 4, "--properties", "FWD-VALUE,VJP-REF", "--profile", "quick", "--seed", 1)
+    words = ("--time-limit", 4, "--properties", "FWD-DTYPE,FWD-EMPTY", "--profile", "quick", "--seed", 1)
     status, out, err = check("mine.py", *words, folder=tmp_path)
     assert status == 2
     told = dict(re.findall(r"^Error: .*mine\.py:(\d+): \w+: (.*)$", err, re.MULTILINE))
@@ -264,8 +266,11 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     assert "does not end within 4 s" in told["5"]
     assert "returns nothing differentiable" in told["6"]
     assert "it returned dict, and no tensor" in told["7"]
-    assert "Kept" in out
-    assert "CRASHES" in out or "4" in told
+    assert sorted(told) == ["3", "5", "6", "7"]
+    late, right = re.split(r"^(?=Kept)", out, flags=re.MULTILINE)
+    assert "CRASHES: FWD-EMPTY" in late
+    assert "1 checks hold, 1 do not" in late
+    assert "2 checks hold, 0 do not" in right
 
 
 @pytest.mark.parametrize(

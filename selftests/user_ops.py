@@ -152,9 +152,9 @@ def crashing(x):
     return x
 
 
-def crashing_when_large(x):
-    """Dies of a signal where there are many elements."""
-    return x * 2 if x.numel() < 40 else crashing(x)
+def crashing_when_empty(x):
+    """Dies of a signal where there are no elements."""
+    return x * 2 if x.numel() else crashing(x)
 
 
 def endless(x):

@@ -55,6 +55,8 @@ _TENSOR = re.compile(
     r"(?P<kind>[a-z]+)\[(?P<dims>[^\]]*)\]\s*(?:\((?P<low>[^)]+?)\.\.(?P<high>[^)]+)\))?\s*(?P<none>\??)(?P<words>[\s\w-]*)"
 )
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
+# The lengths of dimensions that cannot be empty: ends of a range, and parts of a sum.
+_NOT_EMPTY = (1, 2, 3, 4, 17)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -184,11 +186,11 @@ class Arguments:
         present = {token for dims in self._dims.values() for token in dims.split()}
         summed = {name for token in present if not token.isalpha() for name in re.findall("[a-z]+", token)}
         for name in sorted(summed & names.keys()):
-            self.sizes.setdefault(name, (1, 2, 3, 4, 17))
+            self.sizes.setdefault(name, _NOT_EMPTY)
         for name, text in self._bounds.items():
             if name not in present:
                 raise Unreadable(f"{text!r}: no tensor has a dimension {names[name]!r}")
-            self.sizes.setdefault(name, (1, 2, 3, 4, 17))
+            self.sizes.setdefault(name, _NOT_EMPTY)
 
     def _sides(self, named: Mapping[str, Any], dims: str, shape: tuple[int, ...]) -> dict[str, int]:
         """The lengths of the named dimensions, as the tensors of the call have them."""

@@ -12,7 +12,8 @@ from typing import Any
 import click
 import pytest
 
-from autograd_conformance.harness import baseline, exports, gate, report, smoke
+from autograd_conformance.harness import alone, baseline, exports, gate, report, smoke
+from autograd_conformance.harness.alone import PACKAGE
 from autograd_conformance.harness.baseline import Baseline
 from autograd_conformance.harness.commands import USAGE, Problem
 from autograd_conformance.harness.commands.gating import hold
@@ -24,19 +25,8 @@ from autograd_conformance.harness.profiles import PROFILES
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.reference.definitions import FLOATING
 
-PACKAGE = Path(__file__).resolve().parents[2]
-
-# Nothing of the user's pytest configuration takes part: no ini file, no plugins but these, no conftest from outside.
-_PYTEST = (
-    f"-c{os.devnull}", "--import-mode=importlib",
-    "-p", "hypothesispytest", "-p", "autograd_conformance.harness.plugin", "-p", "no:cacheprovider",
-    "-q", "--progress", "-o", "console_output_style=classic", "--tb=no", "-rN", "--disable-warnings",
-    "-W", "ignore::pytest.PytestAssertRewriteWarning",
-)  # fmt: skip
+_PYTEST = (*alone.WORDS, "--progress", "-o", "console_output_style=classic")
 _XDIST = ("-p", "xdist", "--dist=worksteal", "--max-worker-restart=1000")
-
-# Workers share the cores; a framework that starts a thread for each of them in every worker is slower.
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 def _cores() -> int:
@@ -109,11 +99,10 @@ def run(
     if selection.replays and not selection.kept:
         click.echo(f"nothing to replay: {options['replay'] or report.DEFAULT_PATH} holds no counterexample")
         return
-    os.environ.update(_ENVIRONMENT)
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    alone.leave_environment()
     before = _last_change(report_)
     try:
-        status = pytest.main([*_PYTEST, *_words(given), "--verified", *parallel, *pytest_args, *places])
+        status = pytest.main([*_PYTEST, *_words(given), *parallel, *pytest_args, *places])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
     # A run that was refused has no report of its own; what lies there is another's.
@@ -166,7 +155,7 @@ def _tests(suite: str | None) -> Path:
 def _places(tests: Path, tx: Sequence[str]) -> Sequence[str]:
     """How pytest is told of the tests. Raises UsageProblem for those that another machine cannot have."""
     if all("popen" in spec for spec in tx):
-        return f"--rootdir={PACKAGE}", f"--confcutdir={PACKAGE}", str(tests)
+        return *alone.INSIDE, str(tests)
     if not tests.is_relative_to(PACKAGE):
         raise UsageProblem(f"--suite {tests} is on this machine alone; let --tx start popen workers, or leave it out")
     module = ("autograd_conformance", *tests.relative_to(PACKAGE).with_suffix("").parts)

@@ -16,8 +16,9 @@ import numpy as np
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.own.native import Native, adapted
 from autograd_conformance.harness.own.oracle import Oracle
-from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import FLOATING, Array, Function, Output, Static
+from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
+from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
 
@@ -98,7 +99,6 @@ class Declaration:
         self.dtypes, self.conditioning = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes), conditioning
         self.sizes, self.also = dict(sizes or {}), (also,) if isinstance(also, str) else tuple(also)
         self.where = where or _caller()
-        self.target = ""
         self._verify()
         self.parsed = self._parsed()
 
@@ -170,6 +170,14 @@ class Declaration:
 
         return class_of_tests(self, **options)
 
+    def wants(self, claim: Claim) -> bool:
+        """Whether a test is for users' Functions, and asked for if it is on request only."""
+        if claim.test in _NEVER or claim.simulated or claim.abstract:
+            return False
+        if self.stochastic and claim.test in _NOT_RANDOM:
+            return False
+        return all(word in self.also for word, tests in REQUESTS.items() if claim.test in tests)
+
     def sketch(self, implementation: Implementation) -> Own:
         """The Function as far as it is known before it was ever called."""
         return Own(
@@ -238,14 +246,8 @@ class Own(Function):
     on: Implementation | None = field(default=None, repr=False)
 
     def wants(self, claim: Claim) -> bool:
-        """Whether a test is for users' Functions, and asked for if it is on request only."""
-        test = f"{claim.property_id}/{claim.variant}" if claim.variant else claim.property_id
-        asked = [word for word, tests in REQUESTS.items() if test in tests]
-        if test in _NEVER or claim.simulated or claim.abstract:
-            return False
-        if (self.declaration.stochastic and test in _NOT_RANDOM) or (self.holds_others and test in _NOT_HOLDING):
-            return False
-        return all(word in self.declaration.also for word in asked)
+        """Whether a test is for this Function."""
+        return self.declaration.wants(claim) and not (self.holds_others and claim.test in _NOT_HOLDING)
 
 
 def native(function: Any, implementation: Implementation) -> Any:
@@ -287,9 +289,6 @@ def _numpy_forward(reference: Callable[..., Any], plain: Oracle) -> Callable[...
     """The user's NumPy reference for the values, with the bounds of the plain call."""
 
     def forward(*given: Any) -> tuple[Any, ...]:
-        from autograd_conformance.implementations.protocol import as_tuple
-        from autograd_conformance.reference.rounding import Tracked
-
         values = [x.value if isinstance(x, Tracked) else x for x in given]
         with np.errstate(all="ignore"):
             found = as_tuple(reference(*values))
@@ -331,6 +330,3 @@ def _caller() -> str:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("autograd_conformance."):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
-__all__ = ["Array", "Declaration", "Factory", "Output", "Own", "Static"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness.outcomes import told
 from autograd_conformance.harness.own.declaration import Declaration, Own
 from autograd_conformance.harness.own.native import Native, adapted
 from autograd_conformance.harness.own.oracle import Oracle
@@ -43,6 +44,12 @@ class Facts:
     is_class: bool = True
     stale: tuple[str, ...] = ()
     holds_others: bool = False
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Facts:
+        """The facts, of what `dataclasses.asdict` makes of them."""
+        outputs, dtypes, stale = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"]), found["stale"]
+        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, "stale": tuple(stale)})
 
     def lines(self) -> Iterator[str]:
         """The facts for people."""
@@ -154,7 +161,7 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
     """
     working, raising, failures = [], [], []
     assert isinstance(subject.function, Own)
-    for call in itertools.islice(_simple_calls(subject.function), 2 * _TRIED):
+    for call in _simple_calls(subject.function):
         found = [_tried(subject, recast(call, dtype), note) for dtype in subject.function.dtypes[:2]]
         if any(isinstance(each, _Found) and not each.raised for each in found):
             working.append(call)
@@ -198,12 +205,10 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
 
 
 def _said(raised: Exception) -> str:
-    return " ".join(f"{type(raised).__name__}: {message_of(raised)}".split())[:300]
+    return told(raised)[:300]
 
 
 def _ones(kind: Any) -> Any:
-    import numpy as np
-
     return np.ones(kind.shape)
 
 
@@ -292,15 +297,12 @@ def _composite(declaration: Declaration, subject: Subject, call: Call) -> bool:
             return True
         errors.append("of tensors it returned no tensors")
     except Exception as raised:  # noqa: BLE001
-        errors.append(f"of tensors it raised {type(raised).__name__}: {message_of(raised)}")
+        errors.append(f"of tensors it raised {told(raised)}")
     try:
         values = as_tuple(reference(*example.reference_arguments(exact=True)))
         if not any(map(keep, values)) and all(hasattr(y, "shape") for y in values):
             return False
         errors.append("of NumPy arrays it returned no arrays")
     except Exception as raised:  # noqa: BLE001
-        errors.append(f"of NumPy arrays it raised {type(raised).__name__}: {message_of(raised)}")
+        errors.append(f"of NumPy arrays it raised {told(raised)}")
     raise declaration.problem(f"its reference takes neither tensors nor arrays: {'; '.join(errors)}")
-
-
-__all__ = ["Facts", "UsageProblem", "discover"]

@@ -13,11 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness.outcomes import UsageProblem, told
 from autograd_conformance.harness.own.declaration import Declaration, Own
 from autograd_conformance.harness.own.discovery import Facts
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import Output
 
 # Where frames of this suite come from.
 _OURS = str(Path(__file__).resolve().parents[1])
@@ -44,12 +43,7 @@ class Plan:
     def read(cls, path: Path) -> Plan:
         """The plan that was kept in a file."""
         found = json.loads(path.read_text(encoding="utf-8"))
-        facts = {
-            name: Facts(
-                **{**each, "outputs": tuple(Output(**y) for y in each["outputs"]), "dtypes": tuple(each["dtypes"])}
-            )
-            for name, each in found.pop("facts").items()
-        }
+        facts = {name: Facts.from_json(each) for name, each in found["facts"].items()}
         return cls(found["target"], tuple(found["arguments"]), found["options"], facts)
 
     def declarations(self) -> list[Declaration]:
@@ -125,8 +119,7 @@ def _module(place: str) -> ModuleType:
         frames = traceback.extract_tb(raised.__traceback__)
         own = [f for f in frames if "importlib" not in f.filename and not f.filename.startswith(_OURS)]
         where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-        said = f"{type(raised).__name__}: {message_of(raised)}"
-        raise UsageProblem(f"{place} cannot be imported: {said}{where}") from raised
+        raise UsageProblem(f"{place} cannot be imported: {told(raised)}{where}") from raised
 
 
 def _file(path: Path) -> ModuleType:

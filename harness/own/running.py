@@ -14,28 +14,20 @@ from typing import Any
 import pytest
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import report
-from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness import alone, report
+from autograd_conformance.harness.catalogue import SUITES
+from autograd_conformance.harness.outcomes import UsageProblem, told
 from autograd_conformance.harness.own.declaration import REQUESTS, Declaration
 from autograd_conformance.harness.own.discovery import Facts, discover
 from autograd_conformance.harness.own.loading import Plan
 from autograd_conformance.implementations.protocol import Unavailable
-from autograd_conformance.reference.definitions import Output
 from autograd_conformance.strategies.calls import Call
-
-PACKAGE = Path(__file__).resolve().parents[2]
 
 # Frameworks that have started threads when they are imported do not survive a fork.
 _FORKABLE = ("torch", "hips", "mygrad", "model")
 
-_PYTEST = (
-    f"-c{os.devnull}", "--import-mode=importlib", "-p", "hypothesispytest", "-p",
-    "autograd_conformance.harness.plugin", "-p", "no:cacheprovider", "-q", "--tb=no", "-rN", "--disable-warnings",
-    "-W", "ignore::pytest.PytestAssertRewriteWarning", "--verified", f"--rootdir={PACKAGE}",
-    f"--confcutdir={PACKAGE}", str(PACKAGE / "suites" / "functions"),
-)  # fmt: skip
+_PYTEST = (*alone.WORDS, *alone.INSIDE, str(SUITES / "functions"))
 _ISOLATED = ("-p", "xdist", "--numprocesses=1", "--max-worker-restart=1000")
-_ENVIRONMENT = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
 @dataclass
@@ -79,8 +71,7 @@ def _note(found: Found, message: dict[str, Any]) -> None:
     if message["kind"] == "begins":
         found.places[name], found.described[name] = message["where"], message["described"]
     elif message["kind"] == "facts":
-        facts = message["facts"]
-        facts = Facts(**{**facts, "outputs": tuple(Output(**y) for y in facts["outputs"])})
+        facts = Facts.from_json(message["facts"])
         found.plan = replace(found.plan, facts={**found.plan.facts, name: facts})
     elif message["kind"] == "problem" and name:
         found.problems[name] = message["problem"]
@@ -100,20 +91,14 @@ def _discover(
         pipe.send({"kind": "problem", "problem": str(problem)})
         return
     for declaration in declared:
-        pipe.send(
-            {
-                "kind": "begins",
-                "name": declaration.name,
-                "where": declaration.where,
-                "described": _described(declaration),
-            }
-        )
+        place = {"where": declaration.where, "described": _described(declaration)}
+        pipe.send({"kind": "begins", "name": declaration.name, **place})
         left_out = without.get(declaration.name, {})
 
         def note(call: Call, declaration: Declaration = declaration, left_out: dict[str, str] = left_out) -> None:
             only = len(set(declaration.candidates) - set(left_out)) < 2
-            told = {"name": declaration.name, "dtype": call.dtype, "only": only, "call": repr(call)}
-            pipe.send({"kind": "tries", **told})
+            tried = {"name": declaration.name, "dtype": call.dtype, "only": only, "call": repr(call)}
+            pipe.send({"kind": "tries", **tried})
 
         try:
             if declaration.implementation != implementation:
@@ -124,8 +109,7 @@ def _discover(
         except UsageProblem as problem:
             pipe.send({"kind": "problem", "name": declaration.name, "problem": str(problem)})
         except Exception as raised:  # noqa: BLE001 - a user's Function may do anything
-            told = f"{declaration.where}: {declaration.name}: {type(raised).__name__}: {message_of(raised)}"
-            pipe.send({"kind": "problem", "name": declaration.name, "problem": told})
+            pipe.send({"kind": "problem", "name": declaration.name, "problem": str(declaration.problem(told(raised)))})
     pipe.send({"kind": "end"})
 
 
@@ -133,17 +117,22 @@ def _described(declaration: Declaration) -> str:
     return ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
 
 
+def _context(implementation: str) -> Any:
+    """How processes are started."""
+    return multiprocessing.get_context("fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn")
+
+
 def _of_process(
     work: Callable[..., None], arguments: Sequence[Any], implementation: str, seconds: float
 ) -> Iterator[dict[str, Any]]:
     """What a process tells, and at last that it was lost if it was."""
-    context = multiprocessing.get_context("fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn")
+    context = _context(implementation)
     mine, theirs = context.Pipe(duplex=False)
-    process: Any = context.Process(target=_quietly, args=(work, theirs, *arguments))  # type: ignore[attr-defined]
+    process = context.Process(target=_quietly, args=(work, theirs, *arguments))
     process.start()
     theirs.close()
     message: dict[str, Any] = {}
-    while message.get("kind") not in ("end",):
+    while message.get("kind") != "end":
         if not mine.poll(seconds):
             process.kill()
             process.join()
@@ -183,10 +172,7 @@ def run(plan: Path, options: dict[str, Any], report_: Path, implementation: str)
     common = [*_PYTEST, *words, f"--implementation={implementation}", f"--declared={plan}", f"--report={report_}"]
     log = report_.with_suffix(".log")
     for parallel in ((), _ISOLATED):
-        context = multiprocessing.get_context(
-            "fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn"
-        )
-        process: Any = context.Process(target=_pytest, args=([*common, *parallel], str(log)))  # type: ignore[attr-defined]
+        process = _context(implementation).Process(target=_pytest, args=([*common, *parallel], str(log)))
         process.start()
         process.join()
         lines = report.read(report_) if report_.exists() else []
@@ -205,8 +191,7 @@ def _pytest(words: Sequence[str], log: str) -> None:
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
-    os.environ.update(_ENVIRONMENT)
-    os.environ.pop("PYTEST_ADDOPTS", None)
+    alone.leave_environment()
     sys.exit(int(pytest.main(list(words))))
 
 

@@ -15,7 +15,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness import report
 from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.marks import Claim
-from autograd_conformance.harness.own.declaration import Declaration, Own
+from autograd_conformance.harness.own.declaration import Declaration
 from autograd_conformance.harness.own.discovery import discover
 from autograd_conformance.harness.own.subject import OwnSubject
 from autograd_conformance.harness.profiles import PROFILES, choose_seed, prepare, without_local_constants
@@ -36,12 +36,12 @@ def claims() -> dict[str, tuple[Claim, Any]]:
             for mark in getattr(test, "pytestmark", ()):
                 if mark.name == "conformance":
                     claim = mark.args[0]
-                    suffix = f"_{claim.variant}" if claim.variant else "_in_place" if found_twice(found, claim) else ""
+                    suffix = f"_{claim.variant}" if claim.variant else "_in_place" if _found_twice(found, claim) else ""
                     found[re.sub(r"\W", "_", claim.property_id) + suffix] = claim, test
     return found
 
 
-def found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:
+def _found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:
     """Whether another test of the property, of other Functions, is known already."""
     return any(c.property_id == claim.property_id and not c.variant for c, _ in found.values())
 
@@ -113,18 +113,9 @@ def class_of_tests(declaration: Declaration, *, profile: str = "gate", seed: int
     methods = {
         f"test_{name}": _method(checked, claim, test)
         for name, (claim, test) in claims().items()
-        if Own.wants(_Asking(declaration), claim)  # type: ignore[arg-type]
+        if declaration.wants(claim)
     }
     return type(f"Test{declaration.name}", (), {"__doc__": f"The properties of {declaration.name}.", **methods})
-
-
-class _Asking:
-    """As much of a Function as says which tests it wants."""
-
-    holds_others = False
-
-    def __init__(self, declaration: Declaration) -> None:
-        self.declaration = declaration
 
 
 def _method(checked: Checked, claim: Claim, test: Any) -> Any:

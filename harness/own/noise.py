@@ -1,0 +1,55 @@
+"""What the roundings inside of a user's Function do in half precision, where a bound is exceeded there.
+
+Terms that cancel may be so large that nothing of the result is left, and no move of the inputs in double precision
+shows them. But a rounding is another one at an input that is off by one unit, and a fault is the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.subject import Subject
+from autograd_conformance.reference.rounding import PRECISION, round_to
+from autograd_conformance.strategies.calls import Call
+
+DTYPES = ("float16", "bfloat16")
+
+# Inputs near the call's own that are looked at.
+_PLACES = 5
+
+
+def noise(subject: Subject, call: Call) -> dict[str, float]:
+    """How much the errors of the plain call differ at inputs off by one unit, by the names of outputs and gradients."""
+    errors: dict[str, list[np.ndarray]] = {}
+    for seed in range(_PLACES):
+        for name, error in _errors(_near(subject, call, seed)).items():
+            errors.setdefault(name, []).append(error)
+    return {name: _spread(found) for name, found in errors.items()}
+
+
+def _near(subject: Subject, call: Call, seed: int) -> Example:
+    example, rng, unit = Example(subject, call), np.random.default_rng(seed), PRECISION[call.dtype].unit
+    for number, (slot, argument) in enumerate(zip(example.slots, example.arguments, strict=True)):
+        if argument.differentiable:
+            values = example.values[slot]
+            signs = rng.choice((-2.0, 0.0, 2.0), np.shape(values))
+            example.give(number, round_to(values * (1 + signs * unit), call.dtype))
+    return example
+
+
+def _errors(example: Example) -> dict[str, np.ndarray]:
+    outputs, gradients = example.run()
+    names = (*example.output_names, *example.names)
+    expected = (*example.expected_outputs, *example.expected_gradients())
+    numpy = example.implementation.numpy
+    rows = zip(names, (*outputs, *gradients), expected, strict=True)
+    with np.errstate(all="ignore"):
+        return {name: numpy(y) - e.value for name, y, e in rows if y is not None and e is not None}
+
+
+def _spread(errors: list[np.ndarray]) -> float:
+    """The largest difference between errors at one place; none where they are not numbers."""
+    with np.errstate(all="ignore"):
+        spread = np.max(errors, axis=0) - np.min(errors, axis=0)
+    return float(np.max(spread, initial=0.0, where=np.isfinite(spread)))
