@@ -285,7 +285,7 @@ class Subject:
         what = f"second derivative ({second.title})"
         if second.refusal is not None:
             self.fail(call, what, got=f"refused: {second.refusal}", expected=second.estimate.value)
-        if second.detached and abs(second.estimate.value) > 10 * second.estimate.bound:
+        if second.detached and abs(second.estimate.value) > self._unsure(second):
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"
             self.fail(call, what, got=DETACHED, expected=expected, hint=_SECOND_ORDER)
@@ -295,6 +295,10 @@ class Subject:
             call, what, got=second.gradients, along=second.direction, ladder=second.estimate, hint=_SECOND_ORDER,
             culprit=second.culprit,
         )  # fmt: skip
+
+    def _unsure(self, second: SecondOrder) -> float:
+        """How large a second derivative may be measured that is none."""
+        return 10 * second.estimate.bound + self.rounding((None,) * len(second.direction), second.direction)
 
     def assert_described(self, example: Example, outputs: Sequence[Any], gradients: Sequence[Any]) -> None:
         """Outputs and gradients have the reference's shapes and dtypes, on the call's device."""

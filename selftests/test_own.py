@@ -247,6 +247,16 @@ def test_a_file_of_declarations(tmp_path):
     assert re.findall(r"hold, (\d+) do not", out) == ["0", "0"]
 
 
+def test_what_is_said_on_the_command_line(tmp_path):
+    words = ("user_ops:Squared", "--arg", "float[n]", "--properties", "FWD-PURE", "--profile", "quick")
+    status, out, err = check(*words, folder=tmp_path)
+    assert status == 2
+    assert "if it changes an argument on purpose, declare inplace=(its position,)" in err
+    status, out, err = check(*words, "--inplace", 0, "--dtypes", "float64, float32", folder=tmp_path)
+    assert (status, err) == (0, "")
+    assert "takes float64, float32\n  1 checks hold, 0 do not" in out
+
+
 def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     text = (
         "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
@@ -287,6 +297,8 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
         (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
         (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
         (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
+        (("user_ops:Kept", "--arg", "float[n]", "--inplace", "1"), "inplace=(1,): there is no argument 1"),
+        (("user_ops:Kept", "--arg", "float[n]", "--inplace", "x"), "'x' is not a valid integer range"),
         (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg describes the arguments of one target"),
         (("user_ops:Kept", "--arg", "float[n]", "--arg", "int(0..3)"), "it refuses every call"),
     ],

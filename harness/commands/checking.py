@@ -48,6 +48,8 @@ _EPILOG = (
 @click.option("--stochastic", is_flag=True, help="It draws random numbers.")
 @click.option("--single-backward", is_flag=True, help="A graph through it can be used once.")
 @click.option("--nonlinear", is_flag=True, help="Its VJP is not linear in the cotangent, on purpose.")
+@click.option("--inplace", type=click.IntRange(0), multiple=True, metavar="N",
+              help="Position of an argument that it changes and returns; repeatable.")  # fmt: skip
 @click.option("--dtypes", metavar="T,T", help="The dtypes that it takes; default: all that it does.")
 @click.option("--also", multiple=True, metavar="|".join(REQUESTS), help="What else to check; repeatable.")
 @click.option("--implementation", default="torch", show_default=True, metavar="NAME", help="Whose Function it is.")
@@ -61,8 +63,8 @@ _EPILOG = (
 @click.option("--scripts", type=click.Path(path_type=Path), default=Path(SCRIPTS), show_default=True, metavar="DIR",
               help="Where scripts go that show a fault without this suite.")  # fmt: skip
 def check(
-    targets: tuple[str, ...], arguments: tuple[str, ...], dtypes: str | None, also: tuple[str, ...],
-    implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
+    targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
+    also: tuple[str, ...], implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Check Functions of your own against the properties of any Function.
 
@@ -70,8 +72,8 @@ def check(
     declarations. Exit status: 0 if nothing is wrong, 1 if something is, 2 if something could not be checked.
     """
     said: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
-    said.update({"dtypes": [d.strip() for d in dtypes.split(",")]} if dtypes else {})
-    said.update({"also": list(also)} if also else {})
+    listed = {"dtypes": dtypes.split(",") if dtypes else [], "also": list(also), "inplace": list(inplace)}
+    said.update({word: values for word, values in listed.items() if values})
     try:
         _verify(targets, arguments, said, profile, report_, given["properties"])
         implementations.check_version(implementations.load(implementation))

@@ -96,8 +96,8 @@ class Declaration:
         self.once, self.stochastic, self.single_backward, self.nonlinear = once, stochastic, single_backward, nonlinear
         self.casts, self.backward_only = casts, backward_only
         self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
-        self.dtypes, self.conditioning = (dtypes,) if isinstance(dtypes, str) else tuple(dtypes), conditioning
-        self.sizes, self.also = dict(sizes or {}), (also,) if isinstance(also, str) else tuple(also)
+        self.dtypes, self.conditioning = _words(dtypes), conditioning
+        self.sizes, self.also = dict(sizes or {}), _words(also)
         self.where = where or _caller()
         self._verify()
         self.parsed = self._parsed()
@@ -315,6 +315,10 @@ def parameter_names(function: Any, count: int) -> list[str]:
     found = found[1:] if [p.name for p in found[:1]] == ["ctx"] or len(required) == count + 1 else found
     fits = len(found) >= count >= sum(p.default is p.empty for p in found)
     return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
+
+
+def _words(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for word in ([given] if isinstance(given, str) else given))
 
 
 def _name_of(function: Any) -> str:

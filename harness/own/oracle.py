@@ -34,6 +34,9 @@ _CLOSER = 0.25
 # Moves below this are lost in the rounding of double precision; the change is then scaled.
 _SMALLEST_MOVE = 2.0**-26
 
+# Roundings of double precision that differences of what is computed may show, for each unit moved.
+NOISE = 2.0**12
+
 _KEPT = 64
 
 Arrays = tuple[Any, ...]
@@ -79,7 +82,7 @@ class Oracle:
         return tuple(self._tangent(t, near, y, precision) for t, near, y in rows)
 
     def _tangent(self, value: Any, near: Any, output: Any, precision: Precision) -> Tracked:
-        noise = 2.0**12 * PRECISION["float64"].unit * np.max(np.abs(_value(output)), initial=1.0)
+        noise = NOISE * PRECISION["float64"].unit * np.max(np.abs(_value(output)), initial=1.0)
         error = 8 * np.abs(value - near) + noise + self._floor(precision, value, ()) + 8 * _error(output)
         return Tracked(value, np.broadcast_to(error, np.shape(value)).copy(), precision)
 

@@ -16,7 +16,7 @@ from autograd_conformance.harness.example import Example
 from autograd_conformance.harness.outcomes import Broken, told
 from autograd_conformance.harness.own import noise
 from autograd_conformance.harness.own.declaration import Own
-from autograd_conformance.harness.own.oracle import inexact
+from autograd_conformance.harness.own.oracle import NOISE, inexact
 from autograd_conformance.harness.script import own_script
 from autograd_conformance.harness.subject import DETACHED, Subject, absolute_terms
 from autograd_conformance.harness.transforms import SecondOrder, first_order, second_order
@@ -206,8 +206,10 @@ class OwnSubject(Subject):
         given = [o.dtypes[d] for o in outputs for d in ("float64", "complex128") if o.dtypes.get(d) in PRECISION]
         # Cotangents of outputs in a lower precision are rounded to it.
         share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, "float64"))
-        approximate = share * self.conditioning * absolute_terms(gradients, direction)
-        return super().rounding(gradients, direction) + approximate
+        # What is differentiated is itself computed, and zero there may be a little more.
+        moved = sum(float(np.sum(np.abs(u))) for u in direction if u is not None)
+        computed = share * absolute_terms(gradients, direction) + NOISE * PRECISION["float64"].unit * moved
+        return super().rounding(gradients, direction) + self.conditioning * computed
 
     def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
         """As of any Function; but None is as good as a gradient of zeros."""
