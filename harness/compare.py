@@ -34,6 +34,8 @@ def difference(got: Any, expected: Tracked, *, slack: float = SAFETY) -> Differe
     if got.size == 0:
         return None
     value, bound = expected.value, slack * expected.error
+    if got.dtype.kind == "b":
+        got, value = got.astype(np.int8), value.astype(np.int8)
     with np.errstate(all="ignore"):
         distance = np.abs(got - value)
         agree = (got == value) | (np.isnan(got) & np.isnan(value)) | np.isinf(bound) | np.isnan(bound)

@@ -384,7 +384,7 @@ class Subject:
 
 _DOUBLE = ("float64", "complex128")
 
-# How a finding ends that is about a gradient before the engine fits it to its input.
+# What is said of a derivative that is not there.
 DETACHED = "silently detached"
 _SECOND_ORDER = (
     "an intermediate was saved, or computed outside the graph: save inputs or outputs instead, return the "

@@ -26,6 +26,7 @@ IN_FUNCTIONS = [
 UNKNOWABLE = {
     "OffByNano": "an approximation to half of the digits is taken for what is meant",
     "OneEntryOffByNano": "an approximation to half of the digits is taken for what is meant",
+    "HalfRoundedCoarsely": "a few units of half precision may be the rounding of operations inside",
     "HalfOnly": "a few units of half precision may be the rounding of operations inside",
     "BrainHalf": "a few units of bfloat16 may be the rounding of operations inside",
     "EighthLostUnderAutocast": "a few units of bfloat16 may be the rounding of operations inside",
@@ -35,6 +36,7 @@ UNKNOWABLE = {
     "OneDimensionMore": "the engine sums a gradient to its input's shape",
     "RowForScalar": "the engine sums a gradient to its input's shape",
     "Widened": "the engine casts a gradient to its input's dtype",
+    "ScaledUnderAutocast": "two digits of bfloat16, half of which have to be right, leave a quarter open",
     "EmptyGetsNoGradient": "no gradient is as good as zeros",
     "RefusedThoughSupported": "a loud refusal of second derivatives is no fault, and said",
     "EmptyRefused": "a loud refusal of tensors without elements is no fault, and said",

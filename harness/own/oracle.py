@@ -28,9 +28,6 @@ from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision
 # Pairs of moves of the inputs, what the largest change among them is multiplied by, and roundings of any result.
 PAIRS, MARGIN, ROUNDINGS = 2, 6.0, 8
 
-# In half precision the bound may be this much closer: what exceeds it is looked at once more, see `noise`.
-_CLOSER = 0.25
-
 # Moves below this are lost in the rounding of double precision; the change is then scaled.
 _SMALLEST_MOVE = 2.0**-26
 
@@ -191,7 +188,7 @@ class Oracle:
             if y is None or y.dtype.kind not in "fc":
                 tracked.append(None if y is None else Tracked.exact(y, "float64"))
                 continue
-            error = _share(precision) * MARGIN * change * (unit / move) + self._floor(precision, y, ends, given)
+            error = MARGIN * change * (unit / move) + self._floor(precision, y, ends, given)
             # What does not fit into the dtype is infinite there.
             fits = np.abs(y) + error <= precision.largest
             error = np.where(fits & known, error, np.inf)
@@ -202,35 +199,28 @@ class Oracle:
         """What rounding may do that no move of the inputs shows: results below one come of larger terms."""
         unit = max(precision.unit, PRECISION[self.dtype].unit)
         values = [_value(x) for x in (*given, *cotangents) if x is not None]
-        terms = max([1, *map(np.size, values)])
+        arrays = [x for x in values if isinstance(x, np.ndarray | np.generic)]
+        terms = max([1, *(x.size for x in arrays)])
         finite = np.abs(value)[np.isfinite(value)] if np.size(value) else np.zeros(0)
         scale = max([1.0, *(float(np.max(np.abs(g), initial=0.0)) for g in cotangents if g is not None)])
         largest = float(np.max(finite, initial=0.0))
-        # A result that underflows inside may be divided by the square of an input.
-        smallest = min([1.0, *(float(np.min(np.abs(x), initial=1.0, where=x != 0)) for x in values if _is_floating(x))])
-        lost = precision.subnormal * (scale / smallest) / smallest
-        return float(_share(precision) * inexact(unit, terms) * (scale + largest) + lost)
+        # What underflows inside may be divided by an input.
+        sizes = [float(np.min(np.abs(x), initial=1.0, where=x != 0)) for x in arrays if x.dtype.kind in "fc"]
+        lost = precision.subnormal * scale / min([1.0, *sizes])
+        return float(inexact(unit, terms) * (scale + largest) + lost)
 
 
 def inexact(unit: float, terms: int) -> float:
     """How far off, in units of its size, a result may be that is an approximation, or a sum of so many terms.
 
-    Half of the digits have to be right: what an operation inside magnifies, and a later one cancels, nobody sees. The
-    roundings of terms add up as random ones do.
+    Half of the digits have to be right, with the safety factor of comparisons: what an operation inside magnifies, and
+    a later one cancels, nobody sees. The roundings of terms add up as random ones do.
     """
     return max((ROUNDINGS + 4 * math.sqrt(terms)) * unit, math.sqrt(unit) / SAFETY)
 
 
-def _share(precision: Precision) -> float:
-    return _CLOSER if precision.unit >= PRECISION["float16"].unit else 1.0
-
-
 def _value(x: Any) -> Any:
     return x.value if isinstance(x, Tracked) else x
-
-
-def _is_floating(x: Any) -> bool:
-    return isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "fc"
 
 
 def _error(x: Any) -> Any:
@@ -255,13 +245,20 @@ def _signs(given: Sequence[Any]) -> Iterator[list[Any]]:
     """The ways of each element, up or down, in one move after the other.
 
     The first of a pair is drawn. In the second neighbours along any axis that went one way go opposite ways, and so do
-    elements of two arguments at one place: what changes with a difference, or with a product, is seen in one of both.
+    elements of two arguments at one place; in the other pair this is so of every other neighbour and argument. What
+    changes with a difference, or with a product, is seen in one of them.
     """
-    for seed in range(PAIRS):
-        rng = np.random.default_rng(seed)
+    for pair in range(PAIRS):
+        rng = np.random.default_rng(pair)
         drawn = [rng.choice((-1.0, 1.0), getattr(_value(x), "shape", ())) for x in given]
         yield drawn
-        yield [(-1.0) ** n * signs * (-1.0) ** np.indices(signs.shape).sum(0) for n, signs in enumerate(drawn)]
+        tensors = [n for n, x in enumerate(given) if isinstance(_value(x), np.ndarray | np.generic)]
+        # Arguments that are not tensors do not move.
+        number = {n: place >> pair for place, n in enumerate(tensors)}
+        yield [
+            (-1.0) ** (number.get(n, 0) + (np.indices(signs.shape) >> pair).sum(0)) * signs
+            for n, signs in enumerate(drawn)
+        ]
 
 
 def _moved(x: Any, argument: Any, signs: Any, move: float, unit: float) -> Any:

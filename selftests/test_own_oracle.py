@@ -1,0 +1,100 @@
+"""How far off rounding may put a user's Function: what is measured, and what a second look excuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch.nn.functional import layer_norm
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.own import Declaration
+from autograd_conformance.harness.own.noise import noise
+from autograd_conformance.harness.own.oracle import Oracle, _signs
+from autograd_conformance.harness.own.testing import Checked, claims
+from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
+
+GRADIENT = "gradient of argument 0 (x)"
+TORCH = implementations.load("torch")
+
+
+def subject_of(declaration):
+    return next(Checked(declaration, seed=0).subjects(claims()["VJP_REF"][0]))
+
+
+def product(x, w):
+    return x * w
+
+
+@pytest.mark.parametrize("smallest", [1.0, 2.0**-11, 2.0**-14])
+def test_a_small_number_does_not_hide_a_fault_elsewhere(smallest):
+    arguments = [Array(name="x", dims="n"), Array(name="w", dims="n")]
+    oracle = Oracle(TORCH, product, arguments, outputs=[True], dtype="float64", device="cpu")
+    x, w = (Tracked.exact(np.array(values), "float16") for values in ([smallest, 1.0], [1.0, 1.0]))
+    (output,) = oracle.forward(x, w)
+    assert np.all(output.error < 0.03)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_moves_part_neighbours_and_arguments(count):
+    given = [Tracked.exact(np.ones((3, 4)), "float32") for _ in range(count)]
+    given.insert(1, "mean")
+    moves = [[np.asarray(s) for n, s in enumerate(signs) if n != 1] for signs in _signs(given)]
+    stacked = np.array(moves)
+    for axis in (1, 2, 3):
+        for distance in (1, 2) if stacked.shape[axis] > 2 else (1,):
+            near = np.take(stacked, range(stacked.shape[axis] - distance), axis)
+            far = np.take(stacked, range(distance, stacked.shape[axis]), axis)
+            assert np.all(np.any(near != far, axis=0))
+            assert np.all(np.any(near == far, axis=0))
+
+
+def test_terms_that_cancel_in_half_precision_are_noise():
+    declared = Declaration(lambda x, w, b: layer_norm(x, (2,), w, b), "float[k,n]", "float[n]", "float[n]", name="ln")
+    # Of two numbers layer_norm makes -1 and 1, whatever they are: its gradient is what is left of large terms.
+    x = Tensor((5, 2), "bfloat16", True, fill="dense", specials=((42, 1.0),))
+    others = (Tensor((2,), "bfloat16", True, fill="dense"),) * 2
+    assert noise(subject_of(declared), Call("ln", (x, *others), (Cotangent("dense"),), seed=88))[GRADIENT] > 0.1
+    declared = Declaration(product, "float[n]", "float[n]")
+    call = Call("product", (Tensor((2,), "bfloat16", True),) * 2, (Cotangent(),))
+    assert noise(subject_of(declared), call)[GRADIENT] < 0.02
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_fault_in_half_precision_is_no_noise(dtype):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g * w * (1.75 if x.dtype == dtype else 1.0), g * x
+
+    (found,) = faults_of(Declaration(Wrong, "float[n]", "float[n]"), "VJP-REF")
+    assert str(dtype).removeprefix("torch.") in found[0]["failure"]["call"]
+
+
+def test_masks_and_ragged_lists_are_no_trouble():
+    class Kept(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, _):
+            kept = x > 0
+            ctx.save_for_backward(kept)
+            ctx.mark_non_differentiable(kept)
+            return x * kept, kept
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return g * ctx.saved_tensors[0], None
+
+    lines = list(Checked(Declaration(Kept, "float[...]", "[[1, 2], [3]]"), seed=0).lines())
+    assert {line["outcome"] for line in lines} == {"pass"}
