@@ -61,7 +61,7 @@ class OddImplementation(ModelImplementation):
 
 TOLD = {
     "Exp": ("error", "Segmentation fault"),
-    "Square": ("error", "time limit of 0:00:10"),
+    "Square": ("error", "time limit of 0:00:30"),
     "Cube": ("error", "ended without a word"),
     "Sinh": ("error", "memory limit of 1.5 GiB exceeded"),
     "ReLU": ("error", "SystemExit"),
@@ -70,7 +70,7 @@ TOLD = {
     "SimpleFunc": ("error", "SystemExit"),
     "NumpyMul": ("error", "GeneratorExit"),
     "GradientScaler": ("fail", "RecursionError: too deep"),
-    "SaveForBackward": ("error", "time limit of 0:00:10"),
+    "SaveForBackward": ("error", "time limit of 0:00:30"),
     "MyCube": ("pass", ""),
     "Conv2D": ("pass", ""),
 }
@@ -80,7 +80,7 @@ TOLD = {
 def odd(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
     (folder / "odd.py").write_text(ODD)
-    limits = ("--time-limit", "10", "--memory-limit", "1.5", "-n", "2", "--profile", "quick")
+    limits = ("--time-limit", "30", "--memory-limit", "1.5", "-n", "2", "--profile", "quick")
     return command("odd.py", "--functions", ",".join(TOLD), "--properties", "VJP-REF", *limits, folder=folder)
 
 

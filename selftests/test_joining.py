@@ -240,6 +240,6 @@ def test_a_bug_in_the_toy_is_found(command, folder):
     bug = text.replace("and x.tracked for x in args", "and x.tracked for x in args[::-1]")
     assert bug != text
     (folder / "toy.py").write_text(bug)
-    run = command("toy.py", "--profile", "quick", "-n", "0", "--properties", "VJP-NEEDS", folder=folder)
+    run = command("toy.py", "--profile", "gate", "-n", "0", "--properties", "VJP-NEEDS", folder=folder)
     assert run.status == 1
     assert run.outcomes["VJP-NEEDS[LinearFunction-cpu]"] == "fail"
