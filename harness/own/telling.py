@@ -10,12 +10,8 @@ from typing import Any
 
 from autograd_conformance.harness import report
 from autograd_conformance.harness.own.discovery import Facts
-from autograd_conformance.harness.own.verdicts import ADVICE, RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.harness.own.verdicts import ADVICE, ORDER, RAISES, REFUSED, Verdict, verdict
 from autograd_conformance.reference.properties import PROPERTIES
-
-# What is most telling comes first.
-_FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
-_ORDER = (*_FIRST, *(name for name in PROPERTIES if name not in _FIRST))
 
 _WIDTH = 110
 
@@ -55,7 +51,7 @@ def told(title: str, facts: Facts, lines: Sequence[report.Line], scripts: Path) 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[report.Line, Verdict, list[report.Line]]]:
     """The faults, those put together that are one exception, or of which one follows from another."""
     found: dict[Any, list[Judged]] = {}
-    for line, v in sorted(faults, key=lambda pair: _ORDER.index(pair[0]["property"])):
+    for line, v in sorted(faults, key=lambda pair: ORDER.index(pair[0]["property"])):
         # Messages of one cause differ in shapes.
         raised = v.word == RAISES and re.sub(r"\d+", "", line["failure"]["got"])
         key = raised or v.follows or report.test_of(line)

@@ -18,6 +18,7 @@ from autograd_conformance.harness.marks import Claim
 from autograd_conformance.harness.own.declaration import Declaration
 from autograd_conformance.harness.own.discovery import discover
 from autograd_conformance.harness.own.subject import OwnSubject
+from autograd_conformance.harness.own.verdicts import ORDER
 from autograd_conformance.harness.profiles import PROFILES, choose_seed, prepare, without_local_constants
 from autograd_conformance.harness.selection import Selection
 from autograd_conformance.reference.properties import PROPERTIES
@@ -25,7 +26,10 @@ from autograd_conformance.reference.properties import PROPERTIES
 
 @cache
 def claims() -> dict[str, tuple[Claim, Any]]:
-    """The properties that are checked of users' Functions, by the name of the test: what is claimed, and the test."""
+    """The properties that are checked of users' Functions, by the name of the test: what is claimed, and the test.
+
+    Those come first that find most.
+    """
     found: dict[str, tuple[Claim, Any]] = {}
     for path in sorted((SUITES / "functions").glob("test_*.py")):
         with warnings.catch_warnings():
@@ -38,7 +42,7 @@ def claims() -> dict[str, tuple[Claim, Any]]:
                     claim = mark.args[0]
                     suffix = f"_{claim.variant}" if claim.variant else "_in_place" if _found_twice(found, claim) else ""
                     found[re.sub(r"\W", "_", claim.property_id) + suffix] = claim, test
-    return found
+    return dict(sorted(found.items(), key=lambda item: ORDER.index(item[1][0].property_id)))
 
 
 def _found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:

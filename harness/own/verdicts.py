@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from autograd_conformance.harness import report
 from autograd_conformance.harness.blackbox import DEATH, HANG
 from autograd_conformance.harness.own.subject import FOLLOWS
+from autograd_conformance.reference.properties import PROPERTIES
 
 WRONG, DETACHED, RAISES = "wrong", "silently detached", "raises"
 REFUSED, UNKNOWN = "refused loudly", "not known"
@@ -125,6 +126,11 @@ _OF_REFUSALS = {
     "DBL-CORRECT": "declare once=True if that is meant",
     "FWD-LAYOUT": "call contiguous() first if such tensors should be taken",
 }
+
+
+# What is most telling comes first.
+_FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+ORDER = (*_FIRST, *(name for name in PROPERTIES if name not in _FIRST))
 
 
 @dataclass(frozen=True)
