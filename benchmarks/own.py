@@ -24,6 +24,7 @@ from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.test_own_planted import IN_FUNCTIONS, declared, knowable
 from autograd_conformance.strategies.calls import Call, recast
 
+# As many as VJP-REF gets of a user's Function.
 CALLS = 38
 
 

@@ -166,7 +166,7 @@ def verdict(line: report.Line) -> Verdict | None:
         return Verdict(DETACHED, ADVICE[claim])
     found = next((w for start, w in _BY_FINDING.items() if failure["what"].startswith(start)), _KINDS.get(claim, WRONG))
     if found == RAISES:
-        return Verdict(RAISES, "" if claim in ("VJP-FD", "VJP-REF", "FWD-VALUE") else ADVICE.get(claim, ""))
+        return Verdict(RAISES, "" if claim in _FIRST else ADVICE.get(claim, ""))
     if claim.startswith("DBL") and failure["got"] == "nan":
         return Verdict(
             found, "a 0 / 0 or an overflow inside backward, hidden behind where(): let where() choose its operands"
