@@ -33,7 +33,12 @@ def difference(got: Any, expected: Tracked, *, slack: float = SAFETY) -> Differe
     """
     if got.size == 0:
         return None
-    value, bound = expected.value, slack * expected.error
+    # What a part of the bound admits, needs no more of it.
+    near = _worst(got, expected.value, slack * expected.least)
+    return near if near.holds else _worst(got, expected.value, slack * expected.error)
+
+
+def _worst(got: Any, value: Any, bound: Any) -> Difference:
     if got.dtype.kind == "b":
         got, value = got.astype(np.int8), value.astype(np.int8)
     with np.errstate(all="ignore"):

@@ -148,6 +148,16 @@ class Example:
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)
         return outputs, pullback(self.cotangents, **options)
 
+    def results(self, layout: str | None = None) -> tuple[Any, ...]:
+        """Outputs, and then gradients, of inputs in their own layouts or all in the one given."""
+        outputs, pullback = self.implementation.vjp(self.f, self.fresh_primals(layout), track=self.track)
+        return (*outputs, *pullback(self.cotangents))
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """The names of the outputs and of the gradients."""
+        return (*self.output_names, *self.names)
+
     def run_watching(self) -> tuple[list[Any], list[Any]]:
         """The states of the tensors that the Function was given, before the call and after its backward."""
         given, before = list[Any](), list[Any]()
@@ -261,7 +271,7 @@ class Example:
     def near(self, tensors: Sequence[Any], expected: Sequence[Tracked | None]) -> tuple[Tracked | None, ...]:
         """What the implementation gave once, with the reference's error bounds, to compare another run with."""
         return tuple(
-            None if x is None or e is None else Tracked(self.implementation.numpy(x), e.error, e.precision)
+            None if x is None or e is None else e.around(self.implementation.numpy(x))
             for x, e in zip(tensors, expected, strict=True)
         )
 
@@ -356,6 +366,10 @@ class Example:
         """The reference VJP for each tensor argument, None where the argument does not require grad."""
         full = self.reference_gradients(self.cotangent_values if cotangents is None else cotangents)
         return tuple(g if tracked else None for g, tracked in zip(full, self.track, strict=True))
+
+    def expected_results(self) -> tuple[Tracked | None, ...]:
+        """The reference outputs, and then its VJP for each tensor argument."""
+        return (*self.expected_outputs, *self.expected_gradients())
 
     def reference_gradients(self, cotangents: Sequence[Any], *, exact: bool = False) -> tuple[Any, ...]:
         """The reference VJP for each tensor argument; a cotangent None counts as zero."""

@@ -6,10 +6,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from zlib import crc32
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import HealthCheck, Phase, Verbosity, control, seed, settings
 from hypothesis.database import ExampleDatabase
 from hypothesis.internal.conjecture import providers
 
@@ -71,6 +72,9 @@ def load(profile: Profile) -> None:
     _forget_local_constants()
 
 
+_OF_CONSTANTS = ("_get_local_constants", "CONSTANTS_CACHE")
+
+
 def _forget_local_constants() -> None:
     # Hypothesis mixes numbers found in local source files into its draws, so that a checkout and an installed wheel
     # would try different examples.
@@ -82,13 +86,27 @@ def _forget_local_constants() -> None:
 @contextmanager
 def without_local_constants() -> Iterator[None]:
     """Within it examples do not depend on the source files around, whose numbers Hypothesis mixes into its draws."""
-    kept = getattr(providers, "_get_local_constants", None)
+    kept = {name: getattr(providers, name) for name in _OF_CONSTANTS if hasattr(providers, name)}
     _forget_local_constants()
+    if "CONSTANTS_CACHE" in kept:
+        # What was found for draws of others has their numbers in it.
+        providers.CONSTANTS_CACHE = _constants_cache()
     try:
         yield
     finally:
-        if kept is not None:
-            providers._get_local_constants = kept
+        for name, value in kept.items():
+            setattr(providers, name, value)
+
+
+@cache
+def _constants_cache() -> Any:
+    return type(providers.CONSTANTS_CACHE)(1024)
+
+
+def explaining() -> bool:
+    """Whether a failure is worth explaining: not in the runs that look for a smaller example."""
+    context = getattr(control, "_current_build_context", None)
+    return getattr(getattr(context, "value", None), "is_final", True)
 
 
 def choose_seed(profile: Profile, given: int | None) -> int:

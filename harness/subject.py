@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.compare import difference, same_bits
 from autograd_conformance.harness.example import Example
 from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of, told
+from autograd_conformance.harness.profiles import explaining
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.transforms import FirstOrder, SecondOrder
 from autograd_conformance.implementations.protocol import Description, Deviation, Implementation
@@ -261,7 +262,7 @@ class Subject:
         self.record.inconclusive += verdict is Verdict.INCONCLUSIVE
         if verdict is Verdict.DISAGREES:
             off = f"{10 * ladder.bound + rounding:.3g} (off by {abs(claim - ladder.value):.3g})"
-            found = "; ".join(filter(None, (hint, culprit(gradients))))
+            found = "; ".join(filter(None, (hint, culprit(gradients) if explaining() else "")))
             self.wrong_value(call, what, got=claim, expected=ladder.value, bound=off, hint=found)
 
     def assert_first_order(self, call: Call, first: FirstOrder) -> None:

@@ -76,6 +76,15 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         value = np.asarray(value)
         return cls(value, np.zeros(value.shape), PRECISION[dtype])
 
+    @property
+    def least(self) -> Any:
+        """A part of the error that is known without measuring the rest, if there is one that is measured."""
+        return self.error
+
+    def around(self, value: Any) -> Tracked:
+        """Other values with the same errors."""
+        return Tracked(value, self.error, self.precision)
+
     def widened(self, error: Any) -> Tracked:
         """The same values, off by so much more."""
         return Tracked(self.value, self.error + error, self.precision)

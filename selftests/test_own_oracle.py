@@ -11,6 +11,7 @@ import torch
 from torch.nn.functional import layer_norm
 
 from autograd_conformance import implementations
+from autograd_conformance.harness.compare import difference
 from autograd_conformance.harness.own import Declaration
 from autograd_conformance.harness.own.noise import noise
 from autograd_conformance.harness.own.oracle import Oracle, _signs
@@ -39,6 +40,32 @@ def test_a_small_number_does_not_hide_a_fault_elsewhere(smallest):
     x, w = (Tracked.exact(np.array(values), "float16") for values in ([smallest, 1.0], [1.0, 1.0]))
     (output,) = oracle.forward(x, w)
     assert np.all(output.error < 0.03)
+
+
+def counting(x):
+    counting.calls += 1
+    return x * x + (counting.calls > 1) * counting.drift
+
+
+@pytest.fixture(params=[0.0, 1.0])
+def counted(request):
+    """The oracle's square of two numbers, by a function that adds something after its first call."""
+    counting.calls, counting.drift = 0, request.param
+    oracle = Oracle(TORCH, counting, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    (output,) = oracle.forward(Tracked.exact(np.array([1.5, -2.0]), "float32"))
+    return output
+
+
+def test_a_bound_is_measured_only_if_the_least_of_it_is_exceeded(counted):
+    assert difference(counted.value * (1 + 1e-7), counted).holds
+    assert counting.calls == 1
+    assert not difference(counted.value + 0.1, counted).holds
+    assert counting.calls > 1
+
+
+def test_a_bound_has_nothing_to_do_with_what_changes_from_call_to_call(counted):
+    assert np.all(counted.least <= counted.error)
+    assert np.all(counted.error < 0.01)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4])

@@ -33,6 +33,8 @@ REQUESTS = {
     "autocast": ("ENV-AUTOCAST",),
     "checkpoint": ("ENV-SAVED-HOOKS/checkpoint",),
 }
+# What a Function that has a rule for it asks for itself.
+_SEEN = ("vmap",)
 # Checks that run on devices of their own.
 _NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents")
 # What cannot be said of Functions that draw random numbers, in the order of memory and of calls, or of those that hold
@@ -62,8 +64,9 @@ class Declaration:
       can be used once. ``nonlinear``: the VJP is not linear in the cotangent, on purpose.
     * ``inplace``: positions of the arguments that it changes and returns. ``casts``: outputs have a dtype of their own.
     * ``dtypes``: those that it takes. ``conditioning``: how many times further than usual rounding may put it.
-    * ``sizes``: lengths of named dimensions, as in ``{"n": (2, 4)}``. ``also``: what else to check, of vmap, compile,
-      autocast, checkpoint. ``implementation``: that of which it is a Function.
+    * ``sizes``: lengths of named dimensions, as in ``{"n": (2, 4)}``. ``also``: what else to check, of vmap (which
+      needs no word where the class has a rule for it), compile, autocast, checkpoint. ``implementation``: that of
+      which it is a Function.
 
     Raises UsageProblem for what cannot be meant, with the file and line.
     """
@@ -176,7 +179,7 @@ class Declaration:
             return False
         if self.stochastic and claim.test in _NOT_RANDOM:
             return False
-        return all(word in self.also for word, tests in REQUESTS.items() if claim.test in tests)
+        return all(word in (*self.also, *_SEEN) for word, tests in REQUESTS.items() if claim.test in tests)
 
     def sketch(self, implementation: Implementation) -> Own:
         """The Function as far as it is known before it was ever called."""
@@ -194,7 +197,7 @@ class Declaration:
             linear=not self.nonlinear,
             double="once" if self.once else "supported",
             inplace=self.inplace,
-            batching="vmap" in self.also,
+            batching="vmap" in self.also or batches(native(self.function, implementation), implementation),
             declaration=self,
         )
 
@@ -220,7 +223,7 @@ class Declaration:
             function,
             forward=forward,
             vjp=given.vjp,
-            jvp=given.jvp if hasattr(cls, "jvp") and _overrides(cls, implementation, "jvp") else None,
+            jvp=given.jvp if _overrides(cls, implementation, "jvp") else None,
             soft=oracle(self.soft).forward if self.soft is not None else None,
             outputs=facts.outputs,
             dtypes=facts.dtypes,
@@ -277,8 +280,13 @@ def _seeded(argument: Array | Static, implementation: Implementation) -> Array |
     return replace(argument, build=build)
 
 
+def batches(cls: Any, implementation: Implementation) -> bool:
+    """Whether a Function class has a rule for vmap, its own or a generated one."""
+    return bool(getattr(cls, "generate_vmap_rule", False)) or _overrides(cls, implementation, "vmap")
+
+
 def _overrides(cls: Any, implementation: Implementation, method: str) -> bool:
-    return getattr(cls, method, None) is not getattr(implementation.ag.Function, method, None)
+    return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
 
 
 def _unknown(*_: Any) -> Any:
@@ -293,9 +301,7 @@ def _numpy_forward(reference: Callable[..., Any], plain: Oracle) -> Callable[...
         with np.errstate(all="ignore"):
             found = as_tuple(reference(*values))
         near = plain.forward(*given)
-        return tuple(
-            Tracked(y, b.error, b.precision) if isinstance(b, Tracked) else y for y, b in zip(found, near, strict=True)
-        )
+        return tuple(b.around(y) if isinstance(b, Tracked) else y for y, b in zip(found, near, strict=True))
 
     return forward
 

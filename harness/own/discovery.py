@@ -10,7 +10,7 @@ import numpy as np
 
 from autograd_conformance.harness.example import Example
 from autograd_conformance.harness.outcomes import told
-from autograd_conformance.harness.own.declaration import Declaration, Own
+from autograd_conformance.harness.own.declaration import Declaration, Own, batches
 from autograd_conformance.harness.own.native import Native, adapted
 from autograd_conformance.harness.own.oracle import Oracle
 from autograd_conformance.harness.own.staleness import stale
@@ -30,7 +30,7 @@ _SAMPLES = 3
 
 @dataclass(frozen=True)
 class Facts:
-    """What was found out: outputs, dtypes, whether backward gets None for unused outputs, in-place arguments.
+    """What was found out: outputs, dtypes, whether backward gets None for unused outputs, whether it batches.
 
     ``refused`` says, for what the Function does not take, how it says so; ``composite`` whether the reference is of
     built-in operations.
@@ -44,6 +44,7 @@ class Facts:
     is_class: bool = True
     stale: tuple[str, ...] = ()
     holds_others: bool = False
+    batches: bool = False
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
@@ -61,6 +62,8 @@ class Facts:
             yield f"does not take {what}: {why}"
         if self.holds_others:
             yield "holds tensors that require grad beside its arguments, whose gradients are not looked at"
+        if self.batches:
+            yield "has a rule for vmap, which is checked"
         if not self.materialize:
             yield "backward gets None for outputs that are not used"
         if not self.is_class:
@@ -126,6 +129,7 @@ def discover(
         not isinstance(subject.cls, Native),
         tuple(stale(declaration, examples, oracle)),
         _holds_others(examples[0]),
+        batches(subject.cls, implementation),
     )
 
 

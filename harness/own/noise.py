@@ -44,11 +44,8 @@ def _near(subject: Subject, call: Call, seed: int) -> Example:
 
 
 def _errors(example: Example) -> dict[str, np.ndarray]:
-    outputs, gradients = example.run()
-    names = (*example.output_names, *example.names)
-    expected = (*example.expected_outputs, *example.expected_gradients())
     numpy = example.implementation.numpy
-    rows = zip(names, (*outputs, *gradients), expected, strict=True)
+    rows = zip(example.result_names, example.results(), example.expected_results(), strict=True)
     with np.errstate(all="ignore"):
         known = [(n, numpy(y), e.value) for n, y, e in rows if y is not None and e is not None]
         return {name: y - value for name, y, value in known if y.dtype.kind in "fc"}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -159,15 +160,27 @@ class Oracle:
             return compute(values, ends)
         key = (compute.__name__, precision.unit, *map(_key, (*given, *cotangents)))
         if key not in self._known:
-            self._known[key] = self._measured(compute, given, cotangents, precision)
+            found = compute(values, ends)
+            floors = [0.0 if y is None else self._floor(precision, y, ends, given) for y in found]
+            errors = _Errors(lambda: self._measured(compute, given, cotangents, precision, floors))
+            rows = enumerate(zip(found, floors, strict=True))
+            self._known[key] = tuple(self._bound(y, floor, errors, n, precision) for n, (y, floor) in rows)
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
-        return tuple(None if x is None else Tracked(x.value, x.error, x.precision) for x in self._known[key])
+        return tuple(None if x is None else x.around(x.value) for x in self._known[key])
+
+    def _bound(self, value: Any, floor: float, errors: _Errors, number: int, precision: Precision) -> Tracked | None:
+        if value is None or value.dtype.kind not in "fc":
+            return None if value is None else Tracked.exact(value, "float64")
+        return Bounded(value, self.conditioning * floor, precision, errors, number)
 
     def _measured(
-        self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision
-    ) -> Arrays:
+        self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision,
+        floors: Sequence[float],
+    ) -> Arrays:  # fmt: skip
+        """The errors of what is computed; of None and of integers none."""
         values, ends = [_value(x) for x in given], [_value(g) for g in cotangents]
+        # Once more: what a Function remembers of other calls has nothing to do with rounding.
         found = compute(values, ends)
         unit = max(precision.unit, PRECISION[self.dtype].unit)
         move = max(unit, _SMALLEST_MOVE)
@@ -183,17 +196,16 @@ class Oracle:
                         spread[n] = np.fmax(spread[n], np.abs(_numeric(other) - _numeric(y)))
         # Where an argument may be anything, as behind an overflow, so may the result.
         known = all(np.all(np.isfinite(_error(x))) for x in (*given, *cotangents))
-        tracked: list[Any] = []
-        for y, change in zip(found, spread, strict=True):
+        errors: list[Any] = []
+        for y, change, floor in zip(found, spread, floors, strict=True):
             if y is None or y.dtype.kind not in "fc":
-                tracked.append(None if y is None else Tracked.exact(y, "float64"))
+                errors.append(None)
                 continue
-            error = MARGIN * change * (unit / move) + self._floor(precision, y, ends, given)
+            error = MARGIN * change * (unit / move) + floor
             # What does not fit into the dtype is infinite there.
             fits = np.abs(y) + error <= precision.largest
-            error = np.where(fits & known, error, np.inf)
-            tracked.append(Tracked(y, self.conditioning * error, precision))
-        return tuple(tracked)
+            errors.append(self.conditioning * np.where(fits & known, error, np.inf))
+        return tuple(errors)
 
     def _floor(self, precision: Precision, value: Any, cotangents: Sequence[Any], given: Sequence[Any] = ()) -> float:
         """What rounding may do that no move of the inputs shows: results below one come of larger terms."""
@@ -208,6 +220,38 @@ class Oracle:
         sizes = [float(np.min(np.abs(x), initial=1.0, where=x != 0)) for x in arrays if x.dtype.kind in "fc"]
         lost = precision.subnormal * scale / min([1.0, *sizes])
         return float(inexact(unit, terms) * (scale + largest) + lost)
+
+
+class _Errors:
+    """The errors of all results of a computation, measured when the first is asked for."""
+
+    def __init__(self, measure: Callable[[], Arrays]) -> None:
+        self._measure = measure
+
+    @cached_property
+    def found(self) -> Arrays:
+        return self._measure()
+
+
+class Bounded(Tracked):
+    """Values with errors that are measured when they are asked for; ``least`` is less than any of them."""
+
+    __slots__ = ("_errors", "_least", "_number")
+
+    def __init__(self, value: Any, least: float, precision: Precision, errors: _Errors, number: int) -> None:
+        self.value, self.precision = np.asarray(value), precision
+        self._least, self._errors, self._number = least, errors, number
+
+    @property
+    def error(self) -> Any:  # type: ignore[override]
+        return self._errors.found[self._number]
+
+    @property
+    def least(self) -> Any:
+        return np.broadcast_to(self._least, self.value.shape)
+
+    def around(self, value: Any) -> Bounded:
+        return Bounded(value, self._least, self.precision, self._errors, self._number)
 
 
 def inexact(unit: float, terms: int) -> float:
