@@ -132,6 +132,39 @@ def test_facts_are_found_out():
     assert not facts.materialize
 
 
+class Squares(torch.autograd.Function):
+    """x**2, with the members that a subclass adds."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, _):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * ctx.saved_tensors[0] * g
+
+
+@pytest.mark.parametrize(
+    ("members", "outcomes"),
+    [
+        ({}, []),
+        ({"generate_vmap_rule": True}, ["pass"]),
+        ({"vmap": staticmethod(lambda _, dims, x: (x * x, dims[0]))}, ["pass"]),
+        ({"vmap": staticmethod(lambda *given: (given[-1] ** 2, 0))}, ["fail"]),
+    ],
+    ids=["none", "generated", "right", "wrong"],
+)
+def test_a_rule_for_vmap_is_checked_without_being_asked_for(members, outcomes):
+    declaration = Declaration(type("Squares", (Squares,), members), "float[...]")
+    assert [line["outcome"] for line in Checked(declaration, seed=0).lines("BATCH-VMAP")] == outcomes
+    said = "has a rule for vmap, which is checked" in discover(declaration, TORCH).lines()
+    assert said == bool(outcomes)
+
+
 @pytest.mark.parametrize("said", ["single_backward", "nonlinear", "stochastic", "surrogate"])
 def test_a_limitation_that_does_not_hold_is_stale(said):
     (sentence,) = discover(Declaration(user_ops.Scaled, *PAIR, **{said: True}), TORCH).stale

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
@@ -12,11 +14,17 @@ from torch.nn.functional import layer_norm
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.compare import difference
+from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.harness.own import Declaration
 from autograd_conformance.harness.own.noise import noise
 from autograd_conformance.harness.own.oracle import Oracle, _signs
+from autograd_conformance.harness.own.subject import _Judge
 from autograd_conformance.harness.own.testing import Checked, claims
+from autograd_conformance.harness.subject import DETACHED
+from autograd_conformance.harness.transforms import SecondOrder
 from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.ladder import Estimate
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
@@ -40,6 +48,20 @@ def test_a_small_number_does_not_hide_a_fault_elsewhere(smallest):
     x, w = (Tracked.exact(np.array(values), "float16") for values in ([smallest, 1.0], [1.0, 1.0]))
     (output,) = oracle.forward(x, w)
     assert np.all(output.error < 0.03)
+
+
+@pytest.mark.parametrize("first", [2.0**-22, 2.0**-24])
+def test_what_underflows_and_is_divided_by_an_input_may_be_lost(first):
+    x = np.array([first, 0.3, 0.7, 0.9], np.float16)
+
+    def products(values):
+        return torch.cumprod(values, 0)
+
+    oracle = Oracle(TORCH, products, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    (expected,) = oracle.vjp((Tracked.exact(np.ones(4), "float16"),), Tracked.exact(x.astype(float), "float16"))
+    given = torch.tensor(x, requires_grad=True)
+    products(given).sum().backward()
+    assert difference(given.grad.numpy(), expected).holds
 
 
 def counting(x):
@@ -93,8 +115,9 @@ def test_terms_that_cancel_in_half_precision_are_noise():
     assert noise(subject_of(declared), call)[GRADIENT] < 0.02
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_fault_in_half_precision_is_no_noise(dtype):
+def wrong_in(dtype):
+    """A product with a gradient that is wrong in one dtype."""
+
     class Wrong(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x, w):
@@ -106,8 +129,34 @@ def test_a_fault_in_half_precision_is_no_noise(dtype):
             x, w = ctx.saved_tensors
             return g * w * (1.75 if x.dtype == dtype else 1.0), g * x
 
-    (found,) = faults_of(Declaration(Wrong, "float[n]", "float[n]"), "VJP-REF")
+    return Declaration(Wrong, "float[n]", "float[n]")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_fault_in_half_precision_is_no_noise(dtype):
+    (found,) = faults_of(wrong_in(dtype), "VJP-REF")
     assert str(dtype).removeprefix("torch.") in found[0]["failure"]["call"]
+
+
+@pytest.mark.parametrize(
+    ("measured", "judged"), [(4e-15, nullcontext()), (1e-3, pytest.raises(Broken, match=DETACHED))]
+)
+def test_what_is_zero_but_for_rounding_may_have_no_second_derivative(measured, judged):
+    subject = next(Checked(Declaration(product, "float[n]", "float[n]"), seed=0).subjects(claims()["DBL_CORRECT"][0]))
+    call = Call("product", (Tensor((2,), "float64", True),) * 2, (Cotangent(),))
+    example = Example(subject, call)
+    estimate = Estimate(measured, 1e-17, None, 25)
+    directions = (np.ones(2), np.ones(2))
+    second = SecondOrder("<u, VJP>, through grad", (None, None), directions, estimate, None, lambda _: "")
+    with judged:
+        subject.assert_second_order(example.call, second)
+
+
+def test_what_a_failure_follows_from_is_judged_once(monkeypatch):
+    judged = []
+    monkeypatch.setattr(_Judge, "_follows", lambda *_: judged.append(1))
+    assert faults_of(wrong_in(torch.float32), "VJP-REF")
+    assert judged == []
 
 
 def test_masks_and_ragged_lists_are_no_trouble():
