@@ -16,7 +16,7 @@ from hypothesis.errors import HypothesisException
 
 from autograd_conformance.harness.compare import same_bits
 from autograd_conformance.harness.observe import Observation, observed
-from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous, message_of
+from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous, message_of, named
 from autograd_conformance.implementations.protocol import Deviation, Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial
@@ -71,7 +71,7 @@ class ClauseSubject:
     @property
     def claim_id(self) -> str:
         """The clause's id, with the variant of the test."""
-        return f"{self.clause.id}/{self.variant}" if self.variant else self.clause.id
+        return named(self.clause.id, self.variant)
 
     @property
     def share(self) -> float:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.outcomes import named
 from autograd_conformance.harness.profiles import number
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES
@@ -48,7 +49,7 @@ class Claim:
     @property
     def test(self) -> str:
         """The property's id, with the variant of the test."""
-        return f"{self.property_id}/{self.variant}" if self.variant else self.property_id
+        return named(self.property_id, self.variant)
 
 
 @dataclass(frozen=True)

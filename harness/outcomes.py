@@ -25,6 +25,11 @@ SHORTFALLS = frozenset(("fail", "error", "fixed", "vacuous"))
 UNASKED = frozenset(("unsupported", "skip"))
 
 
+def named(claim: str, variant: str) -> str:
+    """The id of a property or clause, with the variant of the test that checks it, if it has one."""
+    return f"{claim}/{variant}" if variant else claim
+
+
 @dataclass(frozen=True)
 class Finding:
     """The smallest example found that breaks a property, in words and numbers."""

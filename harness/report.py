@@ -22,7 +22,7 @@ from hypothesis.errors import Unsatisfiable
 
 from autograd_conformance.harness.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.clauses import ClauseSubject
-from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous, message_of
+from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS, Broken, UsageProblem, Vacuous, message_of, named
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Deviation
@@ -77,9 +77,9 @@ def died_line(last: LastWords, selection: Selection) -> Line:
         failure["drawn"] = last.drawn
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "error", "failure": failure, **nothing}
-    named = (test_of(last.key), last.key.get("function", ""))
+    which = (test_of(last.key), last.key.get("function", ""))
     deviations = selection.implementation.deviations
-    listed = [d for d in deviations if d.names(*named)][:1]
+    listed = [d for d in deviations if d.names(*which)][:1]
     listed += [d for d in deviations if d.without_elements and _without_elements(last.call)]
     return {**line, **next(filter(None, (_as_listed(d, line) for d in listed)), {})}
 
@@ -99,7 +99,7 @@ def claim_of(line: Line) -> str:
 
 def test_of(line: Line) -> str:
     """The property or clause of a result line, with the variant of its test."""
-    return f"{claim_of(line)}/{line['variant']}" if "variant" in line else claim_of(line)
+    return named(claim_of(line), line.get("variant", ""))
 
 
 def _as_listed(listed: Deviation | None, line: Line) -> Line:

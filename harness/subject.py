@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.compare import difference, same_bits
 from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of, told
+from autograd_conformance.harness.outcomes import Broken, Finding, Record, message_of, named, told
 from autograd_conformance.harness.profiles import explaining
 from autograd_conformance.harness.script import script_for
 from autograd_conformance.harness.transforms import FirstOrder, SecondOrder
@@ -58,7 +58,7 @@ class Subject:
     @property
     def claim_id(self) -> str:
         """The property's id, with the variant of the test."""
-        return f"{self.property_id}/{self.variant}" if self.variant else self.property_id
+        return named(self.property_id, self.variant)
 
     @property
     def key(self) -> dict[str, Any]:
