@@ -104,7 +104,8 @@ def _constants_cache() -> Any:
 
 
 def explaining() -> bool:
-    """Whether a failure is worth explaining: not in the runs that look for a smaller example."""
+    """Whether a failure is worth explaining: not in the runs that look for a smaller example, one of which is told
+    where the failure does not repeat."""
     context = getattr(control, "_current_build_context", None)
     return getattr(getattr(context, "value", None), "is_final", True)
 

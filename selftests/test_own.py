@@ -161,8 +161,31 @@ class Squares(torch.autograd.Function):
 def test_a_rule_for_vmap_is_checked_without_being_asked_for(members, outcomes):
     declaration = Declaration(type("Squares", (Squares,), members), "float[...]")
     assert [line["outcome"] for line in Checked(declaration, seed=0).lines("BATCH-VMAP")] == outcomes
-    said = "has a rule for vmap, which is checked" in discover(declaration, TORCH).lines()
+    said = "has a rule for vmap" in discover(declaration, TORCH).lines()
     assert said == bool(outcomes)
+
+
+def test_one_draw_for_a_batch_is_no_fault():
+    class Dropout(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            kept = torch.rand_like(x) > 0.5
+            return x * kept, kept
+
+        @staticmethod
+        def setup_context(ctx, _, outputs):
+            ctx.mark_non_differentiable(outputs[1])
+            ctx.save_for_backward(outputs[1])
+
+        @staticmethod
+        def backward(ctx, g, _):
+            return g * ctx.saved_tensors[0]
+
+        @staticmethod
+        def vmap(_, dims, x):
+            return Dropout.apply(x), (dims[0], dims[0])
+
+    assert faults_of(Declaration(Dropout, "float[...]", stochastic=True)) == []
 
 
 @pytest.mark.parametrize("said", ["single_backward", "nonlinear", "stochastic", "surrogate"])

@@ -90,6 +90,62 @@ def test_a_bound_has_nothing_to_do_with_what_changes_from_call_to_call(counted):
     assert np.all(counted.error < 0.01)
 
 
+def test_a_bound_has_nothing_to_do_with_the_input_of_another_call():
+    last = torch.ones(2, dtype=torch.float64)
+
+    def lagging(x):
+        nonlocal last
+        previous, last = last, x.detach()
+        return x * previous
+
+    oracle = Oracle(TORCH, lagging, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    lagging(torch.tensor([1.5, -2.0], dtype=torch.float64))
+    (output,) = oracle.forward(Tracked.exact(np.array([1.5, -2.0]), "float32"))
+    lagging(torch.tensor([100.0, 3.0], dtype=torch.float64))
+    assert np.all(output.error < 0.01)
+
+
+def test_a_bound_has_nothing_to_do_with_what_is_written_into_a_result():
+    known = {}
+
+    def remembered(x):
+        return known.setdefault(x.numpy(force=True).tobytes(), x.detach().exp())
+
+    oracle = Oracle(TORCH, remembered, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    (output,) = oracle.forward(Tracked.exact(np.array([1.5, -2.0]), "float32"))
+    for result in known.values():
+        result.fill_(7)
+    assert np.all(output.error < 0.01)
+
+
+def strict(a, x):
+    """A product that takes symmetric matrices and numbers between 1.5 and 2 alone."""
+    if not torch.equal(a, a.mT) or bool(((x <= 1.5) | (x >= 2)).any()):
+        raise ValueError("outside of the domain")
+    return (a @ x).exp()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_moves_stay_in_the_domain(dtype):
+    rows = Declaration(strict, "float[n,n] spd", "float[n](1.5..2)").parsed.found
+    oracle = Oracle(TORCH, strict, rows, outputs=[True], dtype="float64", device="cpu")
+    given = np.eye(40) * 1.75, np.linspace(1.5 + 2.0**-7, 2 - 2.0**-7, 40)
+    (output,) = oracle.forward(*(Tracked.exact(x, dtype) for x in given))
+    assert np.all(np.isfinite(output.error))
+    assert np.all(output.error > output.least)
+
+
+def test_where_no_move_is_taken_nothing_is_known():
+    def one_alone(x):
+        if bool((x != 1).any()):
+            raise ValueError("only one")
+        return x * 2
+
+    oracle = Oracle(TORCH, one_alone, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    (output,) = oracle.forward(Tracked.exact(np.ones(3), "float32"))
+    assert np.all(np.isinf(output.error))
+
+
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_moves_part_neighbours_and_arguments(count):
     given = [Tracked.exact(np.ones((3, 4)), "float32") for _ in range(count)]

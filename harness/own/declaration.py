@@ -37,9 +37,9 @@ REQUESTS = {
 _SEEN = ("vmap",)
 # Checks that run on devices of their own.
 _NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents")
-# What cannot be said of Functions that draw random numbers, in the order of memory and of calls, or of those that hold
-# tensors that require grad.
-_NOT_RANDOM = ("FWD-LAYOUT", "ENV-THREADS")
+# What cannot be said of Functions that draw random numbers, in the order of memory and of calls and once for a batch,
+# or of those that hold tensors that require grad.
+_NOT_RANDOM = ("FWD-LAYOUT", "ENV-THREADS", "BATCH-VMAP")
 _NOT_HOLDING = ("FWD-GRADFLAG",)
 
 

@@ -63,7 +63,7 @@ class Facts:
         if self.holds_others:
             yield "holds tensors that require grad beside its arguments, whose gradients are not looked at"
         if self.batches:
-            yield "has a rule for vmap, which is checked"
+            yield "has a rule for vmap"
         if not self.materialize:
             yield "backward gets None for outputs that are not used"
         if not self.is_class:

@@ -162,7 +162,7 @@ class Oracle:
         if key not in self._known:
             found = compute(values, ends)
             floors = [0.0 if y is None else self._floor(precision, y, ends, given) for y in found]
-            errors = _Errors(lambda: self._measured(compute, given, cotangents, precision, floors))
+            errors = _Errors(lambda: self._measured(compute, given, cotangents, precision, found, floors))
             rows = enumerate(zip(found, floors, strict=True))
             self._known[key] = tuple(self._bound(y, floor, errors, n, precision) for n, (y, floor) in rows)
             while len(self._known) > _KEPT:
@@ -176,36 +176,43 @@ class Oracle:
 
     def _measured(
         self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision,
-        floors: Sequence[float],
+        found: Arrays, floors: Sequence[float],
     ) -> Arrays:  # fmt: skip
-        """The errors of what is computed; of None and of integers none."""
-        values, ends = [_value(x) for x in given], [_value(g) for g in cotangents]
-        # Once more: what a Function remembers of other calls has nothing to do with rounding.
-        found = compute(values, ends)
+        """The errors of what was found; of None and of integers none."""
         unit = max(precision.unit, PRECISION[self.dtype].unit)
         move = max(unit, _SMALLEST_MOVE)
-        spread: list[Any] = [None if y is None else np.zeros(y.shape) for y in found]
-        arguments = (*self.arguments[: len(given)], *(None for _ in cotangents))
-        for signs in _signs((*given, *cotangents)):
-            rows = zip((*given, *cotangents), arguments, signs, strict=True)
-            moved = [_moved(x, argument, sign, move, unit) for x, argument, sign in rows]
-            near = compute(moved[: len(given)], moved[len(given) :])
-            for n, (y, other) in enumerate(zip(found, near, strict=True)):
-                if y is not None:
-                    with np.errstate(all="ignore"):
-                        spread[n] = np.fmax(spread[n], np.abs(_numeric(other) - _numeric(y)))
-        # Where an argument may be anything, as behind an overflow, so may the result.
-        known = all(np.all(np.isfinite(_error(x))) for x in (*given, *cotangents))
+        # What a Function remembers of the calls before is no rounding: the nearer of two plain calls counts, of which
+        # one, like those of the moves, follows on one like it.
+        values, ends = [_value(x) for x in given], [_value(g) for g in cotangents]
+        compute(values, ends)
+        again = compute(values, ends)
+        moved = list(self._near(compute, given, cotangents, move, unit))
+        # Where an argument may be anything, as behind an overflow, so may the result; and where no move is taken.
+        known = bool(moved) and all(np.all(np.isfinite(_error(x))) for x in (*given, *cotangents))
         errors: list[Any] = []
-        for y, change, floor in zip(found, spread, floors, strict=True):
+        for n, (y, floor) in enumerate(zip(found, floors, strict=True)):
             if y is None or y.dtype.kind not in "fc":
                 errors.append(None)
                 continue
-            error = MARGIN * change * (unit / move) + floor
+            error = MARGIN * _spread((y, again[n]), [near[n] for near in moved]) * (unit / move) + floor
             # What does not fit into the dtype is infinite there.
             fits = np.abs(y) + error <= precision.largest
             errors.append(self.conditioning * np.where(fits & known, error, np.inf))
         return tuple(errors)
+
+    def _near(
+        self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], move: float, unit: float
+    ) -> Iterator[Arrays]:
+        """The results at moved inputs, of the moves that the Function takes."""
+        arguments = (*self.arguments[: len(given)], *(None for _ in cotangents))
+        for signs in _signs((*given, *cotangents)):
+            rows = zip((*given, *cotangents), arguments, signs, strict=True)
+            moved = [_moved(x, argument, sign, move, unit) for x, argument, sign in rows]
+            try:
+                near = compute(moved[: len(given)], moved[len(given) :])
+            except Exception:  # noqa: BLE001 - the move may have left the domain, which the call itself did not
+                continue
+            yield near
 
     def _floor(self, precision: Precision, value: Any, cotangents: Sequence[Any], given: Sequence[Any] = ()) -> float:
         """What rounding may do that no move of the inputs shows: results below one come of larger terms."""
@@ -234,7 +241,7 @@ class _Errors:
 
 
 class Bounded(Tracked):
-    """Values with errors that are measured when they are asked for; ``least`` is less than any of them."""
+    """Values with errors that are measured when they are asked for; ``least`` is at most any of them."""
 
     __slots__ = ("_errors", "_least", "_number")
 
@@ -305,12 +312,33 @@ def _signs(given: Sequence[Any]) -> Iterator[list[Any]]:
         ]
 
 
+def _spread(plain: Sequence[Any], moved: Sequence[Any]) -> Any:
+    """How far the moved results are from the plain ones, from the nearer of these at each place."""
+    found = np.zeros(plain[0].shape)
+    with np.errstate(all="ignore"):
+        for near in moved:
+            off = [np.abs(_numeric(near) - _numeric(y)) for y in plain]
+            found = np.fmax(found, np.fmin(*off))
+    return found
+
+
 def _moved(x: Any, argument: Any, signs: Any, move: float, unit: float) -> Any:
-    """The value off by ``move`` of itself, and by its own error in as many units, up or down."""
+    """The value off by ``move`` of itself, and by its own error in as many units, up or down, within its domain."""
     value = _value(x)
     if value is None or isinstance(argument, Static) or np.asarray(value).dtype.kind not in "fc":
         return value
     if isinstance(argument, Array) and argument.dtype is not None:
         return value
+    if isinstance(argument, Array) and argument.values == "definite":
+        signs = np.tril(signs) + np.swapaxes(np.tril(signs, -1), -1, -2)
     with np.errstate(all="ignore"):
-        return value + signs * (move * value + np.minimum(_error(x), 1e300) * (move / unit))
+        change = signs * (move * value + np.minimum(_error(x), 1e300) * (move / unit))
+        if not isinstance(argument, Array) or argument.bounds is None:
+            return value + change
+        low, high = argument.bounds
+        return np.where(_between(value + change, low, high), value + change, value - change)
+
+
+def _between(values: Any, low: float, high: float) -> Any:
+    # Of complex numbers the real part is bounded.
+    return (np.real(values) > low) & (np.real(values) < high)

@@ -53,12 +53,15 @@ class OwnSubject(Subject):
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """As of any Function; but second derivatives in double precision, in which they are compared."""
+        """As of any Function; but second derivatives in double precision, in which they are compared, and batches in
+        none in which a second look would be needed, at each of their members."""
         found = super().dtypes
         assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             # A seed gives other random numbers in another dtype.
             return found[:1]
+        if self.property_id == "BATCH-VMAP":
+            return tuple(dtype for dtype in found if dtype not in noise.DTYPES) or found
         double = tuple(dtype for dtype in found if dtype in ("float64", "complex128"))
         if self.property_id != "DBL-CORRECT" or not double:
             return found
@@ -75,8 +78,8 @@ class OwnSubject(Subject):
         """As of any Function; but random numbers come in the order in which a tensor lies in memory."""
         assert isinstance(self.function, Own)
         plain = {"layouts": False} if self.function.declaration.stochastic else {}
-        restrictions.setdefault("shapes", self._telling_shapes)
-        return super().calls(**{**restrictions, **plain, "steady": True})
+        telling = {} if self._telling_shapes is None else {"shapes": self._telling_shapes}
+        return super().calls(**{**telling, **restrictions, **plain, "steady": True})
 
     @cached_property
     def _telling_shapes(self) -> tuple[Shapes, ...] | None:
@@ -141,11 +144,11 @@ class OwnSubject(Subject):
 
     def _refused(self, call: Call) -> str | None:
         """What the Function refuses about a call, given that it takes one like it without that."""
-        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args):
-            return _EMPTY
         plain = _contiguous(call)
         if self.property_id.startswith("BATCH") and self._runs(plain):
             return "batching"
+        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args):
+            return _EMPTY
         if (
             (plain != call or self.property_id in _ABOUT_LAYOUTS)
             and self._runs(plain)
