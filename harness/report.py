@@ -127,7 +127,7 @@ def _figures(subject: Examined) -> Line:
         "checks": record.checks,
         "inconclusive": record.inconclusive,
         "refused": record.refused,
-        **({"excused": record.excused} if record.excused else {}),
+        **({"excused": record.excused, "excuse": record.excuse[:_EXCUSE]} if record.excused else {}),
         "worst": _figure(record.worst),
         **({"worst_by_dtype": by_dtype} if by_dtype else {}),
         "seconds": round(subject.cpu_seconds, 3),

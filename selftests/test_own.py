@@ -21,6 +21,7 @@ from autograd_conformance.harness import cli
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.own import Declaration, Factory
 from autograd_conformance.harness.own.discovery import discover
+from autograd_conformance.harness.own.telling import told
 from autograd_conformance.harness.own.testing import Checked, claims
 from autograd_conformance.harness.own.verdicts import ADVICE, verdict
 from autograd_conformance.reference.properties import PROPERTIES
@@ -163,6 +164,19 @@ def test_a_rule_for_vmap_is_checked_without_being_asked_for(members, outcomes):
     assert [line["outcome"] for line in Checked(declaration, seed=0).lines("BATCH-VMAP")] == outcomes
     said = "has a rule for vmap" in discover(declaration, TORCH).lines()
     assert said == bool(outcomes)
+
+
+def test_what_is_mostly_refused_is_not_said_to_hold(tmp_path):
+    def rows(_, dims, x):
+        if x.ndim != 2:
+            raise RuntimeError("rows alone")
+        return x * x, dims[0]
+
+    declaration = Declaration(type("Squares", (Squares,), {"vmap": staticmethod(rows)}), "float[...]")
+    lines = list(Checked(declaration, seed=0).lines("BATCH-VMAP"))
+    text = " ".join(" ".join(told("Squares", discover(declaration, TORCH), lines, tmp_path)).split())
+    assert "0 checks hold, 0 do not, 1 could not be made" in text
+    assert re.search(r"BATCH-VMAP: in \d+ of \d+ examples: batching: RuntimeError: rows alone", text)
 
 
 def test_one_draw_for_a_batch_is_no_fault():

@@ -10,7 +10,7 @@ from typing import Any
 
 from autograd_conformance.harness import report
 from autograd_conformance.harness.own.discovery import Facts
-from autograd_conformance.harness.own.verdicts import ADVICE, ORDER, RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.harness.own.verdicts import ADVICE, ORDER, RAISES, REFUSED, Verdict, mostly_refused, verdict
 from autograd_conformance.reference.properties import PROPERTIES
 
 _WIDTH = 110
@@ -32,7 +32,7 @@ def told(title: str, facts: Facts, lines: Sequence[report.Line], scripts: Path) 
     judged = [(line, verdict(line)) for line in lines]
     faults = [(line, v) for line, v in judged if v is not None and v.fault]
     notes = [(line, v) for line, v in judged if v is not None and not v.fault]
-    held = sum(line["outcome"] in ("pass", "emulated") for line in lines)
+    held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in judged)
     yield f"  {held} checks hold, {len(faults)} do not" + (f", {len(notes)} could not be made" if notes else "")
     for line, v, others in _grouped(faults):
         yield ""
@@ -104,7 +104,9 @@ def _fault(line: report.Line, v: Verdict, scripts: Path) -> Iterator[str]:
 
 
 def _note(line: report.Line, v: Verdict) -> Iterator[str]:
-    reason = line["reason"].removeprefix(f"{report.REFUSED}: ")
+    reason = line.get("reason", "").removeprefix(f"{report.REFUSED}: ")
+    if mostly_refused(line):
+        reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
     blame = ", which is no fault" if v.word == REFUSED else ""
     yield from _wrapped(f"{v.word}{blame}: {report.test_of(line)}: {reason}", 2)
     if v.advice:

@@ -125,6 +125,7 @@ _OF_REFUSALS = {
     "FWD-EMPTY": "say so with sizes, or return early when there are no elements",
     "DBL-CORRECT": "declare once=True if that is meant",
     "FWD-LAYOUT": "call contiguous() first if such tensors should be taken",
+    "BATCH-VMAP": "if these should be taken, let the static method vmap move each batch dimension to the front first",
 }
 
 
@@ -147,12 +148,12 @@ class Verdict:
 
 
 def verdict(line: report.Line) -> Verdict | None:
-    """The verdict on a result line; None if the property holds, or was not asked."""
+    """The verdict on a result line; None if the property holds in most examples, or was not asked."""
     claim, outcome = line["property"], line["outcome"]
+    if mostly_refused(line) or (outcome == "vacuous" and line["reason"].startswith(report.REFUSED)):
+        return Verdict(REFUSED, _OF_REFUSALS.get(claim, ""))
     if outcome == "vacuous":
-        refused = line["reason"].startswith(report.REFUSED)
-        advice = _OF_REFUSALS.get(claim, "") if refused else _inconclusive(claim)
-        return Verdict(REFUSED if refused else UNKNOWN, advice)
+        return Verdict(UNKNOWN, _inconclusive(claim))
     if outcome not in ("fail", "error"):
         return None
     failure = line["failure"]
@@ -172,6 +173,11 @@ def verdict(line: report.Line) -> Verdict | None:
             found, "a 0 / 0 or an overflow inside backward, hidden behind where(): let where() choose its operands"
         )
     return Verdict(found, ADVICE.get(claim, ""))
+
+
+def mostly_refused(line: report.Line) -> bool:
+    """Whether a property holds, but only in the fewer examples that were not refused."""
+    return line["outcome"] in ("pass", "emulated") and 2 * line.get("excused", 0) > line["examples"]
 
 
 def _inconclusive(claim: str) -> str:
