@@ -145,6 +145,8 @@ def test_an_interrupted_run_leaves_a_readable_report_without_a_footer(tmp_path, 
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # What a shell starts in the background ignores it, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not (path.exists() and '"result"' in path.read_text()):
