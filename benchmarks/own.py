@@ -21,6 +21,7 @@ from tabulate import tabulate
 from torch.autograd.gradcheck import gradcheck, gradgradcheck
 
 from autograd_conformance.harness.example import Example
+from autograd_conformance.harness.own.subject import OwnSubject
 from autograd_conformance.harness.own.testing import Checked, claims
 from autograd_conformance.harness.own.verdicts import verdict
 from autograd_conformance.reference.definitions import Function
@@ -45,7 +46,7 @@ def by_gradcheck(function: Function) -> bool:
     """Whether gradcheck or gradgradcheck fails on any call."""
     checked = Checked(declared(function, also=()), seed=0)
     subject = next(iter(checked.subjects(claims()["VJP_REF"][0])))
-    for call in _calls(checked):
+    for call in _calls(subject):
         example = Example(subject, call)
         leaves = [x.detach().requires_grad_(t) for x, t in zip(example.primals, example.track, strict=True)]
         # These gradcheck refuses.
@@ -60,17 +61,16 @@ def by_gradcheck(function: Function) -> bool:
     return False
 
 
-def _calls(checked: Checked) -> Iterator[Call]:
+def _calls(subject: OwnSubject) -> Iterator[Call]:
     """The calls of a property."""
-    subject = checked.selection.functions[0]
-    claimed = next(iter(checked.subjects(claims()["VJP_REF"][0])))
     found: list[Call] = []
 
     @seed(0)
     @settings(max_examples=CALLS, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
-    @given(claimed.calls(layouts=False, smooth=True, specials=False))
+    @given(subject.calls(layouts=False, smooth=True, specials=False))
     def keep(call: Call) -> None:
-        found.append(recast(call, "float64" if "float64" in subject.dtypes else subject.dtypes[0]))
+        known = subject.function.dtypes
+        found.append(recast(call, "float64" if "float64" in known else known[0]))
 
     keep()
     yield from found

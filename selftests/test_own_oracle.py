@@ -129,7 +129,7 @@ def strict(a, x):
 def test_moves_stay_in_the_domain(dtype):
     rows = Declaration(strict, "float[n,n] spd", "float[n](1.5..2)").parsed.found
     oracle = Oracle(TORCH, strict, rows, outputs=[True], dtype="float64", device="cpu")
-    given = np.eye(40) * 1.75, np.linspace(1.5 + 2.0**-7, 2 - 2.0**-7, 40)
+    given = np.eye(40) + 2.0**-7, np.tile((1.5 + 2.0**-9, 2 - 2.0**-9), 20)
     (output,) = oracle.forward(*(Tracked.exact(x, dtype) for x in given))
     assert np.all(np.isfinite(output.error))
     assert np.all(output.error > output.least)

@@ -33,7 +33,7 @@ REQUESTS = {
     "autocast": ("ENV-AUTOCAST",),
     "checkpoint": ("ENV-SAVED-HOOKS/checkpoint",),
 }
-# What a Function that has a rule for it asks for itself.
+# What a Function's own rule asks for as well: `Function.batching` says whether it does.
 _SEEN = ("vmap",)
 # Checks that run on devices of their own.
 _NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents")
