@@ -1,12 +1,15 @@
 """Loads the suite's plugin in a checkout, whether it is installed or not."""
 
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
-if "autograd_conformance" not in sys.modules:
-    package = ModuleType("autograd_conformance")
-    package.__path__ = [str(Path(__file__).parent)]
-    sys.modules[package.__name__] = package
+NAME = "autograd_conformance"
 
-pytest_plugins = ("autograd_conformance.harness.plugin",)
+if NAME not in sys.modules:
+    here = Path(__file__).parent
+    spec = spec_from_file_location(NAME, here / "__init__.py", submodule_search_locations=[str(here)])
+    sys.modules[NAME] = package = module_from_spec(spec)
+    spec.loader.exec_module(package)
+
+pytest_plugins = (f"{NAME}.harness.running.plugin",)

@@ -16,11 +16,13 @@ from typing import Any
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.profiles import PROFILES, load, prepare
+from autograd_conformance.harness.checking.drawing import load, prepare
+from autograd_conformance.harness.checking.marks import claims_in
+from autograd_conformance.harness.checking.profiles import PROFILES
 
 load(PROFILES["gate"])  # before the suites are imported: they take their number of examples from it
 
-from autograd_conformance.harness.subject import Subject  # noqa: E402
+from autograd_conformance.harness.checking.subject import Subject  # noqa: E402
 from autograd_conformance.reference.functions import FUNCTIONS  # noqa: E402
 from autograd_conformance.suites.functions import test_vjp_contract, test_vjp_state, test_vjp_values  # noqa: E402
 
@@ -67,12 +69,12 @@ class Clock:
 
 def _tests() -> list[Any]:
     modules = (test_vjp_values, test_vjp_contract, test_vjp_state)
-    return [t for module in modules for t in vars(module).values() if hasattr(t, "pytestmark")]
+    return [test for module in modules for _, test in claims_in(module)]
 
 
 def measure(test: Any, implementation_name: str) -> tuple[list[float], list[float]]:
     """Milliseconds of each example of a test over all documented Functions: whole, and in the implementation."""
-    claim = test.pytestmark[0].args[0]
+    claim = test.claim
     whole: list[float] = []
     own: list[float] = []
     for function in FUNCTIONS.values():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -20,13 +21,13 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tabulate import tabulate
 from torch.autograd.gradcheck import gradcheck, gradgradcheck
 
-from autograd_conformance.harness.example import Example
-from autograd_conformance.harness.own.subject import OwnSubject
-from autograd_conformance.harness.own.testing import Checked, claims
-from autograd_conformance.harness.own.verdicts import verdict
+from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.test_own_planted import IN_FUNCTIONS, declared, knowable
 from autograd_conformance.strategies.calls import Call, recast
+from autograd_conformance.strategies.scope import SMOOTH
+from autograd_conformance.suites.declared import Checked, claims
 
 # As many as VJP-REF gets of a user's Function.
 CALLS = 38
@@ -47,7 +48,7 @@ def by_gradcheck(function: Function) -> bool:
     checked = Checked(declared(function, also=()), seed=0)
     subject = next(iter(checked.subjects(claims()["VJP_REF"][0])))
     for call in _calls(subject):
-        example = Example(subject, call)
+        example = subject.made(call)
         leaves = [x.detach().requires_grad_(t) for x, t in zip(example.primals, example.track, strict=True)]
         # These gradcheck refuses.
         if not any(example.track) or any(0 in tensor.shape for tensor in call.tensors):
@@ -67,7 +68,7 @@ def _calls(subject: OwnSubject) -> Iterator[Call]:
 
     @seed(0)
     @settings(max_examples=CALLS, database=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
-    @given(subject.calls(layouts=False, smooth=True, specials=False))
+    @given(subject.calls(replace(SMOOTH, layouts="contiguous", specials="none")))
     def keep(call: Call) -> None:
         known = subject.function.dtypes
         found.append(recast(call, "float64" if "float64" in known else known[0]))

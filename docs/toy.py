@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from autograd_conformance.implementations.adapting import NumPyImplementation
-from autograd_conformance.implementations.protocol import Deviation, Environment
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.protocol import Environment
 
 # --- The implementation. Its arrays are NumPy arrays that remember the call that made them. ---
 
@@ -143,25 +144,27 @@ class ToyImplementation(NumPyImplementation):
     dtypes = ("float64", "float32", "complex128", "int64", "bool")
     deviations = (
         Deviation(
-            id="ENG-10",
-            what="steps that ran, sorted",
-            reason="a backward pass visits the whole tape, whatever gradients are asked for",
-            link="docs/toy.py, gradients",
-            versions="seen on 1.0",
+            ids=("ENG-10",),
+            shows=(Found("steps that ran, sorted"),),
+            cause=Cause(
+                reason="a backward pass visits the whole tape, whatever gradients are requested",
+                link="docs/toy.py, gradients",
+                seen=("1.0",),
+            ),
         ),
         Deviation(
-            id="FN-30",
-            what="a backward pass through the chain",
-            reason="the tape is ordered by recursion",
-            link="docs/toy.py, visit",
-            versions="seen on 1.0",
+            ids=("FN-30",),
+            shows=(Found("a backward pass through the chain"),),
+            cause=Cause(reason="the tape is ordered by recursion", link="docs/toy.py, visit", seen=("1.0",)),
         ),
         Deviation(
-            id="LAYOUT-02",
-            what="shape, dtype and device of the cotangents",
-            reason="a gradient keeps the dtype in which a backward returns it",
-            link="docs/toy.py, gradients",
-            versions="seen on 1.0",
+            ids=("LAYOUT-02",),
+            shows=(Found("shape, dtype and device of the cotangents"),),
+            cause=Cause(
+                reason="a gradient keeps the dtype in which a backward returns it",
+                link="docs/toy.py, gradients",
+                seen=("1.0",),
+            ),
         ),
     )
     xp = SimpleNamespace(**NAMES)

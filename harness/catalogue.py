@@ -1,4 +1,4 @@
-"""The clauses beside their tests: what is covered, and what is not and why."""
+"""The clauses and their tests: which clauses are tested, and why the others are not."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from tabulate import tabulate
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.clauses.definitions import Clause
 
-SUITES = Path(__file__).resolve().parent.parent / "suites"
+# The root folder: a checkout, or the installed package.
+PACKAGE = Path(__file__).resolve().parents[1]
+SUITES = PACKAGE / "suites"
 
 
 @cache
 def tests_by_clause() -> dict[str, tuple[str, ...]]:
-    """The tests of each clause, as ``file::name``; read from the source, so that no framework is imported."""
+    """The tests of each clause as ``file::name``, read from the source without importing a framework."""
     found: dict[str, list[str]] = {name: [] for name in CLAUSES}
     for path in sorted(SUITES.rglob("test_*.py")):
         for clause_id, test in _marked(path):
@@ -35,13 +37,13 @@ def _marked(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def where(clause: Clause) -> str:
-    """The tests of a clause, or why it has none."""
+    """The tests of a clause, or the reason why it has none."""
     tests = tests_by_clause()[clause.id]
     return ", ".join(tests) if tests else f"not tested: {clause.untested or 'no reason is given'}"
 
 
 def coverage() -> str:
-    """How much of each group is tested and has a planted fault, as a Markdown table."""
+    """The number of clauses in each group that are tested and have a planted fault, as a Markdown table."""
     groups: dict[str, list[Clause]] = {}
     for clause in CONTRACT.values():
         groups.setdefault(clause.group, []).append(clause)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from autograd_conformance.harness.commands import Group, checking, gating, keeping, listing, running, showing
-from autograd_conformance.harness.report import version_of
+from autograd_conformance.harness.commands import Group, check, gate, keep, listing, report, run
+from autograd_conformance.harness.reports.ndjson import version_of
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,7 +15,7 @@ def main() -> None:
 
 
 for _command in (
-    running.run, checking.check, gating.compare, gating.accept, gating.merge, showing.report, showing.export_,
-    keeping.keep, listing.list_,
+    run.run, check.check, gate.compare, gate.accept, gate.merge, report.report, report.export_, keep.keep,
+    listing.list_,
 ):  # fmt: skip
     main.add_command(_command)

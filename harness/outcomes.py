@@ -1,10 +1,11 @@
-"""What can come of a test id, and what a failure has to say."""
+"""The outcomes of a test id, and the data of a failure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, NamedTuple
 
 OUTCOMES = {
     "pass": "held in every example",
@@ -18,21 +19,67 @@ OUTCOMES = {
     "skip": "not run here, with a reason",
 }
 
-# Outcomes with which a run falls short.
-SHORTFALLS = frozenset(("fail", "error", "fixed", "vacuous"))
+# Outcomes with which a run fails.
+FAILING = frozenset(("fail", "error", "fixed", "vacuous"))
 
-# Outcomes of what was not run.
-UNASKED = frozenset(("unsupported", "skip"))
+# Outcomes of a test id that was not run.
+NOT_RUN = frozenset(("unsupported", "skip"))
+
+
+class NotRun(NamedTuple):
+    """Why a test id cannot be run; ``outcome`` is one of `NOT_RUN`."""
+
+    outcome: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.reason}"
+
+
+# Types of the failure of a test whose process hung or died.
+HANG, DEATH = "Hang", "Death"
 
 
 def named(claim: str, variant: str) -> str:
-    """The id of a property or clause, with the variant of the test that checks it, if it has one."""
+    """The id of a property or clause, followed by the variant of its test, if there is one."""
     return f"{claim}/{variant}" if variant else claim
+
+
+class Kind(str, Enum):
+    """The kind of a finding, independent of its text."""
+
+    # The result is not the expected one.
+    WRONG = "wrong"
+    # The call raised an exception.
+    RAISED = "raised"
+    # A derivative is missing, without an error.
+    DETACHED = "detached"
+    # A number is NaN.
+    NAN = "nan"
+    # A tensor was changed that should not have been.
+    MUTATED = "mutated"
+    # Two tensors share memory, but should not.
+    SHARED = "shared"
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An exception that a call raised: its type, and the place in the user's or the framework's code."""
+
+    type: str
+    at: str = ""
+
+
+# Fields that every finding has in a report, empty or not.
+_REQUIRED = ("what", "got", "expected")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The smallest example found that breaks a property, in words and numbers."""
+    """The smallest example found that breaks a property.
+
+    ``follows`` is the id of another property if this failure is a consequence of that one's.
+    """
 
     what: str
     got: str
@@ -42,19 +89,33 @@ class Finding:
     chosen: str = ""
     hint: str = ""
     component: dict[str, Any] = field(default_factory=dict)
+    kind: Kind = Kind.WRONG
+    follows: str = ""
+    raised: Raised | None = None
+    choices: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {key: value for key, value in asdict(self).items() if value not in ("", {})}
+        """The fields that are not empty; of types that JSON and xdist can write."""
+        fields = {**asdict(self), "kind": self.kind.value}
+        return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None)}
+
+
+def in_words(finding: Mapping[str, Any]) -> str:
+    """A sentence with the result of a finding, given as the report holds it."""
+    if finding.get("kind") == Kind.RAISED:
+        at = finding.get("raised", {}).get("at")
+        return f"{finding['what']} raised {finding['got']}" + (f" (at {at})" if at else "")
+    return f"{finding['what']}: got {finding['got']}, expected {finding['expected']}"
 
 
 class Broken(AssertionError):
-    """A property does not hold; ``finding`` says for what call, what came and what should have come."""
+    """A property does not hold; ``finding`` has the call, the actual and the expected result."""
 
     def __init__(self, property_id: str, sentence: str, where: str, finding: Finding) -> None:
         self.finding = finding
         lines = [
             f"{property_id}: {sentence}",
-            f"  {where}: {finding.what} is {finding.got}, but should be {finding.expected}",
+            f"  {where}: {in_words(finding.as_json())}",
             f"  bound: {finding.bound}" if finding.bound else "",
             f"  with: {finding.chosen}" if finding.chosen else "",
             f"  hint: {finding.hint}" if finding.hint else "",
@@ -64,24 +125,24 @@ class Broken(AssertionError):
 
 
 def message_of(raised: BaseException) -> str:
-    """The exception's message, whatever its ``__str__`` does."""
+    """The exception's message, even if its ``__str__`` raises."""
     try:
         return str(raised)
     except Exception as failed:  # noqa: BLE001 - an implementation's exceptions may do anything
         return f"(no message: its __str__ raised {type(failed).__name__})"
 
 
-def told(raised: BaseException) -> str:
+def one_line(raised: BaseException) -> str:
     """The exception's type and message in one line."""
     return " ".join(f"{type(raised).__name__}: {message_of(raised)}".split())
 
 
 class UsageProblem(Exception):
-    """A wrong option or environment; the message says what is wrong and what is valid."""
+    """A wrong option, file or environment; the message says what is wrong and what is valid."""
 
 
 class Vacuous(AssertionError):
-    """A test id ran its examples without exercising what it checks."""
+    """The examples of a test id did not exercise what it checks."""
 
 
 def _ignore(_: str) -> None:
@@ -90,9 +151,9 @@ def _ignore(_: str) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the examples of a test depend on, beside its id and the suite: with it they are drawn again.
+    """What the examples of a test depend on, besides its id and the suite: the same values draw the same examples.
 
-    ``examples`` is the profile's number, whatever the test makes of it, and ``dtype`` the only one of the run, if any.
+    ``examples`` is the profile's number, even if the test draws a share of it. ``dtype`` is the value of ``--dtype``.
     """
 
     seed: int
@@ -105,11 +166,11 @@ class Drawn:
 
 @dataclass
 class Record:
-    """What happened while the examples of one test id ran; ``note`` is told of each call before it runs.
+    """What happened while the examples of one test id ran; ``note`` gets the text of each call before it runs.
 
-    ``checks`` counts comparisons, those with an ``inconclusive`` oracle included; ``excused`` examples were refused by
-    the implementation, with ``excuse`` as the last reason, ``answered`` ones were not. ``drawn`` says how the latest
-    examples were drawn, None if that does not tell them. ``worst_by_dtype`` holds the largest error of each dtype, in
+    ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. The implementation refused the
+    ``excused`` examples, with ``excuse`` as the last reason, and ran the ``answered`` ones. ``drawn`` says how the last
+    examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in
     units of its bound.
     """
 
@@ -132,31 +193,39 @@ class Record:
         self.note(call)
 
     def measure(self, dtype: str, ratio: float) -> None:
-        """Keep an error, in units of its bound, if it is the largest so far."""
+        """Record an error, in units of its bound, if it is the largest so far."""
         # JSON has no infinity.
         self.worst_by_dtype[dtype] = max(self.worst_by_dtype.get(dtype, 0.0), min(ratio, 1e300))
 
     def excuse_with(self, why: str) -> None:
-        """Count an example that is refused, and keep the reason."""
+        """Count a refused example, and keep the reason."""
         self.excused += 1
         self.excuse = why
 
     @property
     def refused_throughout(self) -> bool:
-        """Whether every example was refused, or not tried."""
+        """Whether examples were refused and none was answered."""
         return self.excused > 0 and self.answered == 0
 
     @property
     def worst(self) -> float:
-        """The largest error of all, in units of its bound."""
+        """The largest error of all dtypes, in units of its bound."""
         return max(self.worst_by_dtype.values(), default=0.0)
 
+    @property
+    def conclusive(self) -> bool:
+        """Whether something was checked, and at most half of it was inconclusive."""
+        return self.checks > 0 and 2 * self.inconclusive <= self.checks
+
+    @property
+    def exercised(self) -> bool:
+        """Whether the examples show that the property holds or not."""
+        return self.conclusive and not self.refused_throughout
+
     def verify_exercised(self) -> None:
-        """Raise Vacuous unless something was checked, and mostly conclusively, or all of it was refused."""
-        if self.refused_throughout:
-            return
-        if self.checks == 0 or 2 * self.inconclusive > self.checks:
+        """Raise Vacuous unless the checks were conclusive or every example was refused."""
+        if not (self.conclusive or self.refused_throughout):
             raise Vacuous(
                 f"{self.examples} examples made {self.checks} checks, {self.inconclusive} of them inconclusive: "
-                "nothing is known about this property here"
+                "this is too little to say whether the property holds"
             )

@@ -1,4 +1,4 @@
-"""Who is checked: one adapter a file."""
+"""The implementations that are checked, with one adapter per file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograd_conformance.implementations.protocol import Implementation, Unavai
 
 _HERE = "autograd_conformance.implementations"
 
-# Name to module and class, and the requirement that brings the framework in.
+# For each name the adapter's module and class, and what to install for its framework.
 ADAPTERS = {
     "model": (f"{_HERE}.model:ModelImplementation", "'numpy>=2'"),
     "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
@@ -30,19 +30,19 @@ ADAPTERS = {
     "tinygrad": (f"{_HERE}.tinygrad:TinygradImplementation", "tinygrad"),
 }
 
-# Other packages join by an entry point of this group, whose value is module:class.
+# Other packages add adapters by an entry point in this group, with the value module:class.
 ENTRY_POINTS = "autograd_conformance.implementations"
 
 
 def joined() -> dict[str, str]:
-    """The implementations that installed packages bring, by name."""
+    """The adapters of other installed packages: their places by name."""
     return {found.name: found.value for found in metadata.entry_points(group=ENTRY_POINTS)}
 
 
 def load(given: str) -> Implementation:
-    """The implementation of that name, at ``module:attribute``, or in a .py file.
+    """The implementation with this name, at ``module:attribute``, or in a .py file.
 
-    Raises Unavailable where there is none, or where its framework cannot be imported.
+    Raises Unavailable if there is none, or if its framework cannot be imported.
     """
     brought = joined()
     place, requirement = ADAPTERS.get(given) or (brought.get(given, given), "")
@@ -57,16 +57,16 @@ def load(given: str) -> Implementation:
         module = _from_file(Path(path)) if path.endswith(".py") else _imported(path)
     except Unavailable:
         raise
-    # A framework that does not fit what is installed beside it may raise anything.
+    # The import of a framework that does not fit the other installed packages may raise anything.
     except Exception as problem:
         cure = f"; install it with: pip install {requirement}" if requirement else ""
-        told = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise Unavailable(f"{given} cannot be imported ({told}){cure}") from problem
+        said = " ".join(f"{type(problem).__name__}: {problem}".split())
+        raise Unavailable(f"{given} cannot be imported ({said}){cure}") from problem
     return _made(given, module, attribute)
 
 
 def _imported(name: str) -> ModuleType:
-    # The user's own folder comes last: it must not hide what is installed.
+    # The user's own folder comes last: it must not hide installed packages.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     return import_module(name)
@@ -85,7 +85,7 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
-    """The adapter of that name in a module, or the only one that the module defines."""
+    """The adapter with this name in a module, or the only one that the module defines."""
     mine = [
         name
         for name, value in vars(module).items()
@@ -93,7 +93,7 @@ def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
     ]
     if not attribute and len(mine) != 1:
         found = ", ".join(mine) or "none"
-        raise Unavailable(f"{given} has to define one class derived from Implementation, and defines {found}")
+        raise Unavailable(f"{given} must define one class derived from Implementation, but defines: {found}")
     chosen = getattr(module, attribute or mine[0], None)
     if chosen is None:
         raise Unavailable(
@@ -104,12 +104,12 @@ def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
     except TypeError as problem:
         raise Unavailable(f"{given}: {problem}") from problem
     if not isinstance(adapter, Implementation):
-        raise Unavailable(f"{given} is a {type(adapter).__name__}, and not derived from Implementation")
+        raise Unavailable(f"{given} is a {type(adapter).__name__}, which is not derived from Implementation")
     return adapter
 
 
 def check_version(implementation: Implementation) -> None:
-    """Raise Unavailable if what is installed is a version that the adapter does not support."""
+    """Raise Unavailable if the adapter does not support the installed version."""
     version = implementation.environment().version
     if not SpecifierSet(implementation.supported, prereleases=True).contains(version.partition("+")[0]):
         raise Unavailable(

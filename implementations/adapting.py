@@ -1,4 +1,4 @@
-"""What adapters share: choosing by masks, array namespaces, NumPy, and two ways in which frameworks differentiate."""
+"""What adapters share: masks, array namespaces, NumPy arrays, and two ways in which frameworks differentiate."""
 
 from __future__ import annotations
 
@@ -10,40 +10,41 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.implementations.protocol import Gradients, Implementation, Mask, Tensors, as_tuple
+from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
 
 
 def chosen(values: Iterable[Any], mask: Mask) -> list[Any]:
-    """The values that the mask says."""
+    """The values at which the mask is True."""
     return [x for x, m in zip(values, mask, strict=True) if m]
 
 
 def merged(values: Sequence[Any], mask: Mask, given: Iterable[Any]) -> Tensors:
-    """The values, those that the mask says replaced by the given ones in order."""
+    """The values, with the given ones in order where the mask is True."""
     others = iter(given)
     return tuple(next(others) if m else x for x, m in zip(values, mask, strict=True))
 
 
 def placed(mask: Mask, given: Iterable[Any]) -> Tensors:
-    """The given values at the places that the mask says, None at the others."""
+    """The given values in order where the mask is True, None elsewhere."""
     return merged([None] * len(mask), mask, given)
 
 
 def used(outputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The outputs that have a cotangent, and these."""
+    """The outputs that have a cotangent, and their cotangents."""
     mask = [g is not None for g in cotangents]
     return chosen(outputs, mask), chosen(cotangents, mask)
 
 
 def of_moving(f: Callable[..., Any], values: Sequence[Any], moves: Mask) -> tuple[Any, Tensors]:
-    """``f`` as a function of the values that move, the others being closed over, and these values."""
+    """``f`` as a function of the values that move, with the others closed over, and the values that move."""
     return lambda *given: f(*merged(values, moves, given)), tuple(chosen(values, moves))
 
 
-def by_outputs(grad: Callable[..., Iterable[Any]], outputs: Tensors, inputs: Sequence[Any]) -> Gradients:
-    """What `Implementation.differentiate` returns, of ``grad(outputs, inputs, cotangents, differentiable)``.
+def by_outputs(grad: Callable[..., Iterable[Any]], outputs: Tensors, inputs: Sequence[Any]) -> BackwardPass:
+    """The function that `Implementation.differentiate` returns, made of a function like `torch.autograd.grad`.
 
-    This is given the outputs that are used and the inputs that are wanted, and gives the gradients of these in order.
+    ``grad(outputs, inputs, cotangents, differentiable)`` gets the outputs that are used and the inputs that are wanted,
+    and returns the gradients of these inputs in order.
     """
 
     def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Tensors:
@@ -55,22 +56,22 @@ def by_outputs(grad: Callable[..., Iterable[Any]], outputs: Tensors, inputs: Seq
 
 
 def namespace(origin: Any, **renamed: Any) -> ModuleType:
-    """What is public in a framework's module, under the names of the array API where the framework has others."""
+    """A framework's module with the names of the array API: its public names, and those that are ``renamed``."""
     xp = ModuleType(f"{getattr(origin, '__name__', origin)} under the names of the array API")
     vars(xp).update({name: getattr(origin, name) for name in dir(origin) if not name.startswith("_")}, **renamed)
     return xp
 
 
 class NumPyImplementation(Implementation):
-    """An implementation whose tensors can be seen as NumPy arrays."""
+    """An implementation whose tensors can be read as NumPy arrays."""
 
     @abstractmethod
     def as_numpy(self, tensor: Any) -> Any:
-        """The tensor as a NumPy array, on the same memory where ``views`` are claimed."""
+        """The tensor as a NumPy array, which shares its memory if ``views`` are claimed."""
 
     def numpy(self, tensor: Any) -> Any:
         array = self.as_numpy(tensor)
-        # bfloat16 is of no kind of NumPy's own.
+        # bfloat16 is not a dtype of NumPy: its kind is V.
         return np.array(array, {"f": np.float64, "V": np.float64, "c": np.complex128}.get(array.dtype.kind))
 
     def shares_memory(self, a: Any, b: Any) -> bool:
@@ -82,7 +83,7 @@ class NumPyImplementation(Implementation):
 
 
 class BatchingImplementation(Implementation):
-    """An implementation whose `vmap` serves batched cotangents too."""
+    """An implementation that batches cotangents with its `vmap`."""
 
     def batched_vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Mask
@@ -94,17 +95,17 @@ class BatchingImplementation(Implementation):
 
 
 class TransformingImplementation(BatchingImplementation):
-    """An implementation that differentiates functions by transforming them, as JAX does."""
+    """An implementation that differentiates by transforming functions, as JAX does."""
 
     @abstractmethod
     def pulled(self, f: Callable[..., Tensors], primals: Tensors) -> tuple[Tensors, Callable[..., Iterable[Any]]]:
-        """The outputs, and a function of a cotangent or None for each, which gives the primals' gradients."""
+        """The outputs, and a function from their cotangents (or None) to the gradients of the primals."""
 
     def pushed(self, f: Callable[..., Tensors], primals: Tensors, tangents: Tensors) -> tuple[Tensors, Tensors]:
-        """The outputs and their tangents, where all primals move; for ``jvp``."""
+        """The outputs and their tangents, if every primal has a tangent; needed for ``jvp``."""
         raise NotImplementedError
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         outputs, pull = self.pulled(*of_moving(f, primals, tracked))
         return outputs, lambda cotangents, *_: placed(tracked, pull(cotangents))
 
@@ -115,30 +116,30 @@ class TransformingImplementation(BatchingImplementation):
 
 
 class RecordingImplementation(Implementation):
-    """An implementation whose tensors hold the graph that they come from, as PyTorch's do."""
+    """An implementation whose tensors record the graph that computed them, as PyTorch's do."""
 
     @abstractmethod
     def leaf(self, x: Any, track: bool) -> Any:
-        """A leaf of a new graph with the values of ``x``."""
+        """A leaf of a new graph, with the values of ``x``."""
 
     @abstractmethod
     def recording(self) -> AbstractContextManager[Any]:
-        """Within it calls are recorded, even where recording was switched off."""
+        """A context in which calls are recorded, even if recording was switched off."""
 
     @abstractmethod
     def grad(self, outputs: Any, inputs: Any, cotangents: Any, differentiable: bool) -> Iterable[Any]:
-        """The gradients of the inputs, None where there is none, by a backward pass that retains the graph."""
+        """The gradients of the inputs (None if there is none), by a backward pass that retains the graph."""
 
     @abstractmethod
     def accumulate(self, outputs: Any, cotangents: Any, differentiable: bool) -> None:
         """Run a backward pass that adds to the ``grad`` of leaves."""
 
     def starting(self, outputs: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-        """The cotangents, None for outputs from which no backward pass can start."""
+        """The cotangents, with None for outputs from which no backward pass can start."""
         pairs = zip(outputs, cotangents, strict=True)
         return [g if g is not None and self.requires_grad(y) else None for y, g in pairs]
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         # A primal that already has a history stays in the enclosing graph; any other becomes a leaf of a new one.
         leaves = [x if self.requires_grad(x) else self.leaf(x, t) for x, t in zip(primals, tracked, strict=True)]
         with self.recording():

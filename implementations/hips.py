@@ -19,24 +19,24 @@ from autograd_conformance.implementations.protocol import DTYPES, Description, T
 
 
 class _Call:
-    """A call of the one primitive: what forward was given and left, for its rules at every level of nesting."""
+    """A call of the primitive: inputs and results of forward, for the rules at every level of nesting."""
 
     def __init__(self, lowered: Lowered) -> None:
         self.lowered = lowered
         self.needs = [isbox(x) for x in lowered.tensors]
 
     def forward(self, tensors: Tensors) -> Any:
-        # Views, so that one array given for two arguments is told apart.
+        # Views, so that one array given for two arguments becomes two objects.
         self.given = tuple(x.view() for x in tensors)
         self.outputs, self.ctx = self.lowered.forward(self.given, self.needs)
         return self.lowered.returned(self.outputs)
 
     def leaving(self, answer: Any) -> Tensors:
-        """The outputs, of which those that are marked as non-differentiable leave the trace."""
+        """The outputs; those marked as non-differentiable leave the trace."""
         return self.lowered.leaving(self.lowered.parts(answer), getval)
 
     def context(self, answer: Any, tensors: Sequence[Any], argnums: Sequence[int]) -> Context:
-        """The ctx of this level, whose saved inputs and outputs are those of the level."""
+        """The ctx of this level of nesting, with the inputs and outputs of this level as saved tensors."""
         ctx = self.ctx.rebound((*self.outputs, *self.given), (*self.leaving(answer), *tensors))
         ctx.needs_input_grad = self.lowered.needed([n in argnums for n, _ in enumerate(tensors, 1)])
         return ctx
@@ -67,7 +67,7 @@ def _apply(lowered: Lowered) -> Any:
     return lowered.returned(call.leaving(called(call, *lowered.tensors)))
 
 
-# Functions that define no jvp are to have none.
+# A Function that does not define jvp must not have one.
 _one_way, _two_ways = (primitive(lambda call, *tensors: call.forward(tensors)) for _ in range(2))
 defvjp_argnums(_one_way, _vjp)
 defvjp_argnums(_two_ways, _vjp)
@@ -75,7 +75,7 @@ defjvp_argnums(_two_ways, _jvp)
 
 
 def _conjugate(x: Any) -> Any:
-    """Between the suite's convention and that of the tutorial, which gives z*w the VJP g*w."""
+    """Converts between the suite's convention and that of the tutorial, in which z*w has the VJP g*w."""
     return None if x is None else vspace(x).covector(x)
 
 
@@ -88,7 +88,7 @@ def _cotangent(value: Any, output: Any) -> Any:
 
 
 def _traced(f: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with a tuple that can be traced where it returns a tuple."""
+    """The function, returning a traceable tuple where it returns a tuple."""
 
     def traced(*primals: Any) -> Any:
         outputs = f(*primals)
@@ -107,7 +107,7 @@ class HipsImplementation(adapting.TransformingImplementation, adapting.NumPyImpl
     package = autograd
     xp = adapting.namespace(
         anp,
-        # autograd.numpy's own has a VJP for an equal number of dimensions alone.
+        # The one of autograd.numpy has a VJP only if the number of dimensions stays the same.
         broadcast_to=lambda x, shape: x * anp.ones(shape, x.dtype),
         copy=anp.array,
         to_numpy=lambda x: np.asarray(getval(x)),
@@ -131,7 +131,7 @@ class HipsImplementation(adapting.TransformingImplementation, adapting.NumPyImpl
         return super().describe(self.as_numpy(tensor))
 
     def fill_(self, tensor: Any, value: float) -> None:
-        # A scalar of NumPy cannot be changed.
+        # A NumPy scalar cannot be changed.
         if isinstance(tensor, np.ndarray):
             tensor[...] = value
 

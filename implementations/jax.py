@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-# A run compiles thousands of kernels, each for a shape that is seldom met again, and computes next to nothing. XLA
-# reads its flags once, when it starts; those of the user come last.
+# A run compiles thousands of kernels, each for a shape that rarely comes again, and computes very little. XLA reads its
+# flags once, when it starts; the user's flags come last.
 _FAST_COMPILATION = (
     "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
     "--xla_cpu_parallel_codegen_split_count=1 --xla_cpu_multi_thread_eigen=false"
@@ -29,7 +29,7 @@ from autograd_conformance.implementations.protocol import DTYPES, Tensors  # noq
 jax.config.update("jax_enable_x64", True)
 jax.tree_util.register_pytree_node(Context, lambda ctx: ctx.flattened(_is_tensor), Context.rebuilt)
 
-# Whether `apply` calls the function that has the body's jvp: in JAX no function has rules for both modes.
+# Whether `apply` calls the function with the body's jvp: in JAX no function has rules for both modes.
 _forward_mode: ContextVar[bool] = ContextVar("forward_mode", default=False)
 
 
@@ -38,12 +38,12 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _conjugated(value: Any) -> Any:
-    """JAX's cotangents are those of the suite conjugated."""
+    """A cotangent converted between JAX's convention and the suite's: one is the conjugate of the other."""
     return jnp.conj(value) if _is_tensor(value) and jnp.iscomplexobj(value) else value
 
 
 def _given(value: Any, ctx: Context) -> Any:
-    """A cotangent or tangent as ctx.set_materialize_grads asks for it."""
+    """A cotangent or tangent; a symbolic zero becomes zeros or None, as ctx.set_materialize_grads says."""
     if not isinstance(value, SymbolicZero):
         return value
     if not ctx.materialize_grads:
@@ -53,7 +53,7 @@ def _given(value: Any, ctx: Context) -> Any:
 
 
 def _cotangent(value: Any, output: Any) -> Any:
-    """JAX's own cotangent: that of an output that is not used is a symbolic zero."""
+    """The cotangent for JAX, in which an unused output has a symbolic zero."""
     return ad.Zero(jax.typeof(output).to_ct_aval()) if value is None else _conjugated(value)
 
 
@@ -73,7 +73,7 @@ def _apply(lowered: Lowered) -> Any:
 
     def jvp(primals: Any, tangents: Any) -> tuple[Tensors, Tensors]:
         outputs, ctx = lowered.forward(primals, [not isinstance(t, SymbolicZero) for t in tangents])
-        # A tangent of dtype float0 is none: that of an integer.
+        # Integers have tangents of dtype float0, which the body gets as None.
         found = lowered.jvp(ctx, [None if t.dtype == jax.dtypes.float0 else _given(t, ctx) for t in tangents])
         return outputs, (*map(_tangent, found, outputs), *found[len(outputs) :])
 
@@ -113,7 +113,7 @@ class JaxImplementation(adapting.TransformingImplementation, adapting.NumPyImple
     dialect = "jax"
     supported = ">=0.10"
     zeros_for_none = True
-    # Every operation is compiled for every shape and dtype that it meets, in some 15 ms.
+    # Every operation is compiled for every new shape and dtype, in about 15 ms.
     shapes_per_rank = 1
     share_of_examples = 0.3
 

@@ -1,4 +1,4 @@
-"""What adapters share whose framework has no ctx: a body's call as plain functions of its tensors."""
+"""A call of a body as plain functions of its tensors, for adapters of frameworks that have no ctx."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from weakref import WeakKeyDictionary
 
 from autograd_conformance.implementations.protocol import Mask, Tensors, as_tuple
 
-# The defaults of what each class's forward takes: finding them out takes as long as a small call.
+# The defaults of the parameters of each class's forward: to inspect them takes as long as a small call.
 _defaults: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 class Context:
-    """The ctx of a body, with what forward leaves for backward and for a forward-mode rule."""
+    """The ctx of a body: what forward saves for backward and for a forward-mode rule."""
 
     needs_input_grad: tuple[bool, ...]
 
@@ -32,7 +32,7 @@ class Context:
         self.saved_tensors = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing: what is saved serves both modes."""
+        """Does nothing: both modes read what `save_for_backward` saved."""
 
     def mark_non_differentiable(self, *outputs: Any) -> None:
         self.marked = outputs
@@ -41,7 +41,7 @@ class Context:
         self.materialize_grads = value
 
     def flattened(self, is_tensor: Callable[[Any], bool]) -> tuple[Tensors, Any]:
-        """The tensors that the context holds, and all that is needed to put them back; for pytrees."""
+        """The tensors in the context, and everything else that `rebuilt` needs; for pytrees."""
         names = sorted(name for name, value in vars(self).items() if is_tensor(value))
         rest = tuple(
             (name, value) for name, value in vars(self).items() if name not in (*names, "saved_tensors", "marked")
@@ -50,7 +50,7 @@ class Context:
 
     @classmethod
     def rebuilt(cls, rest: Any, tensors: Tensors) -> Context:
-        """The context that was flattened, with these tensors."""
+        """The context that was `flattened`, with these tensors."""
         ctx, (names, others) = cls(), rest
         vars(ctx).update(others)
         ctx.saved_tensors, values = tensors
@@ -62,7 +62,7 @@ class Context:
         return any(output is each for each in self.marked)
 
     def rebound(self, mine: Sequence[Any], others: Sequence[Any]) -> Context:
-        """A copy whose saved tensors are others where they are among mine; for another level of tracing."""
+        """A copy with ``others`` instead of the saved tensors among ``mine``, for another level of tracing."""
         known, ctx = {id(x): y for x, y in zip(mine, others, strict=True)}, copy(self)
         ctx.saved_tensors = tuple(known.get(id(x), x) for x in self.saved_tensors)
         return ctx
@@ -70,9 +70,9 @@ class Context:
 
 @dataclass
 class Lowered:
-    """A call of a body: ``tensors`` are its tensor arguments, at ``slots``; the others are closed over.
+    """A call of a body: ``tensors`` are its tensor arguments, at ``slots``; the other arguments are closed over.
 
-    What the last `forward` returned is known of it: whether it was ``bare``, and which outputs were ``marked`` as
+    ``bare`` says whether the last `forward` returned a bare tensor, ``marked`` which of its outputs it marked as
     non-differentiable.
     """
 
@@ -84,7 +84,7 @@ class Lowered:
     marked: tuple[bool, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        # Arguments that are left out have their defaults, as in any call.
+        # Arguments that are left out get their defaults, as in any call.
         if self.cls not in _defaults:
             _defaults[self.cls] = [p.default for p in inspect.signature(self.cls.forward).parameters.values()]
         given = len(self.args) + (not self._separate)
@@ -102,7 +102,7 @@ class Lowered:
     def forward(
         self, tensors: Sequence[Any], needs: Mask | None = None, make: Callable[..., Any] = Context
     ) -> tuple[Tensors, Any]:
-        """The outputs for these tensors, always a tuple, and the ctx that ``make`` makes.
+        """The outputs for these tensors, always a tuple, and the ctx, which ``make`` creates.
 
         ``needs`` says which tensors require a gradient.
         """
@@ -117,7 +117,7 @@ class Lowered:
         return parts, ctx
 
     def backward(self, ctx: Context, cotangents: Sequence[Any]) -> Tensors:
-        """What backward returns, one entry for each tensor; what there is beyond the arguments comes last."""
+        """The gradients that backward returns, one for each tensor; then any gradients beyond the arguments."""
         found = self.cls.backward(ctx, *cotangents)
         entries = found if isinstance(found, tuple) else (found,)
         mine = tuple(entries[i] for i in self.slots if i < len(entries))
@@ -129,30 +129,30 @@ class Lowered:
         return found if isinstance(found, tuple) else (found,)
 
     def vmap(self, tensors: Sequence[Any], axes: Sequence[int | None]) -> tuple[Tensors, Tensors]:
-        """The batched outputs and their axes by the body's own batching rule, for tensors batched along axes."""
+        """The batched outputs and their axes, by the body's own batching rule."""
         size = next(x.shape[axis] for x, axis in zip(tensors, axes, strict=True) if axis is not None)
         args = self._arguments(tensors, self.args)
         outputs, found = self.cls.vmap(SimpleNamespace(batch_size=size), self._arguments(axes), *args)
         return as_tuple(outputs), as_tuple(found)
 
     def needed(self, needs: Mask) -> tuple[bool, ...]:
-        """The ctx's needs_input_grad, which has an entry for each argument, of one for each tensor."""
+        """The ctx's needs_input_grad, with a flag for each argument, from the flags of the tensors."""
         return self._arguments(needs, [False] * len(self.args))
 
     def returned(self, parts: Sequence[Any]) -> Any:
-        """The outputs as forward returned them: bare or as a tuple."""
+        """The outputs in the form in which forward returned them: bare or as a tuple."""
         return parts[0] if self.bare else tuple(parts)
 
     def parts(self, returned: Any) -> Tensors:
-        """The outputs one by one, always a tuple: the inverse of `returned`."""
+        """The outputs, always as a tuple: the inverse of `returned`."""
         return (returned,) if self.bare else returned
 
     def leaving(self, parts: Sequence[Any], cut: Callable[[Any], Any]) -> Tensors:
-        """The outputs, those that were marked as non-differentiable ``cut`` from what they come from."""
+        """The outputs, with ``cut`` applied to those that were marked as non-differentiable."""
         return tuple(cut(y) if m else y for y, m in zip(parts, self.marked, strict=True))
 
     def _arguments(self, of_tensors: Sequence[Any], others: Sequence[Any] | None = None) -> Tensors:
-        """One for each argument: for a tensor its own, for another the other's or None."""
+        """A value for each argument: tensors have those in ``of_tensors``, the rest those in ``others``, or None."""
         found = [None] * len(self.args) if others is None else list(others)
         for slot, value in zip(self.slots, of_tensors, strict=True):
             found[slot] = value
@@ -160,7 +160,7 @@ class Lowered:
 
 
 def autograd_namespace(call: Callable[[Lowered], Any], is_tensor: Callable[[Any], bool]) -> SimpleNamespace:
-    """The namespace ``ag`` of bodies whose ``apply`` is ``call``, given the lowered call."""
+    """The namespace ``ag`` of bodies; ``apply`` passes the lowered call to ``call``."""
 
     class Function:
         """The base class of a custom Function."""

@@ -13,26 +13,26 @@ from mindspore import Tensor, ops
 
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.mindspore_deviations import DEVIATIONS
-from autograd_conformance.implementations.protocol import Description, Gradients, Mask, Tensors
+from autograd_conformance.implementations.protocol import BackwardPass, Description, Mask, Tensors
 
 _DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
-# Operations run one after another: handing each to other threads takes a hundred times as long as computing it.
+# Operations run one after another: to hand one to another thread takes a hundred times as long as to run it.
 mindspore.runtime.launch_blocking()
 
 
 class Function(mindspore._Function):
-    """The base class of a custom Function; there is no forward mode for which anything could be saved."""
+    """The base class of a custom Function."""
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing."""
+        """Does nothing: there is no forward mode."""
 
 
 class MindSporeImplementation(adapting.NumPyImplementation):
     """Custom Functions as classes derived from `mindspore._Function`, called through ``apply``."""
 
     name = "mindspore"
-    # What is said of _Function is that its interface is that of torch's, in PyNative mode.
+    # The documentation of _Function says that its interface is that of torch, in PyNative mode.
     capabilities = frozenset({
         "context", "classes", "objects", "tuples", "gradient_count", "gradient_checks", "none_gradients",
         "needs_input_grad", "materialize", "double_backward", "saved_hooks", "checkpoint", "numpy",
@@ -41,7 +41,7 @@ class MindSporeImplementation(adapting.NumPyImplementation):
     deviations = DEVIATIONS
     dialect = "mindspore"
     supported = ">=2.10"
-    # What is summed over no elements is not zero, but what the memory held before.
+    # A sum over no elements is not zero, but what the memory held before.
     empty = False
     zeros_for_none = True
     package = mindspore
@@ -81,12 +81,12 @@ class MindSporeImplementation(adapting.NumPyImplementation):
     def is_tensor(self, value: Any) -> bool:
         return isinstance(value, Tensor)
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         outputs = f(*primals)
         of_tracked, moving = adapting.of_moving(f, primals, tracked)
 
         def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Tensors:
-            # A pass starts from floating outputs; vjp refuses a vector for another that has not its dtype.
+            # A pass starts from floating outputs; for other outputs vjp refuses a vector that has another dtype.
             used = [i for i, g in enumerate(cotangents) if g is not None and outputs[i].is_floating_point()]
             if not used or not moving:
                 return (None,) * len(primals)

@@ -1,212 +1,250 @@
-"""What is known not to hold of released MindSpore: its faults, and what it does otherwise than PyTorch."""
+"""The known deviations of released MindSpore: its faults, and its differences from PyTorch."""
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.protocol import Deviation
+from autograd_conformance.implementations.deviations import Cause, Component, Deviation, Found, Frequency, Raised
 
 _VJP = "the docstring of mindspore.vjp"
 _FUNCTION = "mindspore/common/_grad_function.py"
 _CELL = "mindspore/nn/cell.py"
 _NODE = "mindspore/ccsrc/pynative/backward/hook/custom_function.cc"
-_SEEN = "seen on 2.10.0"
+_SEEN = ("2.10.0",)
 
-# What compares values of all dtypes, and so sees how exactly the kernels compute them.
-_VALUES = "FWD-VALUE FWD-EMPTY VJP-REF VJP-REPEAT VJP-SAME-TENSOR VJP-CHAIN VJP-CHAIN/instances"
-
-
-def _difference(
-    id: str, what: str, reason: str, link: str, script: str, *, function: str = "", sometimes: bool = False
-) -> Deviation:
-    return Deviation(
-        id=id,
-        what=what,
-        reason=reason,
-        link=link,
-        versions=_SEEN,
-        function=function,
-        script=script,
-        sometimes=sometimes,
-    )
-
+# The tests that compare values of all dtypes, and so see how exact the kernels are.
+_VALUES = ("FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances")
+# The tests that call backward of Select.
+_PULLING_BACK = (
+    "VJP-REF", "VJP-FD", "VJP-NEEDS", "VJP-NONE", "VJP-UNUSED", "VJP-UNUSED/severed", "VJP-LINEAR", "VJP-FIT",
+    "VJP-REPEAT", "VJP-FINITE", "VJP-CHAIN", "VJP-CHAIN/instances",
+)  # fmt: skip
 
 OF_THE_ENGINE = (
-    _difference(
-        "CTX-03",
-        "attributes of ctx in each backward",
-        "mindspore.vjp runs forward again for a second pass, which warns of it: each pass has a ctx of its own",
-        _VJP,
-        "forward_in_each_pass.py",
+    Deviation(
+        ids=("CTX-03",),
+        shows=(Found("attributes of ctx in each backward"),),
+        cause=Cause(
+            reason="mindspore.vjp runs forward again for a second pass, with a warning: each pass has its own ctx",
+            link=_VJP,
+            script="forward_in_each_pass.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "FN-30",
-        "number of calls alive before and after the graph is dropped",
-        "there is no graph before gradients are asked for: forward runs for each pass",
-        _VJP,
-        "forward_in_each_pass.py",
+    Deviation(
+        ids=("FN-30",),
+        shows=(Found("number of calls alive before and after the graph is dropped"),),
+        cause=Cause(
+            reason="there is no graph until gradients are requested: forward runs for each pass",
+            link=_VJP,
+            script="forward_in_each_pass.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "MAT-04",
-        "number of calls of backward",
-        "the pass ends where backward returns None for all inputs: what comes before does not run",
-        _NODE,
-        "only_none.py",
+    Deviation(
+        ids=("MAT-04",),
+        shows=(Found("number of calls of backward"),),
+        cause=Cause(
+            reason="the pass ends where backward returns None for all inputs: earlier nodes do not run",
+            link=_NODE,
+            script="only_none.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "GRAD-03",
-        "*a backward that returns * beyond its gradients",
-        "whether what is returned beyond the arguments is looked at depends on the memory behind a list: now and then "
-        "a tensor there is taken without an error, and the error speaks of an input that is no tensor",
-        _NODE,
-        "surplus_gradient.py",
+    Deviation(
+        ids=("GRAD-03",),
+        shows=(Found(containing="a backward that returns ", ending=" beyond its gradients"),),
+        cause=Cause(
+            reason="whether gradients beyond the arguments are checked depends on the memory behind a list: "
+            "sometimes a tensor there is accepted without an error, and the error speaks of an input that "
+            "is not a tensor",
+            link=_NODE,
+            script="surplus_gradient.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "GRAD-10",
-        "message of a gradient of shape *",
-        "the error tells the shapes and not which gradient it is",
-        _NODE,
-        "position_in_message.py",
+    Deviation(
+        ids=("GRAD-10",),
+        shows=(Found(starting="message of a gradient of shape "),),
+        cause=Cause(
+            reason="the error names the shapes, but not the position of the gradient",
+            link=_NODE,
+            script="position_in_message.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "GRAD-02 GRAD-02/bare GRAD-07/list",
-        "message of *",
-        "the error runs the expected number and the next word together: 'expect: 2but: 1'",
-        _NODE,
-        "number_in_message.py",
+    Deviation(
+        ids=("GRAD-02", "GRAD-02/bare", "GRAD-07/list"),
+        shows=(Found(starting="message of "),),
+        cause=Cause(
+            reason="the error has no space between the expected number and the next word: 'expect: 2but: 1'",
+            link=_NODE,
+            script="number_in_message.py",
+            seen=_SEEN,
+        ),
     ),
 )
 
+_NO_ALIAS = Cause(reason="vjp is not another name of backward", link=_FUNCTION, script="no_alias.py", seen=_SEEN)
+
 OF_THE_CLASS = (
-    _difference("FN-16", "message of *", "vjp is no other name of backward", _FUNCTION, "no_alias.py"),
-    _difference("FN-17", "what came of it: NotImplementedError: *", "as FN-16", _FUNCTION, "no_alias.py"),
-    _difference("FN-18", "what differentiating a class with both gives", "as FN-16", _FUNCTION, "no_alias.py"),
-    _difference(
-        "SAVE-02",
-        "save_for_backward of what is no tensor",
-        "what is saved is set as an attribute and never looked at",
-        _FUNCTION,
-        "unchecked_arguments.py",
+    Deviation(ids=("FN-16",), shows=(Found(starting="message of "),), cause=_NO_ALIAS),
+    Deviation(ids=("FN-17",), shows=(Raised("NotImplementedError"),), cause=_NO_ALIAS),
+    Deviation(ids=("FN-18",), shows=(Found("what differentiating a class with both gives"),), cause=_NO_ALIAS),
+    Deviation(
+        ids=("SAVE-02",),
+        shows=(Found("save_for_backward of what is no tensor"),),
+        cause=Cause(
+            reason="save_for_backward sets an attribute and checks nothing",
+            link=_FUNCTION,
+            script="unchecked_arguments.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "MAT-03",
-        "set_materialize_grads of no bool",
-        "the argument is looked at when forward is over, and RuntimeError raised instead of TypeError",
-        _FUNCTION,
-        "unchecked_arguments.py",
+    Deviation(
+        ids=("MAT-03",),
+        shows=(Found("set_materialize_grads of no bool"),),
+        cause=Cause(
+            reason="the argument is checked after forward, with a RuntimeError instead of a TypeError",
+            link=_FUNCTION,
+            script="unchecked_arguments.py",
+            seen=_SEEN,
+        ),
     ),
+)
+
+_FLOAT_BESIDE_FLOAT64 = Cause(
+    reason="a Python float in an operation with a tensor is rounded to float32, even if the tensor is "
+    "float64: 3.14 becomes 3.140000104904175",
+    link="the docstring of mindspore.ops.mul",
+    script="float_beside_float64.py",
+    seen=_SEEN,
+)
+
+_INDEX_IN_SECOND_DERIVATIVE = Cause(
+    reason="an integer index cannot be differentiated twice: it raises TypeError, and so does every "
+    "later x[0] in the same process",
+    link="mindspore/ccsrc/pybind_api/pynative/tensor/tensor_index_py.cc",
+    script="index_in_second_derivative.py",
+    seen=_SEEN,
 )
 
 OF_THE_KERNELS = (
-    _difference(
-        _VALUES,
-        "* at (*",
-        "exp, tanh and sigmoid of float32 on the CPU are off by up to 40 units in the last place",
-        "the docstring of mindspore.ops.exp",
-        "exp_of_float32.py",
-        function="Exp Sinh LLTM",
-        sometimes=True,
+    Deviation(
+        ids=(*_VALUES, "VJP-SAME-TENSOR"),
+        functions=("Exp", "Sinh", "LLTM"),
+        shows=(Component(),),
+        frequency=Frequency.SOMETIMES,
+        cause=Cause(
+            reason="exp, tanh and sigmoid of float32 on the CPU are off by up to 40 units in the last place",
+            link="the docstring of mindspore.ops.exp",
+            script="exp_of_float32.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "VJP-REF VJP-REPEAT VJP-CHAIN VJP-CHAIN/instances",
-        "gradient of argument 0 (x) at *",
-        "a float that meets a tensor is rounded to float32, even where the tensor is float64: 3.14 becomes "
-        "3.140000104904175",
-        "the docstring of mindspore.ops.mul",
-        "float_beside_float64.py",
-        function="GradientScaler",
+    Deviation(
+        ids=("VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances"),
+        functions=("GradientScaler",),
+        shows=(Component("gradient of argument 0 (x)"),),
+        cause=_FLOAT_BESIDE_FLOAT64,
     ),
-    _difference(
-        "FWD-VALUE FWD-EMPTY VJP-REF VJP-REPEAT VJP-CHAIN VJP-CHAIN/instances",
-        "* at (*",
-        "as VJP-REF of GradientScaler",
-        "the docstring of mindspore.ops.mul",
-        "float_beside_float64.py",
-        function="FusedConvBN GradientScaler",
-        sometimes=True,
+    Deviation(
+        ids=_VALUES,
+        functions=("FusedConvBN", "GradientScaler"),
+        shows=(Component(),),
+        frequency=Frequency.SOMETIMES,
+        cause=_FLOAT_BESIDE_FLOAT64,
     ),
-    _difference(
-        "VJP-FD",
-        "slope *",
-        "as VJP-REF of GradientScaler",
-        "the docstring of mindspore.ops.mul",
-        "float_beside_float64.py",
-        function="FusedConvBN GradientScaler",
-        sometimes=True,
+    Deviation(
+        ids=("VJP-FD",),
+        functions=("FusedConvBN", "GradientScaler"),
+        shows=(Found(starting="slope "),),
+        frequency=Frequency.SOMETIMES,
+        cause=_FLOAT_BESIDE_FLOAT64,
     ),
-    _difference(
-        "DBL-CORRECT",
-        "second derivative *",
-        "an index that is an integer cannot be differentiated twice: TypeError, and from then on every x[0] in the "
-        "process raises it",
-        "mindspore/ccsrc/pybind_api/pynative/tensor/tensor_index_py.cc",
-        "index_in_second_derivative.py",
-        function="Select",
+    Deviation(
+        ids=("DBL-CORRECT",),
+        functions=("Select",),
+        shows=(Found(starting="second derivative "),),
+        cause=_INDEX_IN_SECOND_DERIVATIVE,
     ),
-    _difference(
-        "VJP-REF VJP-FD VJP-NEEDS VJP-NONE VJP-UNUSED VJP-UNUSED/severed VJP-LINEAR VJP-FIT VJP-REPEAT VJP-FINITE "
-        "VJP-CHAIN VJP-CHAIN/instances",
-        "what came of the call: an exception, TypeError: Only support integers, slices*",
-        "as DBL-CORRECT of Select, in the process in which that was run",
-        "mindspore/ccsrc/pybind_api/pynative/tensor/tensor_index_py.cc",
-        "index_in_second_derivative.py",
-        function="Select",
-        sometimes=True,
+    Deviation(
+        ids=_PULLING_BACK,
+        functions=("Select",),
+        shows=(Raised("TypeError", starting="Only support integers, slices"),),
+        frequency=Frequency.SOMETIMES,
+        cause=_INDEX_IN_SECOND_DERIVATIVE,
     ),
 )
 
 OF_THE_DIALECT = (
     Deviation(
-        id="MINDSPORE-FUNCTION-09/before",
-        what="what came of it: RuntimeError: *Output index out of range of metadata*",
-        reason="where an output that stands before a differentiable one is marked, the pass ends with an internal "
-        "error: Output index out of range of metadata",
-        link=_FUNCTION,
-        versions=_SEEN,
-        promise="The api refers to the following files from pytorch",
-        script="marked_before.py",
+        ids=("MINDSPORE-FUNCTION-09/before",),
+        shows=(Raised("RuntimeError", containing="Output index out of range of metadata"),),
+        cause=Cause(
+            reason="if an output before a differentiable one is marked, the pass ends with an internal error: "
+            "Output index out of range of metadata",
+            promise="The api refers to the following files from pytorch",
+            link=_FUNCTION,
+            script="marked_before.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MINDSPORE-VJP-02",
-        what="what came of it: RuntimeError: *Can not find top cell for backward*",
-        reason="the function of an earlier call finds no graph after a later call: Can not find top cell for backward",
-        link=_VJP,
-        versions=_SEEN,
-        promise="**vjp_fn** (Function) - To calculate vector-jacobian-product. Its inputs are the vectors whose shape "
-        "and type should be the same as `net_output` .",
-        script="two_products.py",
+        ids=("MINDSPORE-VJP-02",),
+        shows=(Raised("RuntimeError", containing="Can not find top cell for backward"),),
+        cause=Cause(
+            reason="the function from an earlier call finds no graph after a later call: Can not find top cell "
+            "for backward",
+            promise="**vjp_fn** (Function) - To calculate vector-jacobian-product. Its inputs are the vectors "
+            "whose shape and type should be the same as `net_output` .",
+            link=_VJP,
+            script="two_products.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MINDSPORE-HOOK-06/bprop",
-        what="output",
-        reason="a forward hook of a cell with a bprop is not called: registering it does nothing, without an error",
-        link=_CELL,
-        versions=_SEEN,
-        promise="The `hook_fn` can modify the forward outputs by returning new outputs.",
-        script="forward_hook_beside_bprop.py",
+        ids=("MINDSPORE-HOOK-06/bprop",),
+        shows=(Found("output"),),
+        cause=Cause(
+            reason="a forward hook of a cell with a bprop is not called: registering it does nothing, without an error",
+            promise="The `hook_fn` can modify the forward outputs by returning new outputs.",
+            link=_CELL,
+            script="forward_hook_beside_bprop.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MINDSPORE-HOOK-02/bprop",
-        what="* as a hook",
-        reason="as MINDSPORE-HOOK-06/bprop: it is not looked at",
-        link=_CELL,
-        versions=_SEEN,
-        promise="TypeError: If the `hook_fn` is not a function of python.",
-        script="forward_hook_beside_bprop.py",
+        ids=("MINDSPORE-HOOK-02/bprop",),
+        shows=(Found(ending=" as a hook"),),
+        cause=Cause(
+            reason="a forward hook of a cell with a bprop is not checked: registering anything does nothing, "
+            "without an error",
+            promise="TypeError: If the `hook_fn` is not a function of python.",
+            link=_CELL,
+            script="forward_hook_beside_bprop.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "MINDSPORE-FUNCTION-06/views",
-        "gradients, position *",
-        "a gradient that is an expanded view is summed as if it were contiguous, reading what lies behind it in the "
-        "memory: the gradient is silently wrong",
-        "mindspore/ccsrc/pynative/backward/grad_utils.cc, AutoCastAndReduce",
-        "expanded_gradient.py",
+    Deviation(
+        ids=("MINDSPORE-FUNCTION-06/views",),
+        shows=(Found(starting="gradients, position "),),
+        cause=Cause(
+            reason="a gradient that is an expanded view is summed as if it were contiguous, so that memory "
+            "behind it is read: the gradient is silently wrong",
+            link="mindspore/ccsrc/pynative/backward/grad_utils.cc, AutoCastAndReduce",
+            script="expanded_gradient.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "MINDSPORE-CELL-04/compiled",
-        "what came of it: RuntimeError: Fn gradient size should larger than next edges size*",
-        "a compiled cell whose bprop returns None for an input raises RuntimeError: Fn gradient size should larger "
-        "than next edges size",
-        _CELL,
-        "none_in_compiled_bprop.py",
+    Deviation(
+        ids=("MINDSPORE-CELL-04/compiled",),
+        shows=(Raised("RuntimeError", starting="Fn gradient size should larger than next edges size"),),
+        cause=Cause(
+            reason="a compiled cell whose bprop returns None for an input raises RuntimeError: Fn gradient size "
+            "should larger than next edges size",
+            link=_CELL,
+            script="none_in_compiled_bprop.py",
+            seen=_SEEN,
+        ),
     ),
 )
 

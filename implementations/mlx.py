@@ -12,9 +12,9 @@ from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.adapting import chosen, of_moving, placed
 from autograd_conformance.implementations.lowering import Lowered, autograd_namespace
 from autograd_conformance.implementations.mlx_deviations import DEVIATIONS
-from autograd_conformance.implementations.protocol import DTYPES, Gradients, Mask, Tensors, as_tuple
+from autograd_conformance.implementations.protocol import DTYPES, BackwardPass, Mask, Tensors, as_tuple
 
-# The array API's name for where an array is; an MLX array is in unified memory and has none.
+# The array API's name for the place of an array. An MLX array is in unified memory and has no device.
 mx.array.device = None
 
 
@@ -23,7 +23,7 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _apply(lowered: Lowered) -> Any:
-    """A call of a custom function. A rule gets primals and outputs: what else its ctx holds is computed anew."""
+    """A call of a custom function. A rule gets primals and outputs, and recomputes whatever else its ctx holds."""
     needed = [True] * len(lowered.tensors)
 
     def forward(*tensors: Any) -> Tensors:
@@ -33,7 +33,7 @@ def _apply(lowered: Lowered) -> Any:
         primals = as_tuple(primals)
         computed, ctx = lowered.forward(primals, needed)
         found = lowered.backward(ctx.rebound(computed, outputs), cotangents)
-        # A rule returns the structure of its primals, in which there is no None.
+        # A rule returns the structure of its primals, which cannot hold None.
         return tuple(mx.zeros_like(primals[i]) if g is None else g for i, g in enumerate(found))
 
     def jvp(primals: Any, tangents: Any) -> Tensors:
@@ -78,14 +78,14 @@ class MlxImplementation(adapting.BatchingImplementation, adapting.NumPyImplement
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
         made = mx.bool_ if dtype == "bool" else getattr(mx, dtype)
-        # Not of an empty NumPy array, of which 0.32.4 reads flags that were never set: a sum of it may not end.
+        # Not from an empty NumPy array: 0.32.4 reads flags of it that were never set, and its sum may not end.
         return mx.array(np.array(values), made) if np.size(values) else mx.zeros(np.shape(values), made)
 
     def as_numpy(self, tensor: Any) -> Any:
         # NumPy has no bfloat16.
         return np.array(tensor.astype(mx.float64) if mx.issubdtype(tensor.dtype, mx.floating) else tensor)
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Tensors:
             used = [g is not None for g in cotangents]
             of_wanted, points = of_moving(lambda *given: chosen(f(*given), used), primals, wanted)
@@ -94,7 +94,7 @@ class MlxImplementation(adapting.BatchingImplementation, adapting.NumPyImplement
         return f(*primals), gradients
 
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
-        # A primal that does not move has the tangent zero: there is one for each.
+        # mx.jvp needs a tangent for each primal: one that does not move has the tangent zero.
         given = [mx.zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         outputs, moved = mx.jvp(lambda *tensors: as_tuple(f(*tensors)), list(primals), given)
         return tuple(outputs), tuple(moved)

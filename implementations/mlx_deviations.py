@@ -1,280 +1,318 @@
-"""What is known not to hold of MLX: run, reported as `known`, and as `fixed` once it holds."""
+"""The known deviations of MLX: reported as `known` while they show, as `fixed` once they do not."""
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.protocol import Deviation
+from autograd_conformance.implementations.deviations import (
+    Cause,
+    Component,
+    Deviation,
+    Died,
+    Found,
+    Frequency,
+    Hung,
+    Raised,
+    Refused,
+)
 
 _DOCSTRING = "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core."
 _USAGE = "https://ml-explore.github.io/mlx/build/html/usage/"
-_SEEN = "seen on 0.32.4"
-
-_OF_EXP = "mx.exp of float64 is as exact as in float32: relative errors of 1e-7"
-_OF_EMPTY = "mx.argmax refuses an array without elements, even along an axis that has some"
-_OF_VMAP = (
-    "the derivative of a batched custom function is that of the operations that it is made of: mx.vmap calls the "
-    "function anew and drops its rule for mx.vjp"
-)
 _EXP = "source: mlx/backend/cpu/simd/math.h, exp"
 _RULES = (
     "However, when a function transformation is used (e.g. computing gradients using value_and_grad()) then the "
     "functions defined via custom_function.vjp(), custom_function.jvp() and custom_function.vmap() are used instead of "
     "the default transformation."
 )
-
 _PRODUCT = "Computes the product of the cotangents with the Jacobian of a function fun evaluated at primals."
+_SEEN = ("0.32.4",)
+
+# The tests that compare values of all dtypes, and so see how exact the kernels are.
+_VALUES = ("FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances")
+# The tests that run Functions with arrays that may have no elements.
+_RUNNING = (
+    "FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-NONE", "VJP-UNUSED", "VJP-LINEAR", "VJP-FIT", "VJP-REPEAT",
+    "VJP-FINITE", "VJP-CHAIN", "VJP-CHAIN/instances", "ENV-SAVED-HOOKS/checkpoint", "ENV-COMPILE",
+)  # fmt: skip
+
+_EXP_OF_DOUBLES = Cause(
+    reason="mx.exp of float64 is only as exact as in float32, with relative errors of 1e-7; LLTM shows "
+    "it only for negative numbers",
+    link=_EXP,
+    script="exp_of_doubles.py",
+    seen=_SEEN,
+)
+
+_ARGMAX_OF_NOTHING = Cause(
+    reason="mx.argmax refuses an array without elements, even along an axis that has some",
+    link="source: mlx/ops.cpp, argmax",
+    script="argmax_of_nothing.py",
+    seen=_SEEN,
+)
+
+_NUMPY_UNDER_VMAP = Cause(
+    reason="mx.vmap, even of a function with a vmap rule, and mx.compile trace custom functions with "
+    "arrays that have no values, so a function or rule that computes with NumPy is refused",
+    link=f"{_USAGE}compile.html#debugging",
+    script="numpy_under_vmap.py",
+    seen=_SEEN,
+)
+
+_OUTPUT_RETURNED_TWICE = Cause(
+    reason="if a function returns one array twice, mx.vjp uses the first of its cotangents and drops the other",
+    promise=_PRODUCT,
+    link=f"{_DOCSTRING}vjp.html",
+    script="output_returned_twice.py",
+    seen=_SEEN,
+)
 
 DEVIATIONS = (
     Deviation(
-        id="FWD-VALUE FWD-EMPTY VJP-REF VJP-REPEAT VJP-CHAIN VJP-CHAIN/instances BATCH-VMAP/cotangents ENV-COMPILE",
-        function="Exp Sinh",
-        what="* at *",
-        reason=_OF_EXP,
-        link=_EXP,
-        versions=_SEEN,
-        script="exp_of_doubles.py",
+        ids=(*_VALUES, "BATCH-VMAP/cotangents", "ENV-COMPILE"),
+        functions=("Exp", "Sinh"),
+        shows=(Component(),),
+        cause=_EXP_OF_DOUBLES,
     ),
     Deviation(
-        id="VJP-FD",
-        function="Exp Sinh",
-        what="slope of the drawn direction",
-        reason=_OF_EXP,
-        link=_EXP,
-        versions=_SEEN,
-        script="exp_of_doubles.py",
+        ids=("VJP-FD",),
+        functions=("Exp", "Sinh"),
+        shows=(Found("slope of the drawn direction"),),
+        cause=_EXP_OF_DOUBLES,
     ),
     Deviation(
-        id="DBL-CORRECT",
-        function="Exp Sinh",
-        what="second derivative *",
-        reason=_OF_EXP,
-        link=_EXP,
-        versions=_SEEN,
-        script="exp_of_doubles.py",
+        ids=("DBL-CORRECT",),
+        functions=("Exp", "Sinh"),
+        shows=(Found(starting="second derivative "),),
+        cause=_EXP_OF_DOUBLES,
     ),
     Deviation(
-        id="FWD-VALUE FWD-EMPTY VJP-REF VJP-REPEAT VJP-CHAIN VJP-CHAIN/instances VJP-SAME-TENSOR VJP-MASK VJP-SUBSET "
-        "VJP-UNUSED BATCH-VMAP/cotangents ENV-COMPILE",
-        function="LLTM",
-        what="* at *",
-        reason=f"{_OF_EXP}; LLTM takes it of negative numbers alone",
-        link=_EXP,
-        versions=_SEEN,
-        script="exp_of_doubles.py",
-        sometimes=True,
+        ids=(
+            *_VALUES,
+            "VJP-SAME-TENSOR",
+            "VJP-MASK",
+            "VJP-SUBSET",
+            "VJP-UNUSED",
+            "BATCH-VMAP/cotangents",
+            "ENV-COMPILE",
+        ),
+        functions=("LLTM",),
+        shows=(Component(),),
+        frequency=Frequency.SOMETIMES,
+        cause=_EXP_OF_DOUBLES,
     ),
     Deviation(
-        id="VJP-FD",
-        function="LLTM",
-        what="slope of the drawn direction",
-        reason=f"{_OF_EXP}; LLTM takes it of negative numbers alone",
-        link=_EXP,
-        versions=_SEEN,
-        script="exp_of_doubles.py",
-        sometimes=True,
+        ids=("VJP-FD",),
+        functions=("LLTM",),
+        shows=(Found("slope of the drawn direction"),),
+        frequency=Frequency.SOMETIMES,
+        cause=_EXP_OF_DOUBLES,
     ),
     Deviation(
-        id="FWD-VALUE FWD-EMPTY VJP-REF VJP-FD VJP-NONE VJP-UNUSED VJP-LINEAR VJP-FIT VJP-REPEAT VJP-FINITE VJP-CHAIN "
-        "VJP-CHAIN/instances ENV-SAVED-HOOKS/checkpoint ENV-COMPILE",
-        function="GlobalMaxPool",
-        what="what came of the call: an exception, ValueError: [argmax] Cannot argmax reduce zero size array*",
-        reason=_OF_EMPTY,
-        link="source: mlx/ops.cpp, argmax",
-        versions=_SEEN,
-        script="argmax_of_nothing.py",
-        sometimes=True,
+        ids=_RUNNING,
+        functions=("GlobalMaxPool",),
+        shows=(Raised("ValueError", starting="[argmax] Cannot argmax reduce zero size array"),),
+        frequency=Frequency.SOMETIMES,
+        cause=_ARGMAX_OF_NOTHING,
     ),
     Deviation(
-        id="DBL-CORRECT",
-        function="GlobalMaxPool",
-        what="second derivative *",
-        reason=_OF_EMPTY,
-        link="source: mlx/ops.cpp, argmax",
-        versions=_SEEN,
-        script="argmax_of_nothing.py",
-        sometimes=True,
+        ids=("DBL-CORRECT",),
+        functions=("GlobalMaxPool",),
+        shows=(Found(starting="second derivative "),),
+        frequency=Frequency.SOMETIMES,
+        cause=_ARGMAX_OF_NOTHING,
     ),
     Deviation(
-        id="FWD-DTYPE",
-        function="Sort GlobalMaxPool",
-        what="shape, dtype and device of the outputs",
-        reason="indices from mx.argsort and mx.argmax are uint32, as their documentation says",
-        link=f"{_DOCSTRING}argsort.html",
-        versions=_SEEN,
-        script="indices_are_uint32.py",
+        ids=("FWD-DTYPE",),
+        functions=("Sort", "GlobalMaxPool"),
+        shows=(Found("shape, dtype and device of the outputs"),),
+        cause=Cause(
+            reason="indices from mx.argsort and mx.argmax are uint32, as their documentation says",
+            link=f"{_DOCSTRING}argsort.html",
+            script="indices_are_uint32.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP",
-        function="GradientScaler",
-        what="gradient of argument 0 (x) at *",
-        reason=_OF_VMAP,
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        promise=_RULES,
-        script="vmap_drops_the_vjp.py",
+        ids=("BATCH-VMAP",),
+        functions=("GradientScaler",),
+        shows=(Component("gradient of argument 0 (x)"),),
+        cause=Cause(
+            reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
+            "the batched function is that of its operations",
+            promise=_RULES,
+            link=f"{_DOCSTRING}custom_function.html",
+            script="vmap_drops_the_vjp.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP",
-        function="MyCube",
-        what="gradient of argument 0 (x) at *",
-        reason=f"{_OF_VMAP}; the derivative of a complex power that comes instead lacks its conjugation",
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        promise=_RULES,
-        script="vmap_drops_the_vjp.py",
-        sometimes=True,
+        ids=("BATCH-VMAP",),
+        functions=("MyCube",),
+        shows=(Component("gradient of argument 0 (x)"),),
+        frequency=Frequency.SOMETIMES,
+        cause=Cause(
+            reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
+            "the batched function is that of its operations; for a complex power that derivative lacks "
+            "the conjugation",
+            promise=_RULES,
+            link=f"{_DOCSTRING}custom_function.html",
+            script="vmap_drops_the_vjp.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP",
-        function="Select",
-        what="the process *",
-        reason=f"{_OF_VMAP}; the derivative of an index that comes instead dies of a division by zero where the array "
-        "has no elements",
-        link=f"{_DOCSTRING}vjp.html",
-        versions=_SEEN,
-        promise=_PRODUCT,
-        script="empty_index.py",
-        sometimes=True,
+        ids=("BATCH-VMAP",),
+        functions=("Select",),
+        shows=(Died(),),
+        frequency=Frequency.SOMETIMES,
+        cause=Cause(
+            reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
+            "the batched function is that of its operations; for an index that derivative divides by zero "
+            "if the array has no elements, and the process dies",
+            promise=_PRODUCT,
+            link=f"{_DOCSTRING}vjp.html",
+            script="empty_index.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP",
-        function="NumpyMul",
-        what="gradient of argument * at *",
-        reason=f"{_OF_VMAP}; the derivative of a product that comes instead is memory that was never set, where an "
-        "array has no elements",
-        link=f"{_DOCSTRING}vjp.html",
-        versions=_SEEN,
-        promise=_PRODUCT,
-        script="empty_product.py",
-        sometimes=True,
+        ids=("BATCH-VMAP",),
+        functions=("NumpyMul",),
+        shows=(Component("gradient of argument 0 (x)"), Component("gradient of argument 1 (y)")),
+        frequency=Frequency.SOMETIMES,
+        cause=Cause(
+            reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
+            "the batched function is that of its operations; for a product that derivative is "
+            "uninitialized memory if an array has no elements",
+            promise=_PRODUCT,
+            link=f"{_DOCSTRING}vjp.html",
+            script="empty_product.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP VJP-CHAIN",
-        function="NumpyMul ScipyConv2d",
-        what="did not finish within the time limit *",
-        reason="a sum over no elements does not always end: flags of the array are read that were never set",
-        link="source: mlx/backend/common/reduce.cpp",
-        versions=_SEEN,
-        script="endless_sum.py",
-        sometimes=True,
+        ids=("BATCH-VMAP", "VJP-CHAIN"),
+        functions=("NumpyMul", "ScipyConv2d"),
+        shows=(Hung(),),
+        frequency=Frequency.SOMETIMES,
         without_elements=True,
+        cause=Cause(
+            reason="a sum over no elements does not always end: it reads flags of the array that were never set",
+            link="source: mlx/backend/common/reduce.cpp",
+            script="endless_sum.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="BATCH-VMAP/cotangents",
-        function="NumpyTake NumpySort ScipyConv2d",
-        what="refused in every example: ValueError: [eval] Attempting to eval an array during *",
-        reason="a backward that computes with NumPy is refused under mx.vmap, which traces it with arrays that have no "
-        "values",
-        link=f"{_USAGE}compile.html#debugging",
-        versions=_SEEN,
-        script="numpy_under_vmap.py",
-        always=True,
+        ids=("BATCH-VMAP/cotangents",),
+        functions=("NumpyTake", "NumpySort", "ScipyConv2d"),
+        shows=(Refused("ValueError", starting="[eval] Attempting to eval an array during "),),
+        frequency=Frequency.ALWAYS,
+        cause=_NUMPY_UNDER_VMAP,
     ),
     Deviation(
-        id="BATCH-VMAP ENV-COMPILE",
-        function="NumpyTake NumpySort",
-        what="what came of the call: an exception, ValueError: [eval] Attempting to eval an array during *",
-        reason="a custom function that computes with NumPy is refused under mx.vmap, even with a vmap rule, and under "
-        "mx.compile: both trace it with arrays that have no values",
-        link=f"{_USAGE}compile.html#debugging",
-        versions=_SEEN,
-        script="numpy_under_vmap.py",
+        ids=("BATCH-VMAP", "ENV-COMPILE"),
+        functions=("NumpyTake", "NumpySort"),
+        shows=(Raised("ValueError", starting="[eval] Attempting to eval an array during "),),
+        cause=_NUMPY_UNDER_VMAP,
     ),
     Deviation(
-        id="ENV-COMPILE",
-        function="ScipyConv2d",
-        what="what came of the call: an exception, ValueError: [eval] Attempting to eval an array during *",
-        reason="a custom function that computes with NumPy is refused under mx.compile, which traces it with arrays "
-        "that have no values",
-        link=f"{_USAGE}compile.html#debugging",
-        versions=_SEEN,
-        script="numpy_under_vmap.py",
+        ids=("ENV-COMPILE",),
+        functions=("ScipyConv2d",),
+        shows=(Raised("ValueError", starting="[eval] Attempting to eval an array during "),),
+        cause=_NUMPY_UNDER_VMAP,
+    ),
+    Deviation(ids=("ENG-04/repeated",), shows=(Found(starting="cotangents of steps "),), cause=_OUTPUT_RETURNED_TWICE),
+    Deviation(
+        ids=("FN-07/tuples",),
+        shows=(Died(),),
+        cause=Cause(
+            reason="a custom function that has a rule and returns an empty tuple causes a segmentation fault",
+            promise="Instances are callables that behave identically to the wrapped function.",
+            link=f"{_DOCSTRING}custom_function.html",
+            script="no_outputs.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="ENG-04/repeated",
-        what="cotangents of steps *",
-        reason="where a function returns one array twice, mx.vjp uses the first of its cotangents and drops the other",
-        link=f"{_DOCSTRING}vjp.html",
-        versions=_SEEN,
-        promise=_PRODUCT,
-        script="output_returned_twice.py",
+        ids=("FN-30",),
+        shows=(Died(),),
+        cause=Cause(
+            reason="mx.vjp walks the graph by recursion, and a chain of ten thousand calls overflows a thread's "
+            "small stack",
+            link="source: mlx/transforms.cpp, vjp",
+            script="long_chain.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="FN-07/tuples",
-        what="the process *",
-        reason="a custom function that has a rule and returns an empty tuple dies of a segmentation fault",
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        promise="Instances are callables that behave identically to the wrapped function.",
-        script="no_outputs.py",
+        ids=("JVP-01/missing",),
+        shows=(Found("forward mode of a Function without jvp"),),
+        cause=Cause(
+            reason="all rules are optional: without a jvp rule the tangent is that of the operations in the function",
+            link=f"{_DOCSTRING}custom_function.html",
+            script="default_jvp.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="FN-30",
-        what="the process *",
-        reason="mx.vjp walks the graph by recursion, and a chain of ten thousand calls exceeds a thread's small stack",
-        link="source: mlx/transforms.cpp, vjp",
-        versions=_SEEN,
-        script="long_chain.py",
+        ids=("MLX-CALL-01/constants",),
+        shows=(Found("an output that is no array"),),
+        cause=Cause(
+            reason="a custom function that has a rule refuses outputs that are not arrays, unlike the wrapped function",
+            promise="Instances are callables that behave identically to the wrapped function.",
+            link=f"{_DOCSTRING}custom_function.html",
+            script="constants_among_outputs.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="JVP-01/missing",
-        what="forward mode of a Function without jvp",
-        reason="all rules are optional: without a jvp rule the tangent is that of the operations in the function",
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        script="default_jvp.py",
+        ids=("MLX-CALL-03/without-rules",),
+        shows=(Found("gradient of what is captured"),),
+        cause=Cause(
+            reason="a custom function without a rule is the wrapped function, and what it captures is differentiated",
+            promise="All custom_function instances behave as pure functions. Namely, any variables captured will "
+            "be treated as constants and no gradients will be computed with respect to the captured "
+            "arrays.",
+            link=f"{_DOCSTRING}custom_function.html",
+            script="captured_without_rules.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MLX-CALL-01/constants",
-        what="an output that is no array",
-        reason="a custom function that has a rule refuses outputs that are no arrays, unlike the wrapped function",
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        promise="Instances are callables that behave identically to the wrapped function.",
-        script="constants_among_outputs.py",
+        ids=("MLX-COMP-01/gradient-of-batch",),
+        shows=(Found("gradient"),),
+        cause=Cause(
+            reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
+            "the batched function is that of its operations",
+            promise="Any of the MLX function transformations can be composed in any order to any depth.",
+            link=f"{_USAGE}function_transforms.html",
+            script="vmap_drops_the_vjp.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MLX-CALL-03/without-rules",
-        what="gradient of what is captured",
-        reason="a custom function that has no rule yet is the wrapped function, and what it captures is differentiated",
-        link=f"{_DOCSTRING}custom_function.html",
-        versions=_SEEN,
-        promise="All custom_function instances behave as pure functions. Namely, any variables captured will be "
-        "treated as constants and no gradients will be computed with respect to the captured arrays.",
-        script="captured_without_rules.py",
+        ids=("MLX-VJP-08/repeated",),
+        shows=(Found("gradient, one array returned twice,"),),
+        cause=_OUTPUT_RETURNED_TWICE,
     ),
     Deviation(
-        id="MLX-COMP-01/gradient-of-batch",
-        what="gradient",
-        reason=_OF_VMAP,
-        link=f"{_USAGE}function_transforms.html",
-        versions=_SEEN,
-        promise="Any of the MLX function transformations can be composed in any order to any depth.",
-        script="vmap_drops_the_vjp.py",
+        ids=("MLX-VJP-08/stopped",),
+        shows=(Found("gradient, the first output from mx.stop_gradient,"),),
+        cause=Cause(
+            reason="an output from mx.stop_gradient takes no cotangent: the next output gets it instead, and so on",
+            promise="The cotangents should be the same in number, shape, and type as the outputs of fun.",
+            link=f"{_DOCSTRING}vjp.html",
+            script="stopped_output.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="MLX-VJP-08/repeated",
-        what="gradient, one array returned twice,",
-        reason="where a function returns one array twice, mx.vjp uses the first of its cotangents and drops the other",
-        link=f"{_DOCSTRING}vjp.html",
-        versions=_SEEN,
-        promise=_PRODUCT,
-        script="output_returned_twice.py",
-    ),
-    Deviation(
-        id="MLX-VJP-08/stopped",
-        what="gradient, the first output from mx.stop_gradient,",
-        reason="an output that comes from mx.stop_gradient takes no cotangent: the next output gets it, and so on",
-        link=f"{_DOCSTRING}vjp.html",
-        versions=_SEEN,
-        promise="The cotangents should be the same in number, shape, and type as the outputs of fun.",
-        script="stopped_output.py",
-    ),
-    Deviation(
-        id="MLX-CPLX-01/powers",
-        what="gradient",
-        reason="the gradient of a complex power lacks the conjugation that those of other operations have",
-        link="source: mlx/primitives.cpp, Power::vjp",
-        versions=_SEEN,
-        script="complex_powers.py",
+        ids=("MLX-CPLX-01/powers",),
+        shows=(Found("gradient"),),
+        cause=Cause(
+            reason="the gradient of a complex power lacks the conjugation that the gradients of other operations have",
+            link="source: mlx/primitives.cpp, Power::vjp",
+            script="complex_powers.py",
+            seen=_SEEN,
+        ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The suite's own model of the contract, in NumPy: the suite checks itself with it, and needs no framework for that."""
+"""The suite's own model of the contract, in NumPy: with it the suite checks itself without a framework."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.protocol import Description, Environment, Tensors
 from autograd_conformance.reference import model
-from autograd_conformance.reference.model_namespace import DTYPES, Tensor, mode, switched, xp
+from autograd_conformance.reference.model_namespace import DTYPES, xp
+from autograd_conformance.reference.model_tensors import Tensor, mode, switched
 
 
 class ModelImplementation(adapting.RecordingImplementation, adapting.NumPyImplementation):

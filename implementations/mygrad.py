@@ -15,16 +15,16 @@ from mygrad.operation_base import Operation
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
 from autograd_conformance.implementations.mygrad_deviations import DEVIATIONS
-from autograd_conformance.implementations.protocol import Gradients, Mask, Tensors
+from autograd_conformance.implementations.protocol import BackwardPass, Mask, Tensors
 
 
 def _is_tensor(value: Any) -> bool:
-    # Operations compute with arrays, and 0-d ones become NumPy's scalars.
+    # Operations compute with arrays, and 0-d arrays become NumPy scalars.
     return isinstance(value, mg.Tensor | np.ndarray | np.generic)
 
 
 class _Call(Operation, Context):
-    """A call of a body, and its ctx; backward gives the gradients of all variables when the first is asked for."""
+    """A call of a body, and its ctx. The request for the first gradient computes those of all variables."""
 
     def __call__(self, *variables: Any, lowered: Lowered) -> Any:
         self.variables, self.lowered = variables, lowered
@@ -43,13 +43,13 @@ class _Call(Operation, Context):
         found: Any = self.gradients[index]
         if found is None:
             raise SkipGradient
-        # Within an operation everything is an array.
+        # Inside an operation everything is an array.
         return found.data if isinstance(found, mg.Tensor) else found
 
 
 def _apply(lowered: Lowered) -> Any:
     output = mg.execute_op(_Call, *lowered.tensors, op_kwargs={"lowered": lowered})
-    # A call from within an operation, which computes with arrays.
+    # A call from inside an operation, which computes with arrays.
     inside = not any(isinstance(x, mg.Tensor) for x in lowered.tensors)
     return lowered.returned([output.data if inside else output])
 
@@ -84,7 +84,7 @@ class MyGradImplementation(adapting.NumPyImplementation):
     supported = ">=2.5"
     dialect = "mygrad"
     package = mg
-    # NumPy hands over to MyGrad where it is given tensors.
+    # NumPy calls MyGrad when it gets tensors.
     xp = adapting.namespace(
         np,
         **{name: _of_arrays(getattr(np, name)) for name in _OF_ARRAYS},
@@ -102,7 +102,7 @@ class MyGradImplementation(adapting.NumPyImplementation):
     def as_numpy(self, tensor: Any) -> Any:
         return mg.asarray(tensor)
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         def run() -> tuple[list[Any], Tensors]:
             leaves = [mg.Tensor(x, constant=not t, copy=False) for x, t in zip(primals, tracked, strict=True)]
             return leaves, f(*leaves)

@@ -16,7 +16,7 @@ from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.paddle_deviations import DEVIATIONS
 from autograd_conformance.implementations.protocol import as_tuple
 
-# Errors are logged before they are raised, and the import warns that no compiler cache is installed.
+# Paddle logs errors before it raises them, and its import warns that no compiler cache is installed.
 os.environ.setdefault("GLOG_minloglevel", "3")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -26,17 +26,17 @@ with warnings.catch_warnings():
 
 
 class Context(py_layer.PyLayerBackward):
-    """The ctx of a PyLayer under the names that bodies use."""
+    """The ctx of a PyLayer, with the names that bodies use."""
 
     @property
     def saved_tensors(self) -> Any:
         return self.saved_tensor() or ()
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing: there is no forward mode."""
+        """Does nothing: there is no forward mode."""
 
     def backward(self, *cotangents: Any) -> Any:
-        """From a cotangent per tensor among the outputs to a gradient per tensor among the arguments."""
+        """From one cotangent for each tensor in the outputs to one gradient for each tensor in the arguments."""
         given = iter(cotangents)
         found = as_tuple(super().backward(*(next(given) if each else None for each in self.returned)))
         mine = [found[i] if self.needs_input_grad[i] else None for i in self.slots if i < len(found)]
@@ -49,7 +49,7 @@ def _forward(cls: Any, ctx: Any, *args: Any, **named: Any) -> Any:
     bound = signature.bind(*([ctx] if combined else []), *args, **named)
     bound.apply_defaults()
     inputs = bound.args[combined:]
-    # The tensors in the order in which they were given, each at its place among the arguments.
+    # The positions of the tensors among the arguments, in the order in which they were given.
     names = list(signature.parameters)[combined:]
     given = [*enumerate(args), *((names.index(name), value) for name, value in named.items() if name in names)]
     ctx.slots, ctx.count = [i for i, value in given if paddle.is_tensor(value)], len(inputs)
@@ -62,7 +62,7 @@ def _forward(cls: Any, ctx: Any, *args: Any, **named: Any) -> Any:
 
 
 class Function:
-    """The base class of bodies, each of which is lowered to a PyLayer."""
+    """The base class of bodies; each of them is lowered to a PyLayer."""
 
     layer: Any
 
@@ -77,14 +77,14 @@ class Function:
 
 
 def _tensor(value: Any, *others: Any) -> Any:
-    """The value, a number as a tensor of the others' dtype."""
+    """The value as a tensor; a number gets the dtype of the others."""
     if paddle.is_tensor(value):
         return value
     return paddle.to_tensor(value, dtype=next((x.dtype for x in others if paddle.is_tensor(x)), None))
 
 
 def _summed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The outputs each once, as Paddle wants them, and their cotangents."""
+    """The distinct outputs, as Paddle requires, and the sum of the cotangents of each."""
     found: dict[int, tuple[Any, Any]] = {}
     for y, g in zip(outputs, cotangents, strict=True):
         found[id(y)] = y, found[id(y)][1] + g if id(y) in found else g
@@ -102,7 +102,7 @@ class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImple
     })  # fmt: skip
     deviations = DEVIATIONS
     emulated = frozenset({"needs_input_grad"})
-    # Half precision is not for the CPU; of complex128 exp has single precision, see PADDLE-TYPE-02.
+    # The CPU has no half precision; exp of complex128 has single precision, see PADDLE-TYPE-02.
     dtypes = ("float64", "float32", "complex64", "int64", "int32", "int16", "int8", "uint8", "bool")
     package = paddle
     xp = adapting.namespace(
@@ -125,7 +125,7 @@ class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImple
     )
     ag = SimpleNamespace(Function=Function, once_differentiable=py_layer.once_differentiable)
     dialect = "paddle"
-    # What it calls InvalidArgument is a ValueError, and what Python code raised in backward comes out as an OSError.
+    # Its InvalidArgument is a ValueError, and an exception of Python code in backward becomes an OSError.
     refusals = (*adapting.NumPyImplementation.refusals, OSError, SystemError, AssertionError)
     supported = ">=3.3"
 
@@ -161,7 +161,7 @@ class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImple
         return not tensor.stop_gradient
 
     def node(self, tensor: Any) -> Any:
-        # Constants and leaves have a grad_fn as well.
+        # Constants and leaves have a grad_fn too.
         return None if tensor.stop_gradient or tensor.is_leaf else tensor.grad_fn
 
     def no_grad(self) -> AbstractContextManager[Any]:

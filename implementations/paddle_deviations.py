@@ -1,8 +1,10 @@
-"""What is known not to hold of released PaddlePaddle: its faults, and what it does otherwise than PyTorch."""
+"""The known deviations of released PaddlePaddle: its faults, and its differences from PyTorch."""
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.protocol import Deviation
+from functools import partial
+
+from autograd_conformance.implementations.deviations import Cause, Deviation, Died, Found, Raised
 
 _LAYER = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/PyLayer_en.html"
 _CONTEXT = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/PyLayerContext_en.html"
@@ -10,342 +12,354 @@ _GRAD = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/grad_e
 _APPLY = "paddle/fluid/pybind/eager_py_layer.cc"
 _NODE = "paddle/fluid/eager/pylayer/py_layer_node.cc"
 _ENGINE = "paddle/fluid/eager/backward.cc"
-_SEEN = "seen on 3.3.1"
+_SEEN = ("3.3.1",)
 
+# The Functions whose backward returns gradients for several inputs, whichever are wanted.
+_OF_SEVERAL_INPUTS = (
+    "Conv2D", "FusedConvBN", "LLTM", "LinearFunction", "LinearFunctionSetupContext", "NumpyMul", "QKVProjection",
+    "SaveForBackward", "ScipyConv2d",
+)  # fmt: skip
 
-def _difference(id: str, what: str, reason: str, link: str, script: str) -> Deviation:
-    return Deviation(id=id, what=what, reason=reason, link=link, versions=_SEEN, script=script)
+_PARTIAL_GRAD = Cause(
+    reason="paddle.grad for some of the inputs raises ValueError if backward returns a gradient for "
+    "another input that requires one: it has to return None there, but the ctx does not say which "
+    "inputs are wanted",
+    promise="If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in "
+    "``forward``, the returned value must be a ``Tensor``.",
+    link=_LAYER,
+    script="partial_grad.py",
+    seen=_SEEN,
+)
 
+_OUTPUTS_AS_GRAD_OUTPUTS = Cause(
+    reason="if several outputs of one node are their own grad_outputs, the second derivative is silently "
+    "wrong: all of them arrive at the node's first output, also for built-in operations",
+    promise="When it is True, higher order derivatives are supported to compute",
+    link=_GRAD,
+    script="outputs_as_grad_outputs.py",
+    seen=_SEEN,
+)
 
 FAULTS = (
     Deviation(
-        id="VJP-SUBSET",
-        function="Conv2D FusedConvBN LLTM LinearFunction LinearFunctionSetupContext NumpyMul QKVProjection "
-        "SaveForBackward ScipyConv2d",
-        what="what came of the call: an exception, ValueError: *backward function should return None at *",
-        reason="paddle.grad for some of the inputs raises ValueError wherever backward returns a gradient for another "
-        "input that requires one: None is asked of it, though the ctx does not tell which inputs are wanted",
-        link=_LAYER,
-        versions=_SEEN,
-        promise="If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in "
-        "``forward``, the returned value must be a ``Tensor``.",
-        script="partial_grad.py",
+        ids=("VJP-SUBSET",),
+        functions=_OF_SEVERAL_INPUTS,
+        shows=(Raised("ValueError", containing="backward function should return None at "),),
+        cause=_PARTIAL_GRAD,
     ),
     Deviation(
-        id="ENG-10 DBL-06",
-        what="what came of it: ValueError: *backward function should return None at *",
-        reason="as VJP-SUBSET; in DBL-06 the layer that backward calls is differentiated for some of its inputs",
-        link=_LAYER,
-        versions=_SEEN,
-        promise="If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in "
-        "``forward``, the returned value must be a ``Tensor``.",
-        script="partial_grad.py",
+        ids=("ENG-10", "DBL-06"),
+        shows=(Raised("ValueError", containing="backward function should return None at "),),
+        cause=_PARTIAL_GRAD,
     ),
     Deviation(
-        id="DBL-CORRECT",
-        function="MyCube Sinh",
-        what="second derivative (nonlinear, through *)",
-        reason="where several outputs of one node are their own grad_outputs, the second derivative is silently "
-        "wrong: all of them arrive at the node's first output, of built-in operations too",
-        link=_GRAD,
-        versions=_SEEN,
-        promise="When it is True, higher order derivatives are supported to compute",
-        script="outputs_as_grad_outputs.py",
+        ids=("DBL-CORRECT",),
+        functions=("MyCube", "Sinh"),
+        shows=(Found(starting="second derivative (nonlinear, through ", ending=")"),),
+        cause=_OUTPUTS_AS_GRAD_OUTPUTS,
     ),
     Deviation(
-        id="DBL-CORRECT",
-        function="LinearFunction LinearFunctionSetupContext QKVProjection",
-        what="second derivative (*",
-        reason="of matrices without elements the second derivative of a product is refused where only one of the "
-        "factors has one: Required tensor shall not be nullptr; QKVProjection shows what MyCube shows, too",
-        link=_GRAD,
-        versions=_SEEN,
-        promise="When it is True, higher order derivatives are supported to compute",
-        script="empty_matmul.py",
+        ids=("DBL-CORRECT",),
+        functions=("LinearFunction", "LinearFunctionSetupContext", "QKVProjection"),
+        shows=(Found(starting="second derivative ("),),
+        cause=Cause(
+            reason="the second derivative of a product of matrices without elements is refused if only one "
+            "factor has a second derivative: Required tensor shall not be nullptr; QKVProjection also "
+            "shows what MyCube shows",
+            promise="When it is True, higher order derivatives are supported to compute",
+            link=_GRAD,
+            script="empty_matmul.py",
+            seen=_SEEN,
+        ),
     ),
 )
 
 OF_THE_DIALECT = (
     Deviation(
-        id="PADDLE-LAYER-04/list",
-        what="a backward that returns a list of *",
-        reason="only a bare tensor or a tuple is taken; a list raises ValueError",
-        link=_LAYER,
-        versions=_SEEN,
-        promise="The output of ``backward`` can be ``Tensor`` or ``list/tuple(Tensor)``",
-        script="list_of_gradients.py",
+        ids=("PADDLE-LAYER-04/list",),
+        shows=(Found(starting="a backward that returns a list of "),),
+        cause=Cause(
+            reason="only a bare tensor or a tuple is accepted; a list raises ValueError",
+            promise="The output of ``backward`` can be ``Tensor`` or ``list/tuple(Tensor)``",
+            link=_LAYER,
+            script="list_of_gradients.py",
+            seen=_SEEN,
+        ),
+    ),
+    Deviation(ids=("PADDLE-LAYER-07",), shows=(Found("the gradient of one input"),), cause=_PARTIAL_GRAD),
+    Deviation(
+        ids=("PADDLE-LAYER-13",),
+        shows=(Found("gradient"),),
+        cause=Cause(
+            reason="the process dies with SIGSEGV: the gradients of a list of several tensors are written to a "
+            "list as if it were a tuple, and all to its first element",
+            link=_NODE,
+            script="list_among_outputs.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-LAYER-07",
-        what="the gradient of one input",
-        reason="as VJP-SUBSET",
-        link=_LAYER,
-        versions=_SEEN,
-        promise="If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in "
-        "``forward``, the returned value must be a ``Tensor``.",
-        script="partial_grad.py",
+        ids=("PADDLE-CTX-05/graph",),
+        shows=(Found(containing="gradients"),),
+        cause=Cause(
+            reason="the new tensor has no node, and the input gets the layer's node instead of its own: a leaf "
+            "is cut off with an error, and other inputs silently get a wrong gradient",
+            promise="Thereby preventing the auto grad information of the input Tensor from being overwritten.",
+            link=_CONTEXT,
+            script="mark_not_inplace.py",
+            seen=_SEEN,
+        ),
+    ),
+    Deviation(ids=("PADDLE-ENGINE-04",), shows=(Found(starting="second derivative"),), cause=_OUTPUTS_AS_GRAD_OUTPUTS),
+    Deviation(
+        ids=("PADDLE-ENGINE-09/freed",),
+        shows=(Found("a second pass through a graph that was freed"),),
+        cause=Cause(
+            reason="the process dies with SIGSEGV, where built-in operations raise an error: the node has "
+            "dropped its ctx, and nothing checks whether it was freed",
+            promise="If False, the graph used to compute grads will be freed.",
+            link=_NODE,
+            script="second_backward.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-LAYER-13",
-        what="gradient",
-        reason="the process dies of SIGSEGV: the gradients of a list of several tensors are written to a list as if it "
-        "were a tuple, and all to its first place",
-        link=_NODE,
-        versions=_SEEN,
-        script="list_among_outputs.py",
+        ids=("PADDLE-ENGINE-09/backward",),
+        shows=(Found("gradients of a retained graph, accumulated"),),
+        cause=Cause(
+            reason="a second backward() through a PyLayer dies with SIGSEGV, with retain_graph=True too: the "
+            "node drops its ctx after the first; paddle.grad works on a copy",
+            promise="If you would like to add more ops to the built graph after calling this method( "
+            ":code:`backward` ), set the parameter :code:`retain_graph` to True, then the grads will be "
+            "retained.",
+            link=_NODE,
+            script="second_backward.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-CTX-05/graph",
-        what="*gradients*",
-        reason="the new tensor has no node; the input gets the layer's in place of its own: a leaf is cut off with an "
-        "error, and for other inputs the gradient is silently wrong",
-        link=_CONTEXT,
-        versions=_SEEN,
-        promise="Thereby preventing the auto grad information of the input Tensor from being overwritten.",
-        script="mark_not_inplace.py",
+        ids=("PADDLE-ENGINE-08",),
+        shows=(Found("gradient past some outputs of a layer"),),
+        cause=Cause(
+            reason="with outputs of a PyLayer in no_grad_vars, gradients are wrong or the process dies with "
+            "SIGSEGV; this can happen with outputs of built-in operations too",
+            promise="the Tensors whose gradients are not needed to compute",
+            link=_GRAD,
+            script="no_grad_vars.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-ENGINE-04",
-        what="second derivative*",
-        reason="as DBL-CORRECT",
-        link=_GRAD,
-        versions=_SEEN,
-        promise="When it is True, higher order derivatives are supported to compute",
-        script="outputs_as_grad_outputs.py",
+        ids=("PADDLE-HOOK-01/output",),
+        shows=(Found(".grad with hooks on the output"),),
+        cause=Cause(
+            reason="backward of a PyLayer gets the gradients from before the hooks of its outputs; the results "
+            "of the hooks are computed and dropped",
+            promise="it can optionally return a new gradient Tensor which will be used in place of current "
+            "Tensor's gradient.",
+            link=_NODE,
+            script="hook_on_output.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-ENGINE-09/freed",
-        what="a second pass through a graph that was freed",
-        reason="the process dies of SIGSEGV, where built-in operations raise an error: the node has dropped its ctx, "
-        "and is not asked whether it was freed",
-        link=_NODE,
-        versions=_SEEN,
-        promise="If False, the graph used to compute grads will be freed.",
-        script="second_backward.py",
+        ids=("PADDLE-HOOK-05",),
+        shows=(Found("arguments of pack_hook"),),
+        cause=Cause(
+            reason="pack_hook is called with None where None is saved, so the documented hook, x.numpy(), raises "
+            "an error",
+            promise="The input of `pack_hook` is a tensor need be saved.",
+            link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/saved_tensors_hooks_en.html",
+            script="pack_hook_of_none.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-ENGINE-09/backward",
-        what="gradients of a retained graph, accumulated",
-        reason="a second backward() through a PyLayer dies of SIGSEGV, with retain_graph=True too: the node drops its "
-        "ctx after the first; paddle.grad works on a copy",
-        link=_NODE,
-        versions=_SEEN,
-        promise="If you would like to add more ops to the built graph after calling this method( :code:`backward` ), "
-        "set the parameter :code:`retain_graph` to True, then the grads will be retained.",
-        script="second_backward.py",
+        ids=("PADDLE-HOOK-04/list",),
+        shows=(Found("what comes of tensors saved in a list under hooks"),),
+        cause=Cause(
+            reason="the process dies with SIGSEGV: the list of unpacked tensors is written as if it were a tuple",
+            promise="`pack_hook` will also be called while any tensor need be saved by "
+            "`PyLayerContext.save_for_backward`.",
+            link=_APPLY,
+            script="pack_hook_of_list.py",
+            seen=_SEEN,
+        ),
     ),
     Deviation(
-        id="PADDLE-ENGINE-08",
-        what="gradient past some outputs of a layer",
-        reason="with outputs of a PyLayer in no_grad_vars gradients are wrong, or the process dies of SIGSEGV, as it "
-        "may with those of built-in operations",
-        link=_GRAD,
-        versions=_SEEN,
-        promise="the Tensors whose gradients are not needed to compute",
-        script="no_grad_vars.py",
-    ),
-    Deviation(
-        id="PADDLE-HOOK-01/output",
-        what=".grad with hooks on the output",
-        reason="backward of a PyLayer gets the gradients as they were before the hooks of its outputs, whose results "
-        "are computed and dropped",
-        link=_NODE,
-        versions=_SEEN,
-        promise="it can optionally return a new gradient Tensor which will be used in place of current Tensor's "
-        "gradient.",
-        script="hook_on_output.py",
-    ),
-    Deviation(
-        id="PADDLE-HOOK-05",
-        what="arguments of pack_hook",
-        reason="pack_hook is called with None where None is saved, so that the documented hook, x.numpy(), raises",
-        link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/saved_tensors_hooks_en.html",
-        versions=_SEEN,
-        promise="The input of `pack_hook` is a tensor need be saved.",
-        script="pack_hook_of_none.py",
-    ),
-    Deviation(
-        id="PADDLE-HOOK-04/list",
-        what="what comes of tensors saved in a list under hooks",
-        reason="the process dies of SIGSEGV: the list of unpacked tensors is written as if it were a tuple",
-        link=_APPLY,
-        versions=_SEEN,
-        promise="`pack_hook` will also be called while any tensor need be saved by `PyLayerContext.save_for_backward`.",
-        script="pack_hook_of_list.py",
-    ),
-    Deviation(
-        id="PADDLE-TYPE-02",
-        what="relative error of exp in complex128, in units of its rounding",
-        reason="the exponential of complex128 is computed in single precision",
-        link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/exp_en.html",
-        versions=_SEEN,
-        promise="x (Tensor): Input of Exp operator, an N-D Tensor, with data type int32, int64, bfloat16, float16, "
-        "float32, float64, complex64 or complex128.",
-        script="exp_of_complex128.py",
+        ids=("PADDLE-TYPE-02",),
+        shows=(Found("relative error of exp in complex128, in units of its rounding"),),
+        cause=Cause(
+            reason="the exponential of complex128 is computed in single precision",
+            promise="x (Tensor): Input of Exp operator, an N-D Tensor, with data type int32, int64, bfloat16, "
+            "float16, float32, float64, complex64 or complex128.",
+            link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/exp_en.html",
+            script="exp_of_complex128.py",
+            seen=_SEEN,
+        ),
     ),
 )
 
+# Each of these scripts shows several differences.
+_ctx = partial(Cause, script="differences_ctx.py", seen=_SEEN)
+_outputs = partial(Cause, script="differences_outputs.py", seen=_SEEN)
+_backward = partial(Cause, script="differences_backward.py", seen=_SEEN)
+
 DIFFERENCES = (
-    _difference(
-        "FN-30",
-        "the process ended without a word*",
-        "the graph is freed by recursion, so that a chain of 10 000 calls overflows a stack of 256 KiB",
-        _NODE,
-        "long_chain.py",
+    Deviation(
+        ids=("FN-30",),
+        shows=(Died(starting="ended without a word"),),
+        cause=Cause(
+            reason="the graph is freed by recursion, so a chain of 10 000 calls overflows a stack of 256 KiB",
+            link=_NODE,
+            script="long_chain.py",
+            seen=_SEEN,
+        ),
     ),
-    _difference(
-        "CTX-02",
-        "ctx of forward and of backward: type, whether it is a Watched, and whether it is each output's grad_fn",
-        "ctx is an object of its own, and no node of the graph",
-        _APPLY,
-        "differences_ctx.py",
+    Deviation(
+        ids=("CTX-02",),
+        shows=(
+            Found(
+                "ctx of forward and of backward: type, whether it is a Watched, and whether it is each output's grad_fn"
+            ),
+        ),
+        cause=_ctx(reason="ctx is a separate object, not a node of the graph", link=_APPLY),
     ),
-    _difference(
-        "CTX-06",
-        "ctx.saved_tensors right after save_for_backward",
-        "saved_tensor() gives what was saved at once, in forward too",
-        _CONTEXT,
-        "differences_ctx.py",
+    Deviation(
+        ids=("CTX-06",),
+        shows=(Found("ctx.saved_tensors right after save_for_backward"),),
+        cause=_ctx(reason="saved_tensor() gives the saved tensors immediately, in forward too", link=_CONTEXT),
     ),
-    _difference(
-        "SAVE-02",
-        "save_for_backward of what is no tensor",
-        "anything can be saved; without saved_tensors_hooks nothing is checked",
-        _CONTEXT,
-        "differences_ctx.py",
+    Deviation(
+        ids=("SAVE-02",),
+        shows=(Found("save_for_backward of what is no tensor"),),
+        cause=_ctx(reason="anything can be saved; without saved_tensors_hooks nothing is checked", link=_CONTEXT),
     ),
-    _difference(
-        "SAVE-04",
-        "saved tensors that come back as other objects",
-        "a saved output comes back as the very object that forward returned",
-        _APPLY,
-        "differences_ctx.py",
+    Deviation(
+        ids=("SAVE-04",),
+        shows=(Found("saved tensors that come back as other objects"),),
+        cause=_ctx(reason="a saved output comes back as the same object that forward returned", link=_APPLY),
     ),
-    _difference(
-        "SAVE-12",
-        "gradients, position *",
-        "save_for_backward in backward replaces what forward saved; it is documented for forward alone",
-        _CONTEXT,
-        "differences_ctx.py",
+    Deviation(
+        ids=("SAVE-12",),
+        shows=(Found(starting="gradients, position "),),
+        cause=_ctx(
+            reason="save_for_backward in backward replaces what forward saved; it is documented for forward only",
+            link=_CONTEXT,
+        ),
     ),
-    _difference(
-        "MAT-03",
-        "*set_materialize_grads of no bool",
-        "None is taken for a bool, and the error for other values names no method",
-        _APPLY,
-        "differences_ctx.py",
+    Deviation(
+        ids=("MAT-03",),
+        shows=(Found(ending="set_materialize_grads of no bool"),),
+        cause=_ctx(
+            reason="None is accepted as a bool, and the error for other values does not name the method", link=_APPLY
+        ),
     ),
-    _difference(
-        "ND-04",
-        "a call that marks what is no tensor",
-        "what is no tensor is ignored",
-        _APPLY,
-        "differences_ctx.py",
+    Deviation(
+        ids=("ND-04",),
+        shows=(Found("a call that marks what is no tensor"),),
+        cause=_ctx(reason="arguments that are not tensors are ignored", link=_APPLY),
     ),
-    _difference(
-        "ND-06",
-        "requires_grad of the inputs",
-        "an input that is returned and marked is that very object, and no longer requires grad itself",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("ND-06",),
+        shows=(Found("requires_grad of the inputs"),),
+        cause=_outputs(
+            reason="an input that is returned and marked comes back as the same object, and no longer requires "
+            "grad itself",
+            link=_APPLY,
+        ),
     ),
-    _difference(
-        "ND-01 OUT-02",
-        "requires_grad, and having a grad_fn, of each output",
-        "integer outputs require grad unless they are marked",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("ND-01", "OUT-02"),
+        shows=(Found("requires_grad, and having a grad_fn, of each output"),),
+        cause=_outputs(reason="integer outputs require grad unless they are marked", link=_APPLY),
     ),
-    _difference(
-        "FN-04",
-        "requires_grad of the output",
-        "tensors in lists and tuples given to apply are tracked",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("FN-04",),
+        shows=(Found("requires_grad of the output"),),
+        cause=_outputs(reason="tensors in lists and tuples given to apply are tracked", link=_APPLY),
     ),
-    _difference(
-        "FN-07/tuples",
-        "what came of it: ValueError: *At least one output of `PyLayer.forward` is a `Tensor`*",
-        "at least one output has to be a tensor",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("FN-07/tuples",),
+        shows=(Raised("ValueError", containing="At least one output of `PyLayer.forward` is a `Tensor`"),),
+        cause=_outputs(reason="at least one output has to be a tensor", link=_APPLY),
     ),
-    _difference(
-        "FN-08",
-        "requires_grad of the tensor in it",
-        "tensors in a list or tuple that forward returns are outputs",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("FN-08",),
+        shows=(Found("requires_grad of the tensor in it"),),
+        cause=_outputs(reason="tensors in a list or tuple that forward returns are outputs", link=_APPLY),
     ),
-    _difference(
-        "FN-09",
-        "type of what apply gives",
-        "a named tuple comes back as the object that forward returned",
-        _APPLY,
-        "differences_outputs.py",
+    Deviation(
+        ids=("FN-09",),
+        shows=(Found("type of what apply gives"),),
+        cause=_outputs(reason="a named tuple comes back as the object that forward returned", link=_APPLY),
     ),
-    _difference(
-        "VIEW-01",
-        "what came of it: ValueError: *Leaf Var * that doesn't stop gradient can't use inplace strategy*",
-        "an argument that forward returns counts as changed in place, which a leaf refuses",
-        _CONTEXT,
-        "differences_outputs.py",
+    Deviation(
+        ids=("VIEW-01",),
+        shows=(Raised("ValueError", containing=" that doesn't stop gradient can't use inplace strategy"),),
+        cause=_outputs(
+            reason="an argument that forward returns counts as changed in place, which is an error for a leaf",
+            link=_CONTEXT,
+        ),
     ),
-    _difference(
-        "VIEW-02",
-        "arguments among the outputs",
-        "an argument that forward returns comes back as that very object",
-        _CONTEXT,
-        "differences_outputs.py",
+    Deviation(
+        ids=("VIEW-02",),
+        shows=(Found("arguments among the outputs"),),
+        cause=_outputs(reason="an argument that forward returns comes back as the same object", link=_CONTEXT),
     ),
-    _difference(
-        "FN-29",
-        "what the caller gets",
-        "whatever backward raises comes out as an OSError, with the exception's own type as text",
-        _NODE,
-        "differences_backward.py",
+    Deviation(
+        ids=("FN-29",),
+        shows=(Found("what the caller gets"),),
+        cause=_backward(
+            reason="any exception of backward becomes an OSError whose text is the type of the original", link=_NODE
+        ),
     ),
-    _difference(
-        "GRAD-02 GRAD-02/bare",
-        "message of a backward that returns *",
-        "the error names the position of the first gradient that is missing, and not how many there should be",
-        _NODE,
-        "differences_backward.py",
+    Deviation(
+        ids=("GRAD-02", "GRAD-02/bare"),
+        shows=(Found(starting="message of a backward that returns "),),
+        cause=_backward(
+            reason="the error names the position of the first missing gradient, but not the expected number of "
+            "gradients",
+            link=_NODE,
+        ),
     ),
-    _difference(
-        "GRAD-03",
-        "a backward that returns None beyond that",
-        "more gradients than tensor arguments are refused, be they None",
-        _LAYER,
-        "differences_backward.py",
+    Deviation(
+        ids=("GRAD-03",),
+        shows=(Found("a backward that returns None beyond that"),),
+        cause=_backward(
+            reason="more gradients than tensor arguments are refused, even if the surplus is None", link=_LAYER
+        ),
     ),
-    _difference(
-        "GRAD-15",
-        "number of pairs of .grad fields and cotangents that share memory",
-        "a tensor that backward returns becomes the .grad of a leaf without a copy",
-        "paddle/fluid/eager/accumulation/accumulation_node.cc",
-        "differences_backward.py",
+    Deviation(
+        ids=("GRAD-15",),
+        shows=(Found("number of pairs of .grad fields and cotangents that share memory"),),
+        cause=_backward(
+            reason="a tensor that backward returns becomes the .grad of a leaf without a copy",
+            link="paddle/fluid/eager/accumulation/accumulation_node.cc",
+        ),
     ),
-    _difference(
-        "DBL-01 DBL-07",
-        "requires_grad of the gradients",
-        "under create_graph every gradient requires grad, also one that depends on nothing",
-        _ENGINE,
-        "differences_backward.py",
+    Deviation(
+        ids=("DBL-01", "DBL-07"),
+        shows=(Found("requires_grad of the gradients"),),
+        cause=_backward(
+            reason="under create_graph every gradient requires grad, even one that depends on nothing", link=_ENGINE
+        ),
     ),
-    _difference(
-        "DBL-01/backward",
-        "recording in backward",
-        "backward() has no create_graph, only paddle.grad has",
-        "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/backward_en.html",
-        "differences_backward.py",
+    Deviation(
+        ids=("DBL-01/backward",),
+        shows=(Found("recording in backward"),),
+        cause=_backward(
+            reason="backward() has no create_graph; only paddle.grad has it",
+            link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/backward_en.html",
+        ),
     ),
-    _difference(
-        "DBL-02",
-        "what came of it: RuntimeError: *divide_double_grad doesn't have any grad op*",
-        "a division in backward has two derivatives more and no third, which is refused",
-        "paddle/phi/ops/yaml/backward.yaml, divide_double_grad",
-        "differences_backward.py",
+    Deviation(
+        ids=("DBL-02",),
+        shows=(Raised("RuntimeError", containing="divide_double_grad doesn't have any grad op"),),
+        cause=_backward(
+            reason="a division in backward can be differentiated two more times; the third is refused",
+            link="paddle/phi/ops/yaml/backward.yaml, divide_double_grad",
+        ),
     ),
 )
 

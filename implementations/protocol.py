@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,10 +9,14 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.implementations.scripting import Named, Shown
+
 Tensors = tuple[Any, ...]
 Mask = Sequence[bool]
 Pullback = Callable[..., Tensors]
-Gradients = Callable[[Sequence[Any], Mask, bool], Sequence[Any]]
+# Takes cotangents, which primals are wanted, and whether the gradients can be differentiated; returns the gradients.
+BackwardPass = Callable[[Sequence[Any], Mask, bool], Sequence[Any]]
 
 DTYPES = (
     "float64", "float32", "float16", "bfloat16", "complex128", "complex64",
@@ -27,11 +30,11 @@ CAPABILITIES = {
     "objects": "forward may return objects that are not tensors",
     "tuples": "a Function may have several outputs",
     "gradient_count": "backward has to return one gradient for each argument",
-    "gradient_checks": "a gradient that is no tensor, or of a wrong shape, is an error",
+    "gradient_checks": "a gradient that is not a tensor, or has a wrong shape, is an error",
     "gradient_fitting": "gradients are summed and cast to their input's shape and dtype, unneeded ones ignored",
     "none_gradients": "backward may return None for a tensor that has no gradient",
     "cotangent_checks": "a cotangent that does not fit its output is an error, another real dtype is cast",
-    "needs_input_grad": "ctx.needs_input_grad tells which arguments require grad",
+    "needs_input_grad": "ctx.needs_input_grad says which arguments require grad",
     "materialize": "ctx.set_materialize_grads(False) passes None for unused outputs",
     "nondifferentiable": "ctx.mark_non_differentiable",
     "inplace": "ctx.mark_dirty and a version counter",
@@ -56,7 +59,7 @@ CAPABILITIES = {
 
 
 class Description(NamedTuple):
-    """What can be said of a tensor without its values."""
+    """The shape, dtype and device of a tensor."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -65,7 +68,7 @@ class Description(NamedTuple):
 
 @dataclass(frozen=True)
 class Environment:
-    """The installed implementation, as the header names it."""
+    """Version and location of the installed implementation, for the header of a report."""
 
     version: str
     location: str
@@ -73,64 +76,26 @@ class Environment:
 
 @dataclass(frozen=True)
 class ScriptText:
-    """Python text in the implementation's own words, from which `harness.script` puts together a script.
+    """How an implementation writes a reproduction script in its own words.
 
-    ``names`` are the expressions for the names of ``xp`` that the framework spells otherwise, ``name`` the pattern of
-    the others; ``ag`` and ``tensor`` are expressions; ``devices`` are the lines that start a device. ``tools`` are
-    functions that the ``demonstrations`` use: one a property, by its id or its id and a test's variant
-    (``VJP-PURE/leaves``), and under the empty id the plain call, against the reference.
+    ``imports`` are import statements by the name that they bind. A name of ``xp`` is one of ``package``, unless
+    ``names`` spells it: a lambda, whose body replaces the call, or another expression. ``keywords`` are the package's
+    names of keyword arguments, ``ag`` its names of the autograd namespace. ``tensor(named, device, place)`` writes a
+    tensor as an expression, where ``place`` makes its layout, ``prelude`` has the lines that start a device,
+    and ``seed`` the one that seeds random numbers. ``demonstrate`` writes what shows that a property, with
+    the test's variant if it has one (``VJP-PURE/leaves``), does not hold for a call; it raises `NoScript` where it
+    cannot.
     """
 
-    imports: str
-    devices: Mapping[str, str]
+    imports: Mapping[str, str]
+    package: str
     names: Mapping[str, str]
-    name: str
-    ag: str
-    tensor: str
-    tools: str
-    demonstrations: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """What an implementation is known not to keep: a clause, or a property of a ``function``.
-
-    ``id`` names it as test ids do (``FN-12``, ``FN-12/kwargs``); several ids or Functions are separated by blanks.
-    ``what`` is the finding of the test, or the message of its death, with what came behind a colon where that tells it
-    from others (``what came of the call: *TypeError: *``); ``*`` in it stands for any text, `` | `` is between several.
-    Any other finding there is a failure. ``reason`` and ``link`` say why and where to read about it,
-    ``versions`` where it was seen.
-    ``releases``, a version specifier such as ``<2.15``, leaves out releases on which it is known to hold.
-
-    ``promise`` quotes the sentence of the implementation's own documentation that is broken; without one it is a
-    difference from PyTorch and nobody's fault. ``script`` names the file in implementations/findings/NAME that shows it
-    without this suite: it prints what is wrong and exits 1 while it is. ``sometimes`` says that few of the calls that
-    may be drawn show it, so that a pass is no news; ``always`` that all do, so that few have to be drawn.
-    ``without_elements`` says that it may end the process of any test, beside those that it names, in a call with a
-    tensor without elements.
-    """
-
-    id: str
-    what: str
-    reason: str
-    link: str
-    versions: str
-    function: str = ""
-    releases: str = ""
-    promise: str = ""
-    script: str = ""
-    sometimes: bool = False
-    always: bool = False
-    without_elements: bool = False
-
-    def names(self, id: str, function: str = "") -> bool:
-        """Whether it is about that test, of that Function."""
-        return id in self.id.split() and function in (self.function.split() or [""])
-
-    def covers(self, what: str, got: str = "") -> bool:
-        """Whether it tells of that finding."""
-        texts = (".*".join(map(re.escape, text.split("*"))) for text in self.what.split(" | "))
-        return any(re.fullmatch(text, said, re.DOTALL) for text in texts for said in (what, f"{what}: {got}"))
+    keywords: Mapping[str, str]
+    ag: Mapping[str, str]
+    tensor: Callable[[Named, str, Callable[..., Any]], str]
+    prelude: Mapping[str, str]
+    seed: str
+    demonstrate: Callable[[str, Shown], str]
 
 
 class Unavailable(Exception):
@@ -138,16 +103,16 @@ class Unavailable(Exception):
 
 
 def as_tuple(outputs: Any) -> Tensors:
-    """The outputs as a tuple, of one if they are a bare tensor."""
+    """The outputs as a tuple; a bare tensor becomes a tuple of one."""
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
 
 
 class Implementation(ABC):
     """One implementation of custom autograd Functions.
 
-    The abstract methods are the whole obligation; each of the others belongs to a capability and is called only if
-    ``capabilities`` claims it. A capability is claimed when the implementation's documentation does. ``emulated``
-    lists those that the adapter supplies itself.
+    Only the abstract methods are required. Each of the others belongs to a capability and is called only if
+    ``capabilities`` claims it. An adapter claims what the implementation's documentation claims. ``emulated`` lists the
+    capabilities that the adapter supplies itself.
     """
 
     name: str
@@ -163,11 +128,11 @@ class Implementation(ABC):
     dialect: str = ""
     # The versions that the adapter was written for, as a specifier such as ">=2.4"; "" if any.
     supported: str = ""
-    # With what a failure is shown without this suite; None if that cannot be done.
+    # The parts of a standalone script that shows a failure; None if there can be no such script.
     script: ScriptText | None = None
-    # The share of a profile's examples that it gets, below 1 where each example is expensive: compiled, say.
+    # The share of a profile's examples that it gets: below 1 if each example is expensive, because it is compiled, say.
     share_of_examples: float = 1.0
-    # Whether the clauses of PyTorch's contract are asked of it, or the properties of the documented Functions alone.
+    # Whether the clauses of PyTorch's contract are checked, or only the properties of the documented Functions.
     keeps_contract: bool = True
     # Whether it runs only Functions that have a setup_context.
     needs_setup_context: bool = False
@@ -175,19 +140,19 @@ class Implementation(ABC):
     zeros_for_none: bool = False
     # Whether tensors without elements are supported.
     empty: bool = True
-    # Of how many shapes a rank calls of a Function are drawn; None for all. For an implementation that compiles every
-    # operation for every shape it meets, which takes far longer than computing on it.
+    # How many shapes of each rank calls are drawn from; None for all. For an implementation that compiles every
+    # operation for every new shape, which takes far longer than running it.
     shapes_per_rank: int | None = None
-    # Exceptions by which the implementation refuses a misuse, as opposed to dying of it.
+    # The exceptions with which the implementation refuses a misuse; any other exception is a failure.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
 
     def environment(self) -> Environment:
-        """Version and location of what is installed: those of ``package``, unless overridden."""
+        """Version and location of what is installed: by default those of ``package``."""
         version = getattr(self.package, "__version__", None) or metadata.version(self.package.__name__)
         return Environment(version, str(self.package.__file__))
 
     def devices(self) -> tuple[str, ...]:
-        """Devices usable here, the default one first."""
+        """The devices that can be used here, the default one first."""
         return ("cpu",)
 
     @abstractmethod
@@ -196,35 +161,35 @@ class Implementation(ABC):
 
     @abstractmethod
     def numpy(self, tensor: Any) -> Any:
-        """A NumPy copy: float64 or complex128 for floating dtypes, else the integers or booleans themselves."""
+        """A NumPy copy: float64 or complex128 for floating dtypes, the values themselves for integers and booleans."""
 
     def describe(self, tensor: Any) -> Description:
-        """Shape, dtype and device, in the suite's names; those of a tensor on the CPU, unless overridden."""
+        """Shape, dtype and device, in the suite's names; by default the tensor is on the CPU."""
         return Description(tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2], "cpu")
 
     def function(self, cls: Any) -> Callable[..., Any]:
-        """The callable through which users call the custom Function ``cls`` (built by a body over ``xp``, ``ag``)."""
+        """What users call to run the custom Function ``cls``, a class that a body built over ``xp`` and ``ag``."""
         apply: Callable[..., Any] = cls.apply
         return apply
 
     @abstractmethod
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
-        """Run ``f`` on the primals, of which those that are ``tracked`` are differentiated.
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
+        """Run ``f`` on the primals and differentiate with respect to those that are ``tracked``.
 
         Returns the outputs and ``gradients(cotangents, wanted, differentiable)``, which may be called several times. It
-        gives one gradient for each primal; what it gives for one that is not ``wanted`` is not looked at. The rest is
-        said of `vjp`, which is made of this.
+        returns one gradient for each primal; those that are not ``wanted`` are ignored. `vjp`, which is built on this,
+        says what cotangents and gradients are.
         """
 
     def vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], *, track: Mask | None = None
     ) -> tuple[Tensors, Pullback]:
-        """Run ``f`` on the primals, tracking those that ``track`` says (default: all).
+        """Run ``f`` on the primals, tracking those in the mask ``track`` (default: all).
 
         Returns the outputs and a pullback, ``pullback(cotangents, wrt=None, differentiable=False)``, which may be
-        called several times. It gives one gradient per primal: None for those outside ``wrt`` (default: the tracked
-        ones) and where there is none. A cotangent None means that the output is not used. With ``differentiable``
-        the gradients can be differentiated again, by an enclosing `vjp`.
+        called several times. It returns one gradient per primal: None for those outside the mask ``wrt`` (default: the
+        tracked ones), and None if there is no gradient. A cotangent None means that the output is not used. With
+        ``differentiable`` the gradients can be differentiated again, by an enclosing `vjp`.
         """
         tracked = [True] * len(primals) if track is None else list(track)
         outputs, gradients = self.differentiate(lambda *given: as_tuple(f(*given)), tuple(primals), tracked)
@@ -237,23 +202,23 @@ class Implementation(ABC):
         return outputs, pullback
 
     def predates(self, release: str) -> bool:
-        """Whether what is installed is older than that release of the implementation."""
+        """Whether the installed implementation is older than this release."""
         return False
 
     def is_tensor(self, value: Any) -> bool:
-        """Whether a value inside a Function is one of the implementation's tensors."""
+        """Whether a value inside a Function is a tensor of the implementation."""
         raise NotImplementedError
 
     def simulated_devices(self) -> tuple[str, ...]:
-        """Devices that run on this machine without their hardware, for the properties that are about devices."""
+        """Devices that run on this machine without their hardware, for the properties about devices."""
         return ()
 
     def abstract_devices(self) -> tuple[str, ...]:
-        """Devices whose tensors have shape and dtype but no values."""
+        """Devices whose tensors have a shape and a dtype but no values."""
         return ()
 
     def lacking(self, device: str) -> frozenset[str]:
-        """The claimed capabilities that a device does not have."""
+        """The claimed capabilities that this device does not have."""
         return frozenset()
 
     def start_device(self, device: str) -> None:
@@ -263,10 +228,10 @@ class Implementation(ABC):
         """Compute on one thread, so that parallel workers do not compete for cores."""
 
     def synchronize(self, device: str) -> None:
-        """Wait until the device has done what was asked of it."""
+        """Wait until the device has finished its work."""
 
     def reseed(self, seed: int = 0) -> None:
-        """Let the random numbers that follow be those of the seed; for users' Functions that draw them."""
+        """Seed the random numbers, for users' Functions that draw them."""
         raise NotImplementedError
 
     # requires_grad
@@ -274,7 +239,7 @@ class Implementation(ABC):
         raise NotImplementedError
 
     def node(self, tensor: Any) -> Any:
-        """The graph node that made the tensor, or None."""
+        """The graph node that computed the tensor, or None."""
         raise NotImplementedError
 
     def no_grad(self) -> AbstractContextManager[Any]:
@@ -300,12 +265,12 @@ class Implementation(ABC):
         self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool],
         initial: Sequence[Any] | None = None, differentiable: bool = False,
     ) -> Tensors:  # fmt: skip
-        """Run ``f`` on leaves whose ``.grad`` holds ``initial``, call backward, and return each leaf's ``.grad``."""
+        """Run ``f`` on leaves whose ``.grad`` is ``initial``, call backward, and return the ``.grad`` of each leaf."""
         raise NotImplementedError
 
     # jvp
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
-        """Outputs and their tangents; a tangent None means that the primal does not move."""
+        """The outputs and their tangents; a tangent None means that the primal is constant."""
         raise NotImplementedError
 
     # vmap
@@ -316,7 +281,7 @@ class Implementation(ABC):
     def batched_vjp(
         self, f: Callable[..., Any], primals: Sequence[Any], cotangents: Sequence[Any], *, track: Sequence[bool]
     ) -> Tensors:
-        """Gradients for cotangents that carry one more leading dimension."""
+        """The gradients for a batch of cotangents, which have one more leading dimension."""
         raise NotImplementedError
 
     # compile
@@ -329,7 +294,7 @@ class Implementation(ABC):
 
     # saved_hooks
     def offload(self) -> AbstractContextManager[Any]:
-        """Within it every saved tensor is packed into another form and unpacked when needed."""
+        """A context in which every saved tensor is packed into another form, and unpacked when it is used."""
         raise NotImplementedError
 
     # checkpoint

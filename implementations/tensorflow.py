@@ -14,10 +14,10 @@ from tensorflow.experimental import numpy as tnp
 
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.lowering import Lowered, autograd_namespace
-from autograd_conformance.implementations.protocol import DTYPES, Description, Gradients, Mask, Tensors
+from autograd_conformance.implementations.protocol import DTYPES, BackwardPass, Description, Mask, Tensors
 from autograd_conformance.implementations.tensorflow_deviations import DEVIATIONS
 
-# The optimizer's fusion of a product and a sum aborts the process where the inner dimension is empty: see the finding
+# The optimizer's fusion of a product and a sum aborts the process if the inner dimension is empty: see the finding
 # compiled_empty_product.py.
 tf.config.optimizer.set_experimental_options({"remapping": False})
 
@@ -25,7 +25,7 @@ tf.config.optimizer.set_experimental_options({"remapping": False})
 def _apply(lowered: Lowered) -> Any:
     @tf.custom_gradient
     def function(*tensors: Any) -> Any:
-        # What needs a gradient is not known to a function with a custom gradient.
+        # A function with a custom gradient does not know which inputs need a gradient.
         outputs, ctx = lowered.forward(tensors, [True] * len(tensors))
         return outputs, lambda *cotangents: lowered.backward(ctx, cotangents)
 
@@ -37,7 +37,7 @@ def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) ->
 
 
 def _dense(gradient: Any) -> Any:
-    """The gradient as one tensor where it came as `tf.IndexedSlices`, another form of the same."""
+    """The gradient as a tensor; `tf.IndexedSlices` are converted."""
     return tf.convert_to_tensor(gradient) if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
@@ -93,7 +93,7 @@ class TensorFlowImplementation(adapting.NumPyImplementation):
     def is_tensor(self, value: Any) -> bool:
         return bool(tf.is_tensor(value))
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         with tf.GradientTape(persistent=True) as tape:
             tape.watch(adapting.chosen(primals, tracked))
             outputs = f(*primals)

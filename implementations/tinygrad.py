@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-# Its own interpreter, where the user has not chosen a device: tensors of a few elements are not worth compiling for.
+# Its own interpreter, unless the user has chosen a device: tensors of a few elements are not worth compiling for.
 os.environ.setdefault("DEV", "PYTHON")
 import tinygrad
 from tinygrad import Tensor, dtypes
 
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
-from autograd_conformance.implementations.protocol import Description, Gradients, Mask, Tensors
+from autograd_conformance.implementations.protocol import BackwardPass, Description, Mask, Tensors
 
-# Not float16, of which the device PYTHON flushes small numbers to zero and others do not.
+# Not float16: the device PYTHON flushes its small numbers to zero, other devices do not.
 _NAMES = ("float64", "float32", "int64", "int32", "int16", "int8", "uint8", "bool")
 _DTYPES = {name: getattr(dtypes, name) for name in _NAMES}
 
@@ -59,14 +59,14 @@ class TinygradImplementation(adapting.NumPyImplementation):
     """Custom Functions as functions with `tinygrad.function(grad_fxn=...)`."""
 
     name = "tinygrad"
-    # None of it is documented: these are what its own tests rely on.
+    # None of this is documented; its own tests rely on it.
     capabilities = frozenset({"double_backward", "none_gradients"})
     dtypes = _NAMES
     dialect = "tinygrad"
     refusals = (*adapting.NumPyImplementation.refusals, AssertionError)
     supported = ">=0.14"
     package = tinygrad
-    # A constant is made of no buffer: one that is allocated within a function would be an input of it.
+    # Constants are made without a buffer: a buffer allocated inside a function would become an input of it.
     xp = adapting.namespace(
         Tensor,
         **_DTYPES,
@@ -98,7 +98,7 @@ class TinygradImplementation(adapting.NumPyImplementation):
     share_of_examples = 0.4
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
-        # A 0-d array would become a constant, which is no input of a function.
+        # A 0-d array would become a constant, which cannot be an input of a function.
         flat = Tensor(np.asarray(values).astype(dtype).ravel(), dtype=_DTYPES[dtype])
         return flat.realize().reshape(np.shape(values))
 
@@ -109,6 +109,6 @@ class TinygradImplementation(adapting.NumPyImplementation):
         names = {dtype: name for name, dtype in _DTYPES.items()}
         return Description(tuple(tensor.shape), names.get(tensor.dtype, str(tensor.dtype)), "cpu")
 
-    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, Gradients]:
+    def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
         outputs = f(*primals)
         return outputs, adapting.by_outputs(_gradients, outputs, primals)

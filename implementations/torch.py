@@ -28,7 +28,7 @@ from autograd_conformance.implementations.protocol import (
 from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.implementations.torch_script import SCRIPT
 
-# A fork's own suffix (2.13.0+mine, 2.13.0.dev1) does not change what it is expected to keep.
+# The suffix of a fork (2.13.0+mine, 2.13.0.dev1) does not change what it has to keep.
 RELEASE = Version(Version(torch.__version__).base_version)
 
 
@@ -58,7 +58,7 @@ class TorchImplementation(adapting.RecordingImplementation):
 
     name = "torch"
     capabilities = frozenset(CAPABILITIES)
-    deviations = tuple(d for d in DEVIATIONS if RELEASE in SpecifierSet(d.releases, prereleases=True))
+    deviations = tuple(d for d in DEVIATIONS if RELEASE in SpecifierSet(d.cause.releases, prereleases=True))
     dtypes = DTYPES
     package = torch
     xp = adapting.namespace(
@@ -83,7 +83,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         return RELEASE.release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
-        # Not mps: it has no float64, in which much of the suite computes.
+        # Not mps: it has no float64, which much of the suite needs.
         accelerators = (("cuda", torch.cuda), ("xpu", getattr(torch, "xpu", None)))
         return ("cpu", *(name for name, module in accelerators if module is not None and module.is_available()))
 

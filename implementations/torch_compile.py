@@ -1,4 +1,4 @@
-"""PyTorch with every custom Function behind `torch.compile`."""
+"""PyTorch with every custom Function called through `torch.compile`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from autograd_conformance.implementations.torch import TorchImplementation
 
 
 class TorchCompileImplementation(TorchImplementation):
-    """The same classes as for torch; users call a compiled function that calls ``apply``.
+    """The same classes as for torch, called through a compiled function that calls ``apply``.
 
-    The back end is aot_eager: Functions are traced, forward and backward, and what was traced is run operation by
+    The back end is aot_eager: forward and backward of a Function are traced, and the trace is run operation by
     operation. Second derivatives are not claimed: AOTAutograd refuses them.
     """
 
@@ -23,17 +23,17 @@ class TorchCompileImplementation(TorchImplementation):
         "tuples", "keywords", "none_gradients", "needs_input_grad", "materialize", "nondifferentiable", "requires_grad",
         "accumulate",
     })  # fmt: skip
-    # A compiled call leaves what it cannot trace to plain PyTorch.
-    deviations = tuple(d for d in TorchImplementation.deviations if d.id == "FWD-GRADFLAG")
+    # A compiled call runs what it cannot trace in plain PyTorch.
+    deviations = tuple(d for d in TorchImplementation.deviations if "FWD-GRADFLAG" in d.ids)
     dialect = ""
     script = None
     keeps_contract = False
-    # Each new shape, dtype or mask is compiled, which takes a hundred times as long as running it.
+    # Every new shape, dtype or mask is compiled, which takes a hundred times as long as running it.
     share_of_examples = 0.12
 
     def __init__(self) -> None:
         self._compiled: WeakKeyDictionary[Any, Callable[..., Any]] = WeakKeyDictionary()
-        # Beyond the limit calls are not compiled any more, and nothing would be seen of the compiler.
+        # Beyond the limit calls are no longer compiled, and the compiler would not be checked.
         torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit = 10**6
 
     def simulated_devices(self) -> tuple[str, ...]:

@@ -1,409 +1,432 @@
-"""How to show on torch that a property does not hold: for each a few lines over the tools of torch_script.
+"""What shows on torch that a property does not hold: for each property the lines of a script behind the call's tensors.
 
-The lines have ``call``, ``vjp``, ``same``, ``check``, ``check_outputs`` and ``check_gradients``, and the call's
-``tensors``, ``slots``, ``mask``, ``cotangents``, ``expected_outputs``, ``expected_gradients`` and ``differentiable``.
+The last line of each ends the script with status 1 while the finding is there. Where the finding is an exception, the
+script raises it.
 """
 
 from __future__ import annotations
 
-_WIDE = """\
-wide = [t.to(torch.complex128 if t.is_complex() else torch.float64) if t.is_floating_point() or t.is_complex() else t
-        for t in tensors]
-random = np.random.default_rng(0)
-along = [torch.tensor(random.standard_normal(t.shape)).to(t) if m else torch.zeros_like(t) for t, m in zip(wide, mask)]
-step = 1e-6
-ahead, behind = ([t + s * u if m else t for t, u, m in zip(wide, along, mask)] for s in (step, -step))
-"""
+from collections.abc import Callable
 
-_TANGENTS = f"""{_WIDE}
-with torch.autograd.forward_ad.dual_level():
-    duals = [torch.autograd.forward_ad.make_dual(t, u) if m else t for t, u, m in zip(wide, along, mask)]
-    unpacked = [torch.autograd.forward_ad.unpack_dual(y) for y in call(*duals)]
-for n, (dual, y1, y0) in enumerate(zip(unpacked, call(*ahead), call(*behind))):
-    if dual.tangent is not None:
-        difference = (y1 - y0) / (2 * step)
-        size = np.max(np.abs(numbers(difference)), initial=0)
-        check(f"tangent of output {{n}}", dual.tangent, difference, 1e-5 * (1 + size))
-"""
+from autograd_conformance.implementations.scripting import Named, NoScript, Shown
+from autograd_conformance.implementations.torch_demonstrations_transforms import TRANSFORMS
+from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words, assigned, listed, several, squared
 
-_SECOND = f"""{_WIDE}
-weights = [torch.tensor(random.standard_normal(t.shape)).to(t) for t in wide]
-turns = [None if g is None else torch.tensor(random.standard_normal(g.shape)).to(g) for g in cotangents]
+# Why some properties have no script.
+_NONE = {
+    "ENV-THREADS": "it takes several threads at once, which a script meets by chance only",
+    "VJP-CHAIN/instances": "it takes several calls in one graph",
+}
+_EARLIER = "it takes earlier calls, or chance: a script makes this one call alone"
 
 
-def paired(gradients, others):
-    terms = [(g * w.conj()).real.sum() for g, w in zip(gradients, others) if g is not None]
-    return sum(terms) if terms else torch.zeros(())
+def demonstrate(test: str, shown: Shown) -> str:
+    """The lines that show the finding of a test. Raises NoScript where nothing is known to show it."""
+    property_id = test.split("/")[0]
+    if test in _NONE or property_id in _NONE:
+        raise NoScript(_NONE.get(test) or _NONE[property_id])
+    if not shown.aspect:
+        raise NoScript("the finding does not say as data what is wrong")
+    write = _DEMONSTRATIONS.get(test) or _DEMONSTRATIONS.get(property_id)
+    if write is None:
+        raise NoScript(f"no script is written for {test}")
+    try:
+        return write(Words(shown))
+    except KeyError as missing:
+        raise NoScript(f"the call failed before its test had chosen {missing}") from None
 
 
-def turned(step):
-    return [None if g is None else g + step * u for g, u in zip(cotangents, turns)]
+def _plain(w: Words) -> str:
+    if w.shown.aspect == "equality":
+        return _described(w)
+    if not w.shown.literal and w.shown.aspect == "value":
+        # What is right is the plain call in the most precise dtype.
+        plain = ", ".join(_plainly(w, tensor) for tensor in w.shown.tensors)
+        unlike = w.shown.reference or (w.partial and w.shown.kind == "gradient")
+        other = w.run(name="plain", apply=w.shown.reference, full=True) if unlike else ""
+        return w.run() + other + w.compare(f"run({', '.join(w.names)})", f"{'plain' if other else 'run'}({plain})")
+    lines, wrong = w.results()
+    return lines + w.compare(wrong)
 
 
-leaves = [t.detach().requires_grad_(m) for t, m in zip(wide, mask)]
-free = [None if g is None else g.detach().requires_grad_() for g in cotangents]
-h = paired(vjp(tensors=leaves, cotangents=free, create_graph=True)[1], weights)
-pairs = [(x, u) for x, u in zip([*leaves, *free], [*along, *turns]) if x is not None and x.requires_grad]
-variables, directions = zip(*pairs)
-second = torch.autograd.grad(h, variables, allow_unused=True) if h.requires_grad else []
-y1, y0 = (paired(vjp(tensors=xs, cotangents=turned(s))[1], weights) for xs, s in ((ahead, step), (behind, -step)))
-difference = (y1 - y0) / (2 * step)
-check("slope of the gradients", paired(second, directions), difference, 1e-5 * (1 + abs(float(difference))))
-"""
-
-_VALUES = """\
-outputs, gradients = vjp()
-check_outputs(outputs)
-if any(g is not None for g in cotangents):
-    check_gradients(gradients)
-"""
-_PLAIN = "plain = vjp()[1]\n"
-# Two backward passes through one call.
-_PLAIN_TWICE = "plain = vjp(times=2)[1]\n"
-
-DEMONSTRATIONS = {
-    "": _VALUES,
-    "FWD-VALUE": "check_outputs(call(*tensors))\n",
-    "FWD-MASK": """\
-plain = call(*tensors)
-tracked = vjp(mask=[x.is_floating_point() or x.is_complex() for x in tensors])[0]
-with torch.no_grad():
-    unrecorded = call(*tensors)
-for n, y in enumerate(plain):
-    check(f"output {n}, all tensors requiring grad", tracked[n], y)
-    check(f"output {n}, under no_grad", unrecorded[n], y)
-    same(f"signs of output {n}", np.signbit(numbers(tracked[n]).real).tolist(), np.signbit(numbers(y).real).tolist())
-""",
-    "FWD-LAYOUT": """\
-outputs, gradients = vjp()
-others, plain = vjp(tensors=[t.contiguous() for t in tensors])
-for n, (got, expected) in enumerate(zip(outputs, others)):
-    check(f"output {n}, against contiguous inputs", got, expected, expected_outputs[n][1])
-check_gradients(gradients, plain, ", against contiguous inputs")
-""",
-    "FWD-PURE": """\
-before = [(t.clone(), t._version) for t in tensors]
-vjp()
-for n, (t, (values, version)) in enumerate(zip(tensors, before)):
-    check(f"argument {slots[n]} after the call", t, values)
-    same(f"version of argument {slots[n]}", t._version, version)
-for slot in inplace:
-    changed = arguments[slot].clone()
-    version = changed._version
-    Function.apply(*(changed if n == slot else a for n, a in enumerate(arguments)))
-    same("the version of the argument that is changed in place was raised", changed._version > version, True)
-""",
-    "FWD-GRADFLAG": """\
-outputs = vjp()[0]
-same("requires_grad of the outputs", [y.requires_grad for y in outputs], [d and any(mask) for d in differentiable])
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-with torch.no_grad():
-    same("requires_grad under no_grad", [y.requires_grad for y in call(*leaves)], [False] * len(outputs))
-same("one node for all outputs", len({id(y.grad_fn) for y in outputs if y.requires_grad}) < 2, True)
-""",
-    "FWD-DTYPE": """\
-for n, y in enumerate(vjp()[0]):
-    same(f"shape of output {n}", tuple(y.shape), np.shape(expected_outputs[n][0]))
-    same(f"dtype of output {n}", str(y.dtype), f"torch.{output_dtypes[n]}")
-""",
-    "VJP-FD": f"""\
-{_WIDE}
-
-def total(outputs):
-    terms = [(y * g.to(y).conj()).real.sum() for y, g in zip(outputs, cotangents) if g is not None]
-    return float(sum(terms).detach())
+def _plainly(w: Words, tensor: Named) -> str:
+    if tensor.dtype not in _WIDE:
+        return tensor.name
+    dtype = _WIDE[tensor.dtype] if w.shown.wide in _WIDE.values() else tensor.dtype
+    leaf = ".requires_grad_()" * (w.shown.kind == "gradient" and tensor.name in w.differentiable)
+    return f"{tensor.name}.detach().{CONTIGUOUS}.to(torch.{dtype}){leaf}"
 
 
-gradients = vjp(tensors=wide)[1]
-slope = sum(float((g.conj() * u).real.sum()) for g, u in zip(gradients, along) if g is not None)
-difference = (total(call(*ahead)) - total(call(*behind))) / (2 * step)
-check("slope along a random direction", slope, difference, 1e-5 * (1 + abs(difference)))
-""",
-    "VJP-NEEDS": """\
-seen = []
-backward = Function.backward
+_WIDE = dict.fromkeys(("float64", "float32", "float16", "bfloat16"), "float64") | {
+    "complex128": "complex128",
+    "complex64": "complex128",
+}
 
 
-def observing(ctx, *cotangents):
-    seen.append(ctx.needs_input_grad)
-    return backward(ctx, *cotangents)
+def _against_contiguous(w: Words) -> str:
+    expected = f"run({w.renewed(f't.detach().{CONTIGUOUS}')})"
+    return w.run() + w.compare(f"run({', '.join(w.names)})", expected)
 
 
-Function.backward = staticmethod(observing)
-vjp()
-needs = [False] * len(seen[0])
-for slot, m in zip(slots, mask):
-    needs[slot] = m
-same("ctx.needs_input_grad in backward", seen[0], tuple(needs))
-""",
-    "VJP-NONE": "gradients = vjp()[1]\n"
-    'same("which tensors get a gradient", [g is not None for g in gradients], list(mask))\n',
-    "VJP-MASK": "gradients = vjp()[1]\n"
-    "full = vjp(mask=[x.is_floating_point() or x.is_complex() for x in tensors])[1]\n"
-    'check_gradients(gradients, [g if m else None for g, m in zip(full, mask)], ", against all requiring grad")\n',
-    "VJP-SUBSET": f"""\
-{_PLAIN}for n in range(len(tensors)):
-    pick = [m and k == n for k, m in enumerate(mask)]
-    expected = [g if p else None for g, p in zip(plain, pick)]
-    check_gradients(vjp(pick=pick)[1], expected, f", asking for tensor {{n}} only")
-""",
-    "VJP-COTANGENT-LAYOUT": """\
-plain = vjp(cotangents=[None if g is None else g.contiguous() for g in cotangents])[1]
-check_gradients(vjp(times=2)[1], plain, ", against contiguous cotangents")
-outputs = vjp()[0]
-kept = [n for n, d in enumerate(differentiable) if d]
-ones = [torch.ones_like(y) if d else None for y, d in zip(outputs, differentiable)]
-single = [ones[n].new_ones(()) for n in kept]
-summed = vjp(lambda *t: [call(*t)[n].sum() for n in kept], cotangents=single)[1]
-check_gradients(summed, vjp(cotangents=ones)[1], " of the sum of the outputs")
-""",
-    "VJP-UNUSED": """\
-outputs, gradients = vjp(times=2)
-zeros = [torch.zeros_like(y) if d and g is None else g for y, g, d in zip(outputs, cotangents, differentiable)]
-check_gradients(gradients, vjp(cotangents=zeros)[1], ", against zero cotangents for unused outputs")
+def _mask_of_outputs(w: Words) -> str:
+    run = w.run()
+    lines = f"as_called = run({', '.join(w.names)})\n"
+    recording = w.shown.choices["recorded"]
+    if recording == "no_grad":
+        lines += f"with torch.no_grad():\n    otherwise = run({', '.join(w.names)})\n"
+    else:
+        flag = recording == "all"
+        lines += "".join(f"{name}.requires_grad_({flag})\n" for name in w.differentiable)
+        lines += f"otherwise = run({', '.join(w.names)})\n"
+    return run + lines + w.compare("otherwise", "as_called")
 
 
+def _mask_of_gradients(w: Words) -> str:
+    place = w.differentiable.index(w.names[w.shown.number])
+    forward, inputs = w.forward(), f"[t for t in {listed(w.names)} if t.requires_grad]"
+    option = "materialize_grads=True" if w.shown.own else "allow_unused=True"
+    given = ", ".join([several(w.ends), inputs, several(g.name for g in w.cotangents if g), option])
+    run = f"{w.helpers()}def run():\n    {forward}    return {w.grad_function}({given})\n\n\n"
+    if w.shown.aspect == "presence":
+        return run + w.compare(f"run()[{w.position}]")
+    lines = f"partly = run()[{w.position}]\n"
+    lines += "".join(f"{name}.requires_grad_()\n" for name in w.differentiable)
+    return run + lines + w.compare("partly", f"run()[{place}]")
+
+
+def _pure(w: Words) -> str:
+    if w.shown.inplace:
+        changed = [w.shown.slots.index(slot) for slot in w.shown.inplace]
+        names = [f"changed_{n}" for n in changed]
+        lines = "".join(f"{name} = {w.names[n]}.detach().clone()\n" for name, n in zip(names, changed, strict=True))
+        given = list(w.names)
+        for name, n in zip(names, changed, strict=True):
+            given[n] = name
+        call = ", ".join(w.shown.arguments).format(*given)
+        lines += f"versions = [t._version for t in {listed(names)}]\n"
+        lines += f"outputs = {w.shown.apply}({call})\n" + (
+            "outputs = outputs if isinstance(outputs, tuple) else (outputs,)\n"
+        )
+        got = f"[(t._version > v, any(y is t for y in outputs)) for t, v in zip({listed(names)}, versions)]"
+        return lines + w.same(got, repr([(True, True)] * len(names)))
+    try:
+        calls = w.results()[0]
+    except NoScript:
+        calls = w.forward()
+    if w.shown.aspect == "raised":
+        return calls
+    return (
+        f"tensors = {listed(w.names)}\n"
+        "before = [(t.clone(), t._version, t.stride()) for t in tensors]\n"
+        f"{calls}"
+        "same = [torch.equal(t, v) and (t._version, t.stride()) == (n, s) for t, (v, n, s) in zip(tensors, before)]\n"
+    ) + w.same("[name for name, fine in zip(" + repr(w.names) + ", same) if not fine]", "[]")
+
+
+def _grad_flags(w: Words) -> str:
+    outputs = listed(w.shown.outputs)
+    expected = [d and bool(w.tracked) for d in w.shown.differentiable]
+    lines = w.forward() + f"flags = [y.requires_grad for y in {outputs}]\n"
+    lines += f"nodes = {{y.grad_fn for y in {outputs} if y.requires_grad}}\n"
+    lines += "with torch.no_grad():\n    " + w.forward()
+    return lines + w.same(
+        f"(flags, len(nodes) < 2, [y.requires_grad for y in {outputs}])",
+        repr((expected, True, [False] * len(expected))),
+    )
+
+
+def _described(w: Words) -> str:
+    """Shape, dtype and device of the outputs, and of the gradients if the property is about them, too."""
+    gradients = [w.shown.tensors[n] for n in w.shown.tracked] if w.shown.choices.get("described") != "outputs" else []
+    outputs = [(d.shape, d.dtype, d.device) for d in w.shown.described]
+    lines, names = w.forward(), list(w.shown.outputs)
+    if gradients:
+        made = [f"grad_{t.name}" for t in gradients]
+        lines += f"{assigned(made)} = {w.grad()}\n"
+        names += made
+        outputs += [(t.values.shape, t.dtype, w.shown.device) for t in gradients]
+    expected = ", ".join(f'({shape}, torch.{dtype}, "{device}")' for shape, dtype, device in outputs)
+    return lines + w.same(f"[(tuple(t.shape), t.dtype, t.device.type) for t in {listed(names)}]", f"[{expected}]")
+
+
+def _observed(w: Words, before: str, after: str, got: str, expected: str) -> str:
+    """What a subclass sees when its backward runs."""
+    if not w.shown.apply.endswith(".apply"):
+        raise NoScript("the Function is a callable, into which a script cannot look")
+    function = w.shown.apply.removesuffix(".apply")
+    lines = [f"class Observed({function}):", "    @staticmethod", "    def backward(ctx, *cotangents):"]
+    lines += [f"        seen.append({before})"] if before else []
+    lines += [f"        gradients = {function}.backward(ctx, *cotangents)"]
+    lines += [f"        seen.append({after})"] if after else []
+    lines += ["        return gradients"]
+    text = "seen = []\n\n\n" + "\n".join(lines) + "\n\n\n"
+    return text + w.forward(apply="Observed.apply") + w.grad() + "\n" + w.same(got, expected)
+
+
+_AS_TUPLE = "gradients if isinstance(gradients, tuple) else (gradients,)"
+
+
+def _needs(w: Words) -> str:
+    expected = [False] * len(w.shown.arguments)
+    for slot, tensor in zip(w.shown.slots, w.shown.tensors, strict=True):
+        expected[slot] = tensor.track
+    # As text, which tells a list from a tuple and 1 from True.
+    return _observed(w, "ctx.needs_input_grad", "", "repr(seen[0])", repr(repr(tuple(expected))))
+
+
+def _none(w: Words) -> str:
+    if w.shown.choices.get("looked at") == "backward":
+        numbers = list(w.shown.undifferentiable)
+        got = f"[n for n in {numbers} if n < len(seen[0]) and seen[0][n] is not None]"
+        return _observed(w, "", _AS_TUPLE, got, "[]")
+    lines = w.helpers() + w.forward()
+    inputs = w.tracked
+    found = w.grad(inputs) if w.shown.own or len(inputs) > 1 else w.grad(inputs, None, None, "allow_unused=True")
+    found = found.replace("materialize_grads", "allow_unused")
+    return lines + w.same(f"[g is not None for g in {found}]", repr([True] * len(inputs)))
+
+
+def _nondiff(w: Words) -> str:
+    marked = [n for n, d in enumerate(w.shown.differentiable) if not d]
+    got = f"[g is not None and bool((g != 0).any()) for g in (seen[0][n] for n in {marked})]"
+    if w.shown.aspect != "zero":
+        got, expected = f"[seen[0][n] is None for n in {marked}]", repr([not w.shown.materialize] * len(marked))
+        return _observed(w, "cotangents", "", got, expected)
+    return _observed(w, "cotangents", "", got, repr([False] * len(marked)))
+
+
+def _nondiff_flags(w: Words) -> str:
+    marked = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if not d]
+    return w.forward() + w.same(f"[y.requires_grad for y in {listed(marked)}]", repr([False] * len(marked)))
+
+
+def _fit(w: Words) -> str:
+    slots = [w.shown.slots[n] for n in w.shown.tracked]
+    tensors = [w.shown.tensors[n] for n in w.shown.tracked]
+    expected = ", ".join(f"({t.values.shape}, torch.{t.dtype})" for t in tensors)
+    if not w.shown.apply.endswith(".apply") or w.shown.own:
+        found = f"[(tuple(g.shape), g.dtype) for g in {w.grad()}]"
+        return w.helpers() + w.forward() + w.same(found, f"[{expected}]")
+    got = f"[(tuple(seen[0][n].shape), seen[0][n].dtype) for n in {slots}]"
+    return _observed(w, "", _AS_TUPLE, got, f"[{expected}]")
+
+
+def _subset(w: Words) -> str:
+    wanted = [name for name, asked in zip(w.names, w.shown.choices["gradients asked for"], strict=True) if asked]
+    place = wanted.index(w.names[w.shown.number]) if w.names[w.shown.number] in wanted else 0
+    lines = w.forward() + f"some = {w.grad(wanted, None, None, 'retain_graph=True')}\nfull = {w.grad()}\n"
+    return w.helpers() + lines + w.compare(f"some[{place}]", f"full[{w.position}]")
+
+
+def _cotangent_layout(w: Words) -> str:
+    if w.shown.choices.get("behind it") == "sum":
+        kept = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if d]
+        sums = [f"{y}.sum()" for y in kept]
+        ends, ones = ([f"torch.ones_like({y})" for y in each] for each in (sums, kept))
+        lines = w.helpers() + w.forward() + f"summed = {w.grad(None, sums, ends, 'retain_graph=True')}\n"
+        if w.shown.aspect == "raised":
+            return lines
+        return lines + w.compare(f"summed[{w.position}]", f"{w.grad(None, kept, ones)}[{w.position}]")
+    names = [g.name for g in w.cotangents if g]
+    dense = [f"{name}.{CONTIGUOUS}" for name in names]
+    return w.run(names) + w.compare(f"run({', '.join(names)})", f"run({', '.join(dense)})")
+
+
+def _unused(w: Words) -> str:
+    if w.shown.aspect == "equality":
+        rows = enumerate(zip(w.shown.differentiable, w.shown.cotangents, strict=True))
+        unused = [n for n, (differentiable, g) in rows if differentiable and not g]
+        expected = repr([not w.shown.materialize] * len(unused))
+        return _observed(w, "cotangents", "", f"[seen[0][n] is None for n in {unused}]", expected)
+    kept = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if d]
+    zeros = w.grad(None, kept, w.full(), "retain_graph=True")
+    lines = w.helpers() + w.forward()
+    if w.shown.aspect == "raised":
+        return f"{lines}{w.grad()}\n"
+    lines += f"zeros = {zeros}\nunused = {w.grad()}\n"
+    return lines + w.compare(f"unused[{w.position}]", f"zeros[{w.position}]")
+
+
+_SEVERED = """\
 class Severed(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
         return x.clone()
 
     @staticmethod
-    def backward(ctx, g):
+    def backward(ctx, cotangent):
         return None
 
 
-kept = [n for n, d in enumerate(differentiable) if d]
-ones = [torch.ones_like(outputs[n]) for n in kept]
-cut = vjp(lambda *t: [Severed.apply(call(*t)[n]) for n in kept], cotangents=ones)[1]
-for n, g in enumerate(cut):
-    check(f"gradient of argument {slots[n]} behind an undefined cotangent", 0.0 if g is None else g.abs().sum(), 0.0)
-""",
-    "VJP-NONDIFF": """\
-flags = [y.requires_grad for y in vjp()[0]]
-same("requires_grad of the outputs", flags, [d and any(mask) for d in differentiable])
-""",
-    "VJP-LINEAR": f"""\
-{_PLAIN_TWICE}twice = vjp(cotangents=[None if g is None else 2 * g for g in cotangents])[1]
-check_gradients(twice, [None if g is None else 2 * g for g in plain], " for twice the cotangent")
-zero = vjp(cotangents=[None if g is None else 0 * g for g in cotangents])[1]
-for n, g in enumerate(zero):
-    check(f"gradient of argument {{slots[n]}} for a zero cotangent", 0.0 if g is None else g.abs().sum(), 0.0)
-""",
-    "VJP-FIT": """\
-backward, seen = Function.backward, []
+"""
 
 
-def observing(ctx, *cotangents):
-    gradients = backward(ctx, *cotangents)
-    seen.extend(gradients if isinstance(gradients, tuple) else (gradients,))
-    return gradients
+def _severed(w: Words) -> str:
+    kept = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if d]
+    cut = [f"Severed.apply({y})" for y in kept]
+    ones = [f"torch.ones_like({y})" for y in kept]
+    inputs = w.tracked
+    options = () if w.shown.own or len(inputs) > 1 else ("allow_unused=True",)
+    found = w.grad(inputs, cut, ones, *options)
+    return _SEVERED + w.helpers() + w.forward() + w.compare(f"{found}[{w.position}]")
 
 
-Function.backward = staticmethod(observing)
-vjp()
-for n, (slot, m) in enumerate(zip(slots, mask)):
-    if m and seen[slot] is not None:
-        got, x = seen[slot], tensors[n]
-        same(f"gradient of argument {slot}, as backward returned it",
-             (tuple(got.shape), got.dtype), (tuple(x.shape), x.dtype))
-""",
-    "VJP-PURE": """\
-kept = [*tensors, *(g for g in cotangents if g is not None)]
-before = [(t.clone(), t._version) for t in kept]
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-outputs, gradients = vjp(tensors=leaves)
-for n, (t, (values, version)) in enumerate(zip(kept, before)):
-    check(f"tensor {n} after backward", t, values)
-    same(f"version of tensor {n}", t._version, version)
-pointer = lambda t: t.untyped_storage().data_ptr() if t.numel() else None  # noqa: E731
-mine = [pointer(g) for g in gradients if g is not None and g.numel()]
-same("gradients that share memory with each other", len(mine) - len(set(mine)), 0)
-held = {pointer(t) for t in (*tensors, *outputs)}
-same("gradients that share memory with an input or an output", sum(p in held for p in mine), 0)
-""",
-    "VJP-PURE/leaves": """\
-pointer = lambda t: t.untyped_storage().data_ptr() if t.numel() else None  # noqa: E731
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-ends = [(y, g) for y, g in zip(call(*leaves), cotangents) if g is not None and y.requires_grad]
-torch.autograd.backward(*map(list, zip(*ends)))
-left = [pointer(x.grad) for x in leaves if x.grad is not None and x.grad.numel()]
-same("leaves whose .grad share memory", len(left) - len(set(left)), 0)
-same("leaves whose .grad shares memory with an input", sum(p in [pointer(t) for t in tensors] for p in left), 0)
-""",
-    "VJP-REPEAT": f"""\
-{_PLAIN}for n, (first, again) in enumerate(zip(plain, vjp()[1])):
-    check(f"gradient of argument {{slots[n]}}, an identical second call", again, first)
-vjp(tensors=[0.5 * t if m else t for t, m in zip(tensors, mask)])
-for n, (first, again) in enumerate(zip(plain, vjp()[1])):
-    check(f"gradient of argument {{slots[n]}}, after another call", again, first)
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-ends = [(y, g) for y, g in zip(call(*leaves), cotangents) if g is not None and y.requires_grad]
-for attempt in ("first", "second"):
-    ys, gs = zip(*ends)
-    inputs = [x for x in leaves if x.requires_grad]
-    found = iter(torch.autograd.grad(ys, inputs, gs, retain_graph=True, allow_unused=True))
-    for n, (m, first) in enumerate(zip(mask, plain)):
-        check(f"gradient of argument {{slots[n]}}, {{attempt}} backward of one call", next(found) if m else None, first)
-""",
-    "VJP-ACCUMULATE": f"""\
-{_PLAIN}leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-for leaf, g in zip(leaves, plain):
-    leaf.grad = None if g is None else torch.full_like(leaf, 1.5)
-ends = [(y, g) for y, g in zip(call(*leaves), cotangents) if g is not None and y.requires_grad]
-torch.autograd.backward(*map(list, zip(*ends)))
-expected = [None if g is None else g + 1.5 for g in plain]
-for n, (leaf, total) in enumerate(zip(leaves, expected)):
-    check(f".grad of argument {{slots[n]}}", leaf.grad, total, 0 if total is None else 1e-2 * numbers(total.abs()))
-""",
-    "VJP-SAME-TENSOR": """\
-for a in range(len(tensors)):
-    for b in range(a + 1, len(tensors)):
-        if tensors[a].shape == tensors[b].shape and tensors[a].dtype == tensors[b].dtype and mask[a] and mask[b]:
-            twins = [tensors[a] if n == b else t for n, t in enumerate(tensors)]
-            apart = vjp(tensors=twins)[1]
-            together = vjp(lambda *t: call(*(t[a] if n == b else x for n, x in enumerate(t))), tensors=twins)[1]
-            if apart[a] is None or apart[b] is None:
-                continue
-            total = apart[a] + apart[b]
-            check(f"gradient of the tensor given for {slots[a]} and {slots[b]}", together[a], total,
-                  1e-2 * numbers(total.abs()))
-""",
-    "VJP-INPLACE-SAFE": """\
-plain = vjp()[1]
-for n in range(len(tensors) + len(expected_outputs)):
-    changed = [t.clone().requires_grad_(m) for t, m in zip(tensors, mask)]
-    outputs = call(*changed)
-    victim = [*changed, *outputs][n]
-    name = f"argument {slots[n]}" if n < len(tensors) else f"output {n - len(tensors)}"
-    if not (victim.is_floating_point() or victim.is_complex()):
-        continue
-    ends = [(y, g) for y, g in zip(outputs, cotangents) if g is not None and y.requires_grad]
-    with torch.no_grad():
-        victim.fill_(7)
-    ys, gs = zip(*ends)
-    try:
-        found = iter(torch.autograd.grad(ys, [x for x in changed if x.requires_grad], gs, allow_unused=True))
-    except RuntimeError as refused:
-        print(f"{name} changed in place: refused, {type(refused).__name__}")
-        continue
-    check_gradients([next(found) if m else None for m in mask], plain, f", {name} changed in place")
-""",
-    "VJP-CHAIN": """\
-kept = [n for n, d in enumerate(differentiable) if d]
-outputs = vjp()[0]
-ones = [torch.ones_like(y) if d else None for y, d in zip(outputs, differentiable)]
-plain = vjp(cotangents=ones)[1]
-chained = vjp(lambda *t: [(3 * call(*(x if not m else -(-x) for x, m in zip(t, mask)))[n]).sum() for n in kept],
-              cotangents=[ones[n].new_ones(()) for n in kept])[1]
-check_gradients(chained, [None if g is None else 3 * g for g in plain], " of three times the sum")
-""",
-    "DBL-CORRECT": _SECOND,
-    "DBL-ONCE": """\
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-free = [None if g is None else g.detach().requires_grad_() for g in cotangents]
-first = [g for g in vjp(tensors=leaves, cotangents=free, create_graph=True)[1] if g is not None]
-try:
-    torch.autograd.backward(first, [torch.ones_like(g) for g in first])
-    refused = False
-except RuntimeError as refusal:
-    print(refusal)
-    refused = True
-same("the second derivative is refused", refused, True)
-""",
-    "JVP-REF": _TANGENTS,
-    "JVP-ADJOINT": _TANGENTS,
-    "BATCH-VMAP": """\
-tracked = [n for n, m in enumerate(mask) if m]
-half = [0.5 * t if m else t for t, m in zip(tensors, mask)]
-double = [None if g is None else torch.stack([g, g]) for g in cotangents]
-ways = [[axis if n == k else None for n in range(len(tensors))] for k in tracked for axis in (0, -1)]
-for axes in [[0] * len(tensors), *ways]:
-    pairs = [(t, h) if axis is not None else (t, t) for t, h, axis in zip(tensors, half, axes)]
-    stacked = [torch.stack(pair, dim=axis) if axis is not None else pair[0] for pair, axis in zip(pairs, axes)]
-    outputs, gradients = vjp(torch.func.vmap(call, in_dims=tuple(axes)), tensors=stacked, cotangents=double)
-    loop = [vjp(tensors=each) for each in zip(*pairs)]
-    for n in range(len(outputs)):
-        expected = torch.stack([loop[0][0][n], loop[1][0][n]])
-        check(f"output {n}, batched along {axes}", outputs[n], expected, 1e-2 * np.abs(numbers(expected)))
-    for n, (g, axis) in enumerate(zip(gradients, axes)):
-        each = [one[1][n] for one in loop]
-        if g is not None and each[0] is not None:
-            expected = each[0] + each[1] if axis is None else torch.stack(each, dim=axis)
-            what = f"gradient of argument {slots[n]}, batched along {axes}"
-            check(what, g, expected, 1e-2 * np.abs(numbers(expected)))
-""",
-    "BATCH-VMAP/cotangents": """\
-leaves = [t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-ends = [(y, g) for y, g in zip(call(*leaves), cotangents) if g is not None and y.requires_grad]
-ys, gs = zip(*ends)
-inputs = [x for x in leaves if x.requires_grad]
-try:
-    batched = torch.autograd.grad(ys, inputs, [torch.stack([g, 2 * g]) for g in gs], is_grads_batched=True,
-                                  retain_graph=True, allow_unused=True)
-except RuntimeError as refused:
-    print(f"refused: {refused}")
-else:
-    for n, (g, one) in enumerate(zip(batched, torch.autograd.grad(ys, inputs, gs, allow_unused=True))):
-        expected = None if one is None else torch.stack([one, 2 * one])
-        bound = 0 if one is None else 1e-2 * np.abs(numbers(expected))
-        check(f"gradient {n} for a batch of cotangents", g, expected, bound)
-""",
-    "ENV-COMPILE": 'outputs, gradients = vjp(torch.compile(call, backend="aot_eager", dynamic=False))\n'
-    "check_outputs(outputs)\ncheck_gradients(gradients)\n",
-    "ENV-AUTOCAST": """\
-with torch.autocast(tensors[0].device.type, dtype=torch.bfloat16):
-    outputs = vjp()[0]
-    gradients = vjp(cotangents=[None if g is None else g.to(y.dtype) for g, y in zip(cotangents, outputs)])[1]
-for n, (y, (value, _)) in enumerate(zip(outputs, expected_outputs)):
-    check(f"output {n}", y, value, 0.05 * (1 + np.max(np.abs(value), initial=0)))
-for n, (g, expected) in enumerate(zip(gradients, expected_gradients)):
-    if expected is not None:
-        check(f"gradient of argument {slots[n]}", g, expected[0], 0.05 * (1 + np.max(np.abs(expected[0]), initial=0)))
-""",
-    "ENV-SAVED-HOOKS": f"""\
-from torch.utils.checkpoint import checkpoint
-
-{_PLAIN}with torch.autograd.graph.saved_tensors_hooks(lambda x: x.detach().clone(), lambda x: x):
-    hooked = vjp()[1]
-again = vjp(lambda *t: checkpoint(call, *t, use_reentrant=False))[1]
-for n, g in enumerate(plain):
-    check(f"gradient of argument {{slots[n]}} under saved-tensor hooks", hooked[n], g)
-    check(f"gradient of argument {{slots[n]}} under checkpointing", again[n], g)
-""",
-    "ENV-THREADS": f"""\
-from concurrent.futures import ThreadPoolExecutor
-
-{_PLAIN}with ThreadPoolExecutor(4) as pool:
-    for attempt in pool.map(lambda _: vjp()[1], range(64)):
-        if any(a is not None and not torch.equal(a, b) for a, b in zip(attempt, plain)):
-            check_gradients(attempt, plain, ", several threads at once")
-""",
-    "ENV-DEVICE": """\
-outputs, gradients = vjp()
-for n, y in enumerate(outputs):
-    same(f"shape, dtype and device of output {n}", (tuple(y.shape), str(y.dtype), y.device.type),
-         (np.shape(expected_outputs[n][0]), f"torch.{output_dtypes[n]}", tensors[0].device.type))
-for n, (g, t, m) in enumerate(zip(gradients, tensors, mask)):
-    same(f"shape, dtype and device of the gradient of argument {slots[n]}",
-         None if g is None else (g.shape, g.dtype, g.device.type), (t.shape, t.dtype, t.device.type) if m else None)
-""",
-    "MEM-FREE": """\
-import gc
-import weakref
-
-gc.disable()
-alive = {}
+def _linear(w: Words) -> str:
+    first = [g.name for g in w.cotangents if g]
+    if w.shown.aspect == "zero":
+        return w.run(first) + w.compare(f"run({', '.join(f'0 * {g}' for g in first)})")
+    second = w.shown.more["other cotangents"]()
+    both = [f"2 * {g} + {h}" for g, h in zip(first, second, strict=True)]
+    if w.shown.aspect == "raised":
+        return w.run(first) + w.compare(f"run({', '.join(both)})")
+    end = w.number_of
+    lines = f"total = 2 * run({', '.join(first)}){end} + run({', '.join(second)}){end}\n"
+    return w.run(first) + lines + w.compare(f"run({', '.join(both)})", "total")
 
 
-def watched():
-    leaves = [t.detach().clone().requires_grad_(m) for t, m in zip(tensors, mask)]
-    outputs, gradients = vjp(tensors=leaves, cotangents=[None if g is None else g.clone() for g in cotangents])
-    named = {"input": leaves, "output": outputs, "gradient": gradients}
-    alive.update({f"{k} {n}": weakref.ref(t) for k, ts in named.items() for n, t in enumerate(ts) if t is not None})
+def _pure_backward(w: Words) -> str:
+    if w.shown.aspect == "raised":
+        return w.helpers() + w.forward() + w.grad() + "\n"
+    kept = [*w.names, *w.shown.outputs, *(g.name for g in w.cotangents if g)]
+    lines = w.helpers() + w.forward() + f"kept = {listed(kept)}\n"
+    lines += "before = [(t.detach().clone(), t._version) for t in kept]\n"
+    lines += f"gradients = {w.grad()}\n"
+    lines += "same = [torch.equal(t, v) and t._version == n for t, (v, n) in zip(kept, before)]\n"
+    changed = f"[name for name, fine in zip({kept}, same) if not fine]"
+    held = f"[t.untyped_storage().data_ptr() for t in {listed([*w.names, *w.shown.outputs])} if t.numel()]"
+    lines += f"held = {held}\n"
+    shared = "[g.untyped_storage().data_ptr() in held for g in gradients if g is not None]"
+    return lines + f"changed = {changed}\n" + w.same(f"(changed, any({shared}))", "([], False)")
 
 
-watched()
-same("what is alive after the call", [name for name, found in alive.items() if found() is not None], [])
-""",
+def _pure_leaves(w: Words) -> str:
+    names = [g.name for g in w.cotangents if g]
+    lines = w.forward() + f"torch.autograd.backward({several(w.ends)}, {several(names)})\n"
+    grads = listed(f"{x}.grad" for x in w.tracked)
+    lines += f"held = [t.untyped_storage().data_ptr() for t in (*{grads}, *{listed(w.names)}) if t is not None]\n"
+    return lines + w.same("len(held) - len(set(held))", "0")
+
+
+def _pure_owned(w: Words) -> str:
+    others = w.shown.more["other cotangents"]()
+    place = f"[{w.position}]"
+    first = w.grad(None, None, None, "retain_graph=True")
+    lines = w.forward() + f"first = {first}{place}\nkept = first.clone()\n"
+    lines += f"{w.grad(None, None, others, 'retain_graph=True')}\n"
+    if w.shown.choices.get("looked at") != "later":
+        lines += f"after_another = first.clone()\nfirst.fill_(7)\nagain = {w.grad()}{place}\n"
+        return lines + w.compare("again", "kept")
+    return lines + w.compare("first", "kept")
+
+
+def _repeat(w: Words) -> str:
+    if w.shown.choices.get("repeated") != "backward" or w.shown.backward_only:
+        raise NoScript(_EARLIER)
+    place = f"[{w.position}]"
+    first = w.grad(None, None, None, "retain_graph=True")
+    return w.forward() + f"first = {first}{place}.clone()\n" + w.compare(f"{w.grad()}{place}", "first")
+
+
+def _inplace_safe(w: Words) -> str:
+    changed = w.shown.choices["changed in place before backward"]
+    victim, value = w.shown.more["names"]()[changed]
+    lines = w.helpers() + w.forward() + f"with torch.no_grad():\n    {victim}.fill_({value})\n"
+    lines += f"try:\n    gradients = {w.grad()}\n"
+    lines += 'except RuntimeError as refused:\n    print("refused, as it should be:", refused)\n    sys.exit(0)\n'
+    return lines + w.compare(f"gradients[{w.position}]")
+
+
+# How a tensor is handed on without change of value; see `strategies.compositions.BEFORE`.
+_BEFORE: dict[str, Callable[[str, int], str]] = {
+    "unchanged": lambda x, _: x,
+    "scaled": lambda x, _: f"({x} * 2) * 0.5",
+    "halves added": lambda x, _: f"{x} * 0.5 + {x} * 0.5",
+    "flattened": lambda x, rank: f"{x}.reshape(-1).reshape({x}.shape)" if rank else f"{x} * 1",
+    "transposed": lambda x, rank: f"{x}.permute{_turned(rank)}.permute{_turned(rank)}",
+    "copied": lambda x, _: f"{x}.clone()",
+}
+
+
+def _turned(rank: int) -> str:
+    return str(tuple(range(rank))[::-1])
+
+
+# What follows on an output; see `strategies.compositions.AFTER`.
+_AFTER = {
+    "sum": "{y}.sum()",
+    "square": "{y} * {y}",
+    "custom square": "Squared.apply({y})",
+    "scaled": "{y} * -1.5",
+    "transposed": "{y}.permute(*range({y}.ndim)[::-1])",
+    "negated and added": "{y} + (-{y}) * 0.5",
+    "broadcast": "torch.broadcast_to({y}, (3, *{y}.shape))",
+}
+
+
+def _before(w: Words, relation: str, n: int) -> str:
+    return _BEFORE[relation](w.names[n], w.shown.tensors[n].values.ndim)
+
+
+def _chain(w: Words) -> str:
+    before, after = w.shown.choices["before"], w.shown.choices["after"]
+    given = [_before(w, before, n) if n in w.shown.tracked else name for n, name in enumerate(w.names)]
+    kept = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if d]
+    lines = squared(w.shown.separate) if "custom square" in after else ""
+    lines += w.helpers() + w.forward(given)
+    for each in after:
+        lines += "".join(f"{y} = {_AFTER[each].format(y=y)}\n" for y in kept)
+    gradients = w.grad(None, kept, [f"torch.ones_like({y})" for y in kept])
+    return lines + w.compare(f"{gradients}[{w.position}]")
+
+
+def _same_tensor(w: Words) -> str:
+    first, second = w.shown.choices["tensors given the same tensor"]
+    given = list(w.names)
+    given[second] = _before(w, w.shown.choices["how the second comes from the first"], first)
+    inputs = [name for n, name in enumerate(w.names) if n in w.shown.tracked and n != second]
+    place = inputs.index(w.names[w.shown.number]) if w.names[w.shown.number] in inputs else 0
+    return w.helpers() + w.forward(given) + w.compare(f"{w.grad(inputs)}[{place}]")
+
+
+def _accumulate(w: Words) -> str:
+    held = w.shown.choices["leaves that hold a gradient before"]
+    name = w.names[w.shown.number]
+    lines = w.forward() + f"plain = {w.grad()}[{w.position}]\n"
+    lines += "".join(f"{x}.grad = torch.full_like({x}, 1.5)\n" for x, h in zip(w.names, held, strict=True) if h)
+    lines += w.forward() + f"torch.autograd.backward({several(w.ends)}, {several(g.name for g in w.cotangents if g)})\n"
+    total = "plain + 1.5" if held[w.shown.number] else "plain"
+    return lines + w.compare(f"{name}.grad", f"({total})")
+
+
+_DEMONSTRATIONS: dict[str, Callable[[Words], str]] = {
+    "FWD-VALUE": _plain,
+    "FWD-MASK": _mask_of_outputs,
+    "FWD-LAYOUT": _against_contiguous,
+    "FWD-EMPTY": _plain,
+    "FWD-PURE": _pure,
+    "FWD-GRADFLAG": _grad_flags,
+    "FWD-DTYPE": _described,
+    "VJP-REF": _plain,
+    "VJP-NEEDS": _needs,
+    "VJP-NONE": _none,
+    "VJP-MASK": _mask_of_gradients,
+    "VJP-SUBSET": _subset,
+    "VJP-COTANGENT-LAYOUT": _cotangent_layout,
+    "VJP-UNUSED": _unused,
+    "VJP-UNUSED/severed": _severed,
+    "VJP-NONDIFF": _nondiff,
+    "VJP-NONDIFF/flags": _nondiff_flags,
+    "VJP-LINEAR": _linear,
+    "VJP-FIT": _fit,
+    "VJP-PURE": _pure_backward,
+    "VJP-PURE/leaves": _pure_leaves,
+    "VJP-PURE/owned": _pure_owned,
+    "VJP-REPEAT": _repeat,
+    "VJP-ACCUMULATE": _accumulate,
+    "VJP-SAME-TENSOR": _same_tensor,
+    "VJP-INPLACE-SAFE": _inplace_safe,
+    "VJP-CHAIN": _chain,
+    "VJP-FINITE": _plain,
+    "ENV-DEVICE": _plain,
+    **TRANSFORMS,
 }

@@ -13,7 +13,7 @@ from autograd_conformance.implementations.torch import TorchImplementation
 
 
 class TorchFuncImplementation(TransformingImplementation, TorchImplementation):
-    """The same classes as for torch, called through ``apply`` within a transform; they need a ``setup_context``.
+    """The same classes as for torch, called through ``apply`` inside a transform; they need a ``setup_context``.
 
     Source: the note Extending torch.func with autograd.Function.
     """
@@ -42,7 +42,7 @@ class TorchFuncImplementation(TransformingImplementation, TorchImplementation):
         outputs, pull = torch.func.vjp(f, *primals)  # type: ignore[misc]
 
         def pull_all(cotangents: Any) -> Any:
-            # torch.func wants a cotangent for every output.
+            # torch.func needs a cotangent for every output.
             pairs = zip(outputs, cotangents, strict=True)
             return pull(tuple(torch.zeros_like(y) if g is None else g for y, g in pairs))
 

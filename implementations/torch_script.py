@@ -1,24 +1,34 @@
-"""Python text with which a failure on torch is shown without this suite."""
+"""How torch writes a reproduction script: its names, and tensors as literals."""
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.protocol import ScriptText
-from autograd_conformance.implementations.torch_demonstrations import DEMONSTRATIONS
-
-IMPORTS = """\
-import sys
-from math import inf, nan
-from types import SimpleNamespace
+import textwrap
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-import torch
-"""
+
+from autograd_conformance.implementations.protocol import ScriptText
+from autograd_conformance.implementations.scripting import Named
+from autograd_conformance.implementations.torch_demonstrations import demonstrate
+
+WIDTH = 116
+
+IMPORTS = {
+    "functools": "import functools",
+    "gc": "import gc",
+    "sys": "import sys",
+    "weakref": "import weakref",
+    "np": "import numpy as np",
+    "torch": "import torch",
+    "checkpoint": "from torch.utils.checkpoint import checkpoint",
+}
 
 # The names of the array namespace that torch spells otherwise; see `TorchImplementation.xp` in torch.py.
 NAMES = {
-    "copy": "torch.clone",
+    "copy": "lambda x: x.clone()",
     "expand_dims": "lambda x, axis: torch.unsqueeze(x, axis)",
-    "flip": "lambda x, axis: torch.flip(x, (axis,) if isinstance(axis, int) else axis)",
+    "flip": "lambda x, axis: x.flip(axis)",
     "from_numpy": 'lambda a, like: torch.from_numpy(np.array(a, order="C")).to(like.device)',
     "matrix_transpose": "lambda x: x.mT",
     "max": "torch.amax",
@@ -29,101 +39,106 @@ NAMES = {
     "to_numpy": "lambda x: x.detach().cpu().numpy()",
 }
 
-TOOLS = '''\
-tensors = [arguments[slot] for slot in slots]
-wrong = []
-
-
-def call(*tensors):
-    """The outputs for other tensors; arguments changed in place are copied first."""
-    args = list(arguments)
-    for slot, tensor in zip(slots, tensors):
-        args[slot] = tensor.clone() if slot in inplace else tensor
-    outputs = Function.apply(*args)
-    return outputs if isinstance(outputs, tuple) else (outputs,)
-
-
-def vjp(f=call, tensors=tensors, mask=mask, cotangents=cotangents, pick=None, create_graph=False, times=1):
-    """The outputs, and the gradients as the last of so many backward passes gives them."""
-    leaves = [t if t.requires_grad else t.detach().requires_grad_(m) for t, m in zip(tensors, mask)]
-    outputs = f(*leaves)
-    ends = [(y, g) for y, g in zip(outputs, cotangents) if g is not None and y.requires_grad]
-    pick = mask if pick is None else pick
-    inputs = [leaf for leaf, wanted in zip(leaves, pick) if wanted]
-    if not ends or not inputs:
-        return outputs, [None] * len(leaves)
-    ys, gs = zip(*ends)
-    keep = create_graph or times > 1
-    for _ in range(times):
-        found = iter(torch.autograd.grad(ys, inputs, gs, keep, create_graph, allow_unused=True))
-    return outputs, [next(found) if wanted else None for wanted in pick]
-
-
-def numbers(x):
-    """A NumPy array in double precision."""
-    if isinstance(x, torch.Tensor):
-        x = x.detach().cpu().resolve_conj().resolve_neg()
-        x = (x.to(torch.complex128) if x.is_complex() else x.double() if x.is_floating_point() else x).numpy()
-    return np.asarray(x)
-
-
-def same(what, got, expected):
-    """Print both, and whether they are equal."""
-    print(f"{what}: got {got}, expected {expected}: {'right' if got == expected else 'WRONG'}")
-    if got != expected:
-        wrong.append(what)
-
-
-def check(what, got, expected, bound=0.0):
-    """Print both where they differ most, and whether that is within the bound."""
-    if got is None or expected is None:
-        return same(what, "None" if got is None else "a tensor", "None" if expected is None else "a tensor")
-    if isinstance(got, torch.Tensor) and got.is_meta:
-        return same(f"shape of {what}", tuple(got.shape), tuple(expected.shape))
-    got, expected = numbers(got), numbers(expected)
-    if got.shape != expected.shape or not got.size:
-        return same(f"shape of {what}", got.shape, expected.shape)
-    bound = np.broadcast_to(bound, got.shape)
-    with np.errstate(all="ignore"):
-        off = np.abs(got * 1.0 - expected * 1.0)
-        fine = (got == expected) | (np.isnan(got) & np.isnan(expected)) | (off <= bound) | ~np.isfinite(bound)
-        excess = np.where(fine, -1.0, np.nan_to_num(off / np.maximum(bound, 1e-300)))
-    place = np.unravel_index(np.argmax(excess), off.shape)
-    print(f"{what} at {tuple(map(int, place))}: got {got[place]}, expected {expected[place]}, "
-          f"bound {bound[place]:.3g}: {'right' if fine.all() else 'WRONG'}")
-    if not fine.all():
-        wrong.append(what)
-
-
-def check_outputs(outputs):
-    """Against the reference."""
-    for n, (got, (value, bound)) in enumerate(zip(outputs, expected_outputs)):
-        check(f"output {n}", got, value, bound)
-
-
-def check_gradients(gradients, expected=None, title=""):
-    """Against the reference, or against other gradients, as exactly as that allows."""
-    for n, (slot, reference) in enumerate(zip(slots, expected_gradients)):
-        value, bound = reference or (None, 0.0)
-        what = f"gradient of argument {slot}{title}"
-        check(what, gradients[n], value if expected is None else expected[n], bound)
-'''
-
-DEVICES = {
-    "lazy": """\
-import torch._lazy.ts_backend
-
-torch._lazy.ts_backend.init()
-"""
+AUTOGRAD = {
+    "Function": "torch.autograd.Function",
+    "once_differentiable": "torch.autograd.function.once_differentiable",
 }
+
+PRELUDE = {"lazy": "import torch._lazy.ts_backend\n\ntorch._lazy.ts_backend.init()\n"}
+
+
+def tensor(named: Named, device: str, place: Callable[..., Any]) -> str:
+    """The expression for a tensor in its layout, which ``place`` makes of a contiguous one."""
+
+    def array(buffer: Any, kind: str) -> _Text:
+        return _Text(literal(np.asarray(buffer), kind, device), np.ndim(buffer))
+
+    made: _Text = place(_Views(), array, named.values, named.dtype, named.layout)
+    if not named.track:
+        return made.text
+    return f"{made.text[:-1]}, requires_grad=True)" if made.plain else f"{made.text}.requires_grad_()"
+
+
+def literal(array: Any, dtype: str, device: str = "cpu") -> str:
+    """The expression for a contiguous tensor, exact: NaN, infinity and the sign of zero included."""
+    options = f"dtype=torch.{dtype}" + ("" if device == "cpu" else f', device="{device}"')
+    shape = tuple(map(int, array.shape))
+    if array.size == 0:
+        return f"torch.zeros({shape}, {options})"
+    first = array.reshape(-1)[0]
+    same = array.tobytes() == np.full(shape, first, array.dtype).tobytes()
+    if array.size > 1 and same:
+        return f"torch.ones({shape}, {options})" if first == 1 else f"torch.full({shape}, {number(first)}, {options})"
+    text = _nested(array.tolist())
+    if len(text) > WIDTH:
+        flat = textwrap.fill(", ".join(map(number, array.reshape(-1).tolist())), WIDTH)
+        reshaped = "" if array.ndim == 1 else f".reshape{shape}"
+        return f"torch.tensor([\n{textwrap.indent(flat, '    ')}\n], {options}){reshaped}"
+    return f"torch.tensor({text}, {options})"
+
+
+def number(value: Any) -> str:
+    """An expression for a number."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, complex):
+        return f"complex({number(value.real)}, {number(value.imag)})"
+    if isinstance(value, float) and not np.isfinite(value):
+        return "torch.nan" if np.isnan(value) else f"{'-' * (value < 0)}torch.inf"
+    return repr(value)
+
+
+def _nested(value: Any) -> str:
+    return f"[{', '.join(map(_nested, value))}]" if isinstance(value, list) else number(value)
+
+
+class _Text:
+    """A tensor as text, in the place of one where a layout makes its view; ``plain`` as long as it is no view."""
+
+    def __init__(self, text: str, ndim: int, plain: bool = True) -> None:
+        self.text, self.ndim = text, ndim
+        self.plain = plain and text.endswith(")") and ").reshape" not in text
+
+    def __getitem__(self, index: Any) -> _Text:
+        parts = index if isinstance(index, tuple) else (index,)
+        return _Text(f"{self.text}[{', '.join(map(_index, parts))}]", self.ndim, plain=False)
+
+
+def _index(part: Any) -> str:
+    if part is ...:
+        return "..."
+    bounds = [part.start, part.stop] if part.step is None else [part.start, part.stop, part.step]
+    return ":".join("" if bound is None else str(bound) for bound in bounds)
+
+
+class _Views:
+    """The part of the array namespace that layouts use, as text."""
+
+    @staticmethod
+    def permute_dims(x: _Text, axes: tuple[int, ...]) -> _Text:
+        turned = ".t()" if axes == (1, 0) else f".permute{axes}"
+        return _Text(x.text + turned, x.ndim, plain=False)
+
+    @staticmethod
+    def broadcast_to(x: _Text, shape: tuple[int, ...]) -> _Text:
+        return _Text(f"{x.text}.expand({', '.join(map(str, shape))})", len(shape), plain=False)
+
+    @staticmethod
+    def conj(x: _Text) -> _Text:
+        return _Text(f"{x.text}.conj()", x.ndim, plain=False)
+
+    @staticmethod
+    def imag(x: _Text) -> _Text:
+        return _Text(f"{x.text}.imag", x.ndim, plain=False)
+
 
 SCRIPT = ScriptText(
     imports=IMPORTS,
-    devices=DEVICES,
+    package="torch",
     names=NAMES,
-    name="torch.{}",
-    ag="torch.autograd.function",
-    tensor="torch.tensor({values}, dtype=torch.{dtype}{device})",
-    tools=TOOLS,
-    demonstrations=DEMONSTRATIONS,
+    keywords={"axis": "dim", "keepdims": "keepdim"},
+    ag=AUTOGRAD,
+    tensor=tensor,
+    prelude=PRELUDE,
+    seed="torch.manual_seed({seed})",
+    demonstrate=demonstrate,
 )

@@ -1,30 +1,34 @@
-"""Generated Functions that change their arguments in place or return them, and views, with what NumPy makes of them.
+"""Generated Functions that change their arguments in place or return them, and views, with their NumPy references.
 
-As with `reference.polynomials` every number is a small integer, so that results are compared for equality.
+As in `reference.polynomials`, every number is a small integer and results are compared for equality.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-# Kinds of arguments: changed in place or read, and each of them requiring grad or not.
+from autograd_conformance.reference.generated import Printable, combination, integers, new_class
+
+# Kinds of arguments: changed in place or only read, each with and without requires_grad.
 ROLES = ("changed", "changed fixed", "tracked", "fixed")
 
 
-@dataclass(frozen=True)
-class Change:
-    """A Function that turns each changed argument into a multiple of itself plus multiples of those it only reads.
+@dataclass(frozen=True, repr=False)
+class Change(Printable):
+    """A Function that replaces each changed argument by a weighted sum of itself and the arguments that it only reads.
 
     ``returned`` has an entry for each output: the position of the changed argument that it is, or None for a new
-    tensor, a sum of multiples of all arguments. ``separate`` says that the body has a ``setup_context``, ``early`` that
+    tensor, a weighted sum of all arguments. ``separate`` says that the body has a ``setup_context``, ``early`` that
     mark_dirty is called before the change, ``silent`` that it is not called; ``constant`` lists the positions of the
     arguments that are also marked non-differentiable.
     """
+
+    always = ("arguments", "returned")
 
     arguments: tuple[str, ...] = ("changed",)
     returned: tuple[int | None, ...] = (0,)
@@ -36,11 +40,6 @@ class Change:
     dtype: str = "float64"
     seed: int = 0
 
-    def __repr__(self) -> str:
-        first = ("arguments", "returned")
-        given = [f for f in fields(self) if f.name in first or getattr(self, f.name) != f.default]
-        return f"Change({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in given)})"
-
     @property
     def changed(self) -> tuple[int, ...]:
         """The positions of the arguments that are changed."""
@@ -48,7 +47,7 @@ class Change:
 
     @property
     def track(self) -> tuple[bool, ...]:
-        """Of each argument, whether it requires grad."""
+        """Whether each argument requires grad."""
         return tuple(role in ("changed", "tracked") for role in self.arguments)
 
     @cached_property
@@ -58,7 +57,7 @@ class Change:
 
     @cached_property
     def factors(self) -> Any:
-        """For each argument that is changed (rows) the multiple of each argument (columns) that it becomes."""
+        """The weight of each argument (columns) in the new value of each changed argument (rows)."""
         drawn = integers((self.seed, 0), (len(self.arguments), len(self.arguments)))
         rows, columns = np.indices(drawn.shape)
         drawn[(rows != columns) & np.isin(columns, self.changed)] = 0
@@ -66,7 +65,7 @@ class Change:
 
     @cached_property
     def weights(self) -> Any:
-        """The multiple of each argument (columns) in each output (rows)."""
+        """The weight of each argument (columns) in each output (rows)."""
         new = integers((self.seed, 1000), (len(self.returned), len(self.arguments)))
         return np.stack([new[o] if i is None else self.factors[i] for o, i in enumerate(self.returned)])
 
@@ -79,14 +78,14 @@ class Change:
         return tuple(combination(row, self.values, self.shape) for row in self.weights)
 
     def changes(self) -> tuple[Any, ...]:
-        """What each argument is after the call."""
+        """The value of each argument after the call."""
         rows = self.factors
         return tuple(
             combination(rows[i], self.values, self.shape) if i in self.changed else x for i, x in enumerate(self.values)
         )
 
     def vjp(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The gradient of each argument, None where it requires none."""
+        """The gradient of each argument, None if it does not require grad."""
         given = [np.zeros(self.shape) if g is None else g for g in cotangents]
         columns = zip(self.weights.T, self.track, strict=True)
         return tuple(combination(column, given, self.shape) if need else None for column, need in columns)
@@ -129,16 +128,12 @@ class Change:
         def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:  # noqa: ARG001
             return tuple(_sum([row[i] for row in weights], cotangents) for i in range(count))
 
-        methods: dict[str, Any] = (
-            {"forward": forward, "setup_context": setup_context} if self.separate else {"forward": combined}
-        )
-        namespace: dict[str, Any] = {
-            name: staticmethod(method) for name, method in {**methods, "backward": backward}.items()
-        }
-        return type(ag.Function)("Change", (ag.Function,), namespace)
+        separate = {"forward": forward, "setup_context": setup_context}
+        methods: dict[str, Any] = separate if self.separate else {"forward": combined}
+        return new_class(ag, "Change", **methods, backward=backward)
 
 
-# What an output may be of an argument: tensors and arrays read them alike.
+# How an output may be made from an argument; the same for tensors and for arrays.
 RECIPES: dict[str, Callable[[Any], Any]] = {
     "new": lambda x: x * 2,
     "itself": lambda x: x,
@@ -149,12 +144,15 @@ RECIPES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@dataclass(frozen=True)
-class Passing:
-    """A Function each of whose ``outputs`` is made by a recipe (a key of RECIPES) from the argument at a position.
+@dataclass(frozen=True, repr=False)
+class Passing(Printable):
+    """A Function that makes each output from one argument, by a recipe.
 
-    Its backward returns sums of multiples of all cotangents, which are no derivatives of what the recipes do.
+    ``outputs`` are pairs of a recipe (a key of RECIPES) and the position of an argument. The backward returns weighted
+    sums of all cotangents, which are not the derivatives of the recipes.
     """
+
+    always = ("arguments", "outputs")
 
     arguments: tuple[str, ...] = ("tracked",)
     outputs: tuple[tuple[str, int], ...] = (("itself", 0),)
@@ -163,14 +161,9 @@ class Passing:
     dtype: str = "float64"
     seed: int = 0
 
-    def __repr__(self) -> str:
-        first = ("arguments", "outputs")
-        given = [f for f in fields(self) if f.name in first or getattr(self, f.name) != f.default]
-        return f"Passing({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in given)})"
-
     @property
     def track(self) -> tuple[bool, ...]:
-        """Of each argument, whether it requires grad."""
+        """Whether each argument requires grad."""
         return tuple(role == "tracked" for role in self.arguments)
 
     @cached_property
@@ -180,7 +173,7 @@ class Passing:
 
     @cached_property
     def weights(self) -> Any:
-        """The multiple of each cotangent (rows) in the gradient of each argument (columns)."""
+        """The weight of each cotangent (rows) in the gradient of each argument (columns)."""
         return integers((self.seed, 0), (len(self.outputs), len(self.arguments)))
 
     def cotangents(self) -> tuple[Any, ...]:
@@ -192,7 +185,7 @@ class Passing:
         return tuple(np.asarray(RECIPES[recipe](self.values[i])) for recipe, i in self.outputs)
 
     def vjp(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The gradient of each argument, None where it requires none."""
+        """The gradient of each argument, None if it does not require grad."""
         columns = zip(self.weights.T, self.track, strict=True)
         return tuple(combination(column, cotangents, self.shape) if need else None for column, need in columns)
 
@@ -213,23 +206,19 @@ class Passing:
         def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:  # noqa: ARG001
             return tuple(_sum(column, cotangents) for column in columns)
 
-        methods: dict[str, Any] = (
-            {"forward": forward, "setup_context": setup_context} if self.separate else {"forward": combined}
-        )
-        namespace: dict[str, Any] = {
-            name: staticmethod(method) for name, method in {**methods, "backward": backward}.items()
-        }
-        return type(ag.Function)("Passing", (ag.Function,), namespace)
+        separate = {"forward": forward, "setup_context": setup_context}
+        methods: dict[str, Any] = separate if self.separate else {"forward": combined}
+        return new_class(ag, "Passing", **methods, backward=backward)
 
 
 @dataclass(frozen=True)
 class View:
-    """A view: one after another keys to index with, or ``"mT"`` for the matrix transpose."""
+    """A view, in steps: each is a key to index with, or ``"mT"`` for the matrix transpose."""
 
     steps: tuple[Any, ...] = ()
 
     def __call__(self, tensor: Any) -> Any:
-        """The view of a tensor or an array; both read the steps alike."""
+        """The view of a tensor or an array; the steps mean the same for both."""
         for step in self.steps:
             tensor = _transposed(tensor) if step == "mT" else tensor[step]
         return tensor
@@ -238,17 +227,6 @@ class View:
 def _transposed(tensor: Any) -> Any:
     # Arrays have no mT before NumPy 2.
     return np.swapaxes(tensor, -1, -2) if isinstance(tensor, np.ndarray) else tensor.mT
-
-
-def integers(seed: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """Integers in [-3, 3] but for 0, as floats."""
-    drawn = np.random.default_rng(seed).choice([-3, -2, -1, 1, 2, 3], size=shape)
-    return np.asarray(drawn, dtype=np.float64)
-
-
-def combination(weights: Sequence[float], arrays: Sequence[Any], shape: tuple[int, ...]) -> Any:
-    """The sum of multiples of arrays."""
-    return np.asarray(sum((w * a for w, a in zip(weights, arrays, strict=True)), np.zeros(shape)))
 
 
 def _sum(weights: Sequence[float], tensors: Sequence[Any]) -> Any:

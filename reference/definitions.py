@@ -1,4 +1,4 @@
-"""The vocabulary in which a custom Function is declared: arguments, outputs, domain, reference and what it claims."""
+"""How a custom Function is declared: its arguments, outputs, domain, reference and claims."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Array:
     from 0), ``distinct`` (spaced, no ties), ``positive``, ``irregular`` (off the round numbers at which kinks lie),
     ``unit`` (between 0 and 1, both left out), ``ball`` (vectors along the last dimension shorter than 1), ``sorted``
     (increasing along the last dimension, spaced), and matrices: ``definite`` (symmetric positive definite, Hermitian if
-    complex), ``lower`` and ``upper`` (triangular, well conditioned). ``bounds`` are two numbers to which ``unit`` is
-    stretched. ``smooth`` is the part of the domain where the forward is differentiable, when that is smaller.
+    complex), ``lower`` and ``upper`` (triangular, well conditioned). ``bounds`` are the two numbers between which
+    ``unit`` values are scaled. ``smooth`` is the domain in which the forward is differentiable, if that is smaller.
 
-    ``dtype`` fixes the dtype of an argument that does not follow the call's (index tensors); ``make`` computes the
-    values of such an argument from ``(rng, shape, arguments by name)``, later ones among these without their values.
-    ``constant`` says that it has no gradient on purpose, though it follows the call's dtype. ``wrap`` makes what the
-    Function is given of the tensor that was drawn, a differentiable one of it (a sparse tensor, say).
+    ``dtype`` is the dtype of an argument that does not follow the call's dtype (index tensors). ``make`` computes the
+    values of such an argument from ``(rng, shape, arguments by name)``; of later arguments it sees only the shapes.
+    ``constant`` says that the argument has no gradient intentionally, although it follows the call's dtype. ``wrap``
+    turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation.
 
-    ``optional`` says in which other ways the argument may come: ``none`` (None is passed) and ``omitted``.
+    ``optional`` lists other ways to pass the argument: ``none`` (None is passed) and ``omitted``.
     """
 
     name: str
@@ -68,16 +68,16 @@ class Array:
         return self.dtype is None and not self.constant
 
     def given(self, tensor: Any) -> Any:
-        """What the Function is given for a tensor; None for None."""
+        """What the Function gets for a tensor; None for None."""
         return tensor if self.wrap is None or tensor is None else self.wrap(tensor)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Static:
-    """An argument that is not a tensor; ``choices`` lists its values, simplest first, from the tensors' shapes.
+    """An argument that is not a tensor.
 
-    ``default`` marks an argument that may be omitted and the value it then has. ``build`` makes what the Function is
-    given of a choice, where that is not the choice itself: of a seed a module, say.
+    ``choices(shapes)`` lists its values, the simplest first, for the tensors' shapes. ``default`` is the value of an
+    argument that may be omitted. ``build`` turns a choice into what the Function gets, such as a seed into a module.
     """
 
     name: str
@@ -90,12 +90,12 @@ class Static:
         return False
 
     def given(self, choice: Any) -> Any:
-        """What the Function is given for a choice."""
+        """What the Function gets for a choice."""
         return choice if self.build is None else self.build(choice)
 
 
 def as_given(arguments: Sequence[Array | Static], values: Sequence[Any]) -> list[Any]:
-    """What a Function is given for the values of its arguments, the last of which may be omitted."""
+    """What a Function gets for the values of its arguments. The last values may be missing: omitted arguments."""
     return [argument.given(value) for argument, value in zip(arguments, values, strict=False)]
 
 
@@ -103,7 +103,8 @@ def as_given(arguments: Sequence[Array | Static], values: Sequence[Any]) -> list
 class Output:
     """An output of the forward.
 
-    ``dtypes`` says which dtype it has for the call's, where that is not the same; and, with ``casts``, should have.
+    ``dtypes`` maps the call's dtype to the output's, if they differ. With ``casts`` it is the dtype that the output
+    should have.
     """
 
     name: str = "output"
@@ -114,7 +115,7 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Function:
-    """A custom Function with everything that is known about it.
+    """A custom Function and everything that is known about it.
 
     ``body(xp, ag)`` builds the class: ``xp`` is an array namespace (see `reference.namespace`), ``ag`` supplies the
     base class ``Function`` and ``once_differentiable``, as ``torch.autograd.function`` does.
@@ -124,16 +125,16 @@ class Function:
     that are not differentiable. Non-differentiable outputs have the cotangent None. Complex gradients follow the
     conjugate Wirtinger convention: a holomorphic f has the VJP ``g * conj(f')``.
     ``jvp(tangents, *arguments)`` is the analytic NumPy JVP, one tangent per output, where a forward-mode rule exists.
-    ``tangents`` holds one entry per argument, zeros for a tensor that does not move and None for what is no tensor.
+    ``tangents`` holds one entry per argument: zeros for a tensor without a tangent, None for other arguments.
     A tensor that is None or omitted reaches the references as None, an omitted static as its default. All three are
-    plain NumPy without in-place changes, so that they also run on the error-carrying arrays of `reference.rounding`.
+    plain NumPy without in-place changes, so that they also run on the arrays of `reference.rounding`, which carry an
+    error bound.
 
-    ``double`` is what is claimed of the second derivative: ``supported``, ``once`` (declared once-differentiable).
-    ``surrogate`` means that the VJP is not the derivative of the forward, on purpose; ``soft`` is then the function
+    ``double`` is the claim about the second derivative: ``supported``, or ``once`` (declared once-differentiable).
+    ``surrogate`` means that the VJP intentionally is not the derivative of the forward; ``soft`` is then the function
     whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
-    the arguments that the forward modifies and returns. ``needs`` lists the capabilities without which it cannot run at
-    all.
-    ``document`` names the text that prints the Function, ``exercises`` what it exercises that no other does.
+    the arguments that the forward modifies and returns. ``needs`` lists the capabilities that it cannot run without.
+    ``document`` names the text that prints the Function, ``exercises`` what only this Function exercises.
     """
 
     name: str

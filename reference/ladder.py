@@ -1,7 +1,7 @@
-"""The finite-difference ladder: a directional derivative that knows how wrong it may be.
+"""The finite-difference ladder: a directional derivative with a bound on its own error.
 
-One direction, twelve steps, both signs. The odd part of the differences gives the slope, the even part shows a kink,
-and the levels finer than the chosen one show rounding that no model of the function could predict.
+It takes one direction, twelve steps and both signs. The odd part of the differences gives the slope, the even part
+shows a kink, and the levels finer than the chosen one show rounding that no model of the function could predict.
 """
 
 import enum
@@ -27,7 +27,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
 _STEPS = 4.0 ** -np.arange(12) / 16
 _COLUMNS = 5
-# The three finer levels only witness: where the grain of the outputs shows, two can agree by chance.
+# The three finer levels are only compared with: where outputs are coarse, two of them can agree by chance.
 _LEAST = _STEPS[-4]
 _REFUSE = 1e-7
 _SETTLED = 1e-11
@@ -49,15 +49,15 @@ def _grid(levels: Array) -> _Grid:
     tableaus[:, 0] = np.eye(steps.size)
     for power, table in zip((2, 1), tableaus, strict=True):
         for order in range(1, _COLUMNS):
-            # Exact where the steps fall evenly; across the gap before the two finest the finer entry just stands.
+            # Exact for evenly spaced steps. Across the gap before the two finest, the finer entry is kept.
             ratio = (steps[order - 1 : -1] / steps[order:]) ** (power + 2 * order - 2) - 1
             coarse, fine = table[order - 1, order - 1 : -1], table[order - 1, order:]
             table[order, order:] = fine + (fine - coarse) / ratio[:, None]
     return _Grid(levels, steps, tableaus, np.tril(steps[:, None] / steps, -1))
 
 
-# Both ends of the ladder: the coarse levels, where smooth functions settle, and the two finest, which would betray
-# a kink or a ripple that lies between. Then all of it.
+# First both ends of the ladder: the coarse levels, at which smooth functions settle, and the two finest, which would
+# show a kink or a ripple in between. Then all levels.
 _STAGES = _grid(np.array([0, 1, 2, 3, 4, 10, 11])), _grid(np.arange(_STEPS.size))
 
 
@@ -71,7 +71,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A slope, the largest error it may carry, and why it cannot be trusted (None: it can)."""
+    """A slope, a bound on its error, and the reason why it cannot be trusted (None: it can)."""
 
     value: float
     bound: float
@@ -81,9 +81,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Culprit:
-    """The gradient entry that is most wrong: its place, the output that shows it, and by how much.
+    """The gradient entry with the largest error: its position, the output that shows it, and both values.
 
-    `got` and `expected` are complex for a complex input; `output` is None where the entry moves no output.
+    `got` and `expected` are complex for a complex input; `output` is None if the entry changes no output.
     """
 
     input: int
@@ -96,7 +96,7 @@ class Culprit:
 
 
 def inner(a: Arrays, b: Arrays) -> float:
-    """Re sum conj(a) b over the pairs where both are given; ValueError where shapes or lengths differ."""
+    """Re sum conj(a) b over the pairs of which neither is None. Raises ValueError if shapes or lengths differ."""
     total = 0.0
     for left, right in zip(a, b, strict=True):
         if left is not None and right is not None:
@@ -110,9 +110,9 @@ def directions(points: Arrays, *, seed: int) -> Arrays:
     """Scale-free random directions, one for each float or complex point, None for the others.
 
     Each entry moves by 0.5 to 1.5 times its own magnitude, with a random sign (complex: in each of the two parts, over
-    sqrt 2), so no entry is invisible and a positive point stays positive on the whole ladder. The exceptions:
-    an entry far below the geometric mean of its array moves up to 256 times further, as far as 1/16 of that mean, for
-    otherwise its cotangent would drown; an entry that is 0, or below one ulp of that mean, moves by the mean itself
+    sqrt 2), so that every entry shows and a positive point stays positive at every step. There are two exceptions. An
+    entry far below the geometric mean of its array moves up to 256 times further, at most 1/16 of that mean, because
+    its cotangent would not show otherwise. An entry that is 0, or below one ulp of that mean, moves by the mean itself
     (by 1 in an array of zeros). Results are float64 or complex128.
     """
     generator = np.random.default_rng(seed)
@@ -129,7 +129,7 @@ def _direction(point: Array | None, generator: np.random.Generator) -> Array | N
 
 
 def _scale(magnitude: Array) -> Array:
-    """How far each entry is to move."""
+    """How far each entry moves."""
     size = magnitude.astype(np.float64)
     seen = size[np.isfinite(size) & (size > 2.0**-1000)]
     typical = math.exp(float(np.mean(np.log(seen)))) if seen.size else 1.0
@@ -139,17 +139,17 @@ def _scale(magnitude: Array) -> Array:
 
 def _random(size: Array, generator: np.random.Generator) -> Array:
     moved = size * generator.uniform(0.5, 1.5, size.shape) * generator.choice((-1.0, 1.0), size.shape)
-    # 24 bits leave room for the 26 bits of the finest step: point + step * direction is then exact (but where it
-    # crosses a power of two), so a sum of many entries does not suffer from the rounding of each.
+    # 24 bits leave room for the 26 bits of the finest step: point + step * direction is then exact (except where it
+    # crosses a power of two), so that a sum of many entries does not add up their roundings.
     mantissa, exponent = np.frexp(moved)
     return np.asarray(np.ldexp(np.rint(mantissa * 2.0**24), exponent - 24))
 
 
 def judge(claim: float, estimate: Estimate, *, rounding: float = 0.0) -> Verdict:
-    """Compare a claimed derivative with an estimate; `rounding` is what the claim itself may be off by.
+    """Compare a claimed derivative with an estimate; `rounding` bounds the error of the claim itself.
 
-    They disagree iff |claim - value| > 10 * bound + rounding. The ten allow for the few samples of the noise that the
-    bound rests on. A claim that is not finite disagrees with any trusted estimate.
+    They disagree iff |claim - value| > 10 * bound + rounding. The factor 10 is there because the bound rests on few
+    samples of the noise. A claim that is not finite disagrees with any trusted estimate.
     """
     if estimate.reason is not None:
         return Verdict.INCONCLUSIVE
@@ -161,14 +161,14 @@ def judge(claim: float, estimate: Estimate, *, rounding: float = 0.0) -> Verdict
 def slope(f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> Estimate:
     """Derivative at t = 0 of Re sum conj(weights) f(points + t direction), with its error bound.
 
-    `f` maps a tuple of arrays to a tuple of arrays, is deterministic, and leaves its arguments alone. Points without a
-    direction and outputs without a weight take no part. It costs 15 evaluations where the function settles at once and
-    25 elsewhere. Leaving out the levels between is safe because a kink nearer than the coarse steps still shows in
-    their even part, and a ripple must vanish at the two finest levels as well, which are always run. A ripple whose
-    slope is below the noise at the steps that resolve it is taken for noise, and so, in one entry, may the grain
-    of a result that cancelled be (seen about once in 60 000 such draws). Levels where f overflows, leaves its
-    domain, or finds a matrix singular are left out; at the point itself an exception of f is passed on. Raises
-    ValueError for outputs that do not fit the weights.
+    `f` maps a tuple of arrays to a tuple of arrays, is deterministic, and does not change its arguments. Points without
+    a direction and outputs without a weight are ignored. It takes 15 evaluations if the function settles at once, else
+    25. The levels in between can be left out, because a kink nearer than the coarse steps still shows in their even
+    part, and the two finest levels, which are always evaluated, would show a ripple. A ripple whose slope is below the
+    noise at the steps that resolve it is taken for noise. So may be, in one entry, the coarse steps of a result that
+    cancelled (seen about once in 60 000 such draws). Levels at which f overflows, leaves its domain, or finds a matrix
+    singular are left out; an exception of f at the point itself is raised. Raises ValueError for outputs that do not
+    fit the weights.
 
     Central differences extrapolated to step 0: L. F. Richardson, Phil. Trans. R. Soc. A 210 (1911) 307; C. J. F.
     Ridders, Adv. Eng. Software 4 (1982) 75. Noise: after J. J. More, S. M. Wild, SIAM J. Sci. Comput. 33 (2011) 1292.
@@ -192,7 +192,7 @@ def slope(f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> Est
 
 
 class _Line:
-    """The function along one line through the points, seen through the weights as a change from the points."""
+    """The function along one line through the points: the weighted change of its outputs from those at the points."""
 
     def __init__(self, f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> None:
         self._f, self._points = f, points
@@ -202,7 +202,7 @@ class _Line:
         self._parts = []
         for number, (v, out) in enumerate(zip(weights, outputs, strict=True)):
             if v is not None:
-                start = np.array(out)  # A copy: f may hand out the same buffer every time.
+                start = np.array(out)  # A copy: f may return the same buffer every time.
                 if start.shape != v.shape:
                     raise ValueError(f"output {number} has shape {start.shape}, its weight {v.shape}")
                 self._parts.append((number, v.ravel(), np.abs(v).ravel(), start.ravel()))
@@ -218,14 +218,14 @@ class _Line:
         return self._f(tuple(moved))
 
     def _change(self, t: float) -> tuple[float, float]:
-        """Weighted sum of the change from the points to t, and the same sum of absolute terms."""
+        """The weighted sum of the changes from the points to t, and the same sum of absolute terms."""
         try:
             outputs = self.outputs(t)
         except (ArithmeticError, np.linalg.LinAlgError):
             return math.nan, math.nan
         change = spread = 0.0
         for number, v, magnitude, start in self._parts:
-            # Subtracted before summing, the sum rounds at the size of the differences, not of the outputs.
+            # Subtract before summing: the sum is then rounded at the size of the differences, not of the outputs.
             difference = np.ravel(np.asarray(outputs[number])) - start
             change += float(np.vdot(v, difference).real)
             spread += float(np.dot(magnitude, np.abs(difference)))
@@ -238,23 +238,24 @@ class _Line:
 
 
 def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
-    """The estimate with the least error bound in the two tableaus, and the scale it is measured by."""
+    """The estimate with the smallest error bound in the two tableaus, and the scale of its error."""
     steps, spread = grid.steps, samples[2]
     if not spread.any():
-        # No difference at any level says nothing about the size of terms that may have cancelled: one ulp of 1, or
-        # of the outputs where they are larger, is assumed.
+        # If no level shows a difference, the size of terms that may have cancelled is unknown: assume one ulp of 1, or
+        # of the outputs if they are larger.
         scale = max(line.size, line.unit)
         return Estimate(0.0, _EPS * scale / float(steps[0]), None, 0), scale
     # The computed function is the exact one within an ulp of its outputs (at the point and at the step) and within an
     # ulp of its inputs, which the finest secant turns into a change of the outputs.
     noise = _EPS * (line.size + spread + spread[-1] / steps[-1]) + _SUBNORMAL * (line.unit + line.entries)
-    # Nothing moves, though coarser steps do: the change may hide below a grain no finer than what those show.
+    # Nothing changes at this step, but at coarser ones: the change may be below what the outputs can resolve, which is
+    # no finer than the changes at those steps.
     noise = np.where(spread == 0, np.nanmax(spread, initial=0.0), noise)
     # Row 0: slopes. Row 1: one-sided slopes less the central one, even / step, which tend to half the slope's jump.
     values, jumps = tables = _extrapolate(grid.tableaus, samples[:2] / steps)
     floors = _extrapolate(np.abs(grid.tableaus), np.array([noise, 2 * noise]) / steps)
-    # Finer levels may differ by noise alone, which grows as the step shrinks: what they differ by, seen from the
-    # coarser step, is the noise that the model above missed. Extrapolating jumps triples noise, hence the 3.
+    # Finer levels may differ by noise alone, which grows as the step shrinks. Their difference, scaled to the coarser
+    # step, is the noise that the model above missed. Extrapolating jumps triples the noise, hence the 3.
     wanted = np.array([values, np.zeros_like(jumps)])
     residual = _residual(tables, wanted, grid.finer)
     measured = np.maximum(residual[0], residual[1] / 3)
@@ -273,19 +274,19 @@ def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
     elif bound > _REFUSE * scale:
         reason = FINER if 3 * measured[order, level] >= bound else LOOSE
     elif np.any((bounds <= _REFUSE * scale) & (np.abs(values - value) > bounds + bound)):
-        # Two trustworthy entries whose intervals do not meet: the grain of the outputs may align at some steps.
+        # The intervals of two trusted entries do not overlap: the steps of coarse outputs may align at some levels.
         reason = FINER
     return Estimate(value, bound, reason, 0), scale
 
 
 def _settles_elsewhere(distance: Array, noise: Array) -> bool:
-    """Whether two neighbours among the finer levels agree on another slope: noise would not, a ripple does."""
+    """Whether two adjacent finer levels agree on another slope. A ripple makes them agree, noise does not."""
     coarse, fine = distance[:-1], distance[1:]
     return bool(np.any((np.abs(fine) > noise[1:]) & (np.abs(fine - coarse) < np.abs(fine) / 8)))
 
 
 def _extrapolate(tableaus: Array, values: Array) -> Array:
-    """Entries of the two tableaus for values at each level; NaN where one of the levels has none."""
+    """The entries of the two tableaus for the values at each level; NaN where a level has no value."""
     missing = ~np.isfinite(values)
     table = np.asarray(tableaus @ np.where(missing, 0.0, values)[:, None, :, None])[..., 0]
     if missing.any():
@@ -294,7 +295,7 @@ def _extrapolate(tableaus: Array, values: Array) -> Array:
 
 
 def _neighbours(tables: Array) -> Array:
-    """Largest difference of each entry from the next lower order and from the next finer level."""
+    """The largest difference of each entry from the next lower order and from the next finer level."""
     distance = np.full(tables.shape, np.nan)
     distance[:, 1:] = np.abs(tables[:, 1:] - tables[:, :-1])
     finer = np.abs(tables[:, 1:, 1:] - tables[:, 1:, :-1])
@@ -303,9 +304,9 @@ def _neighbours(tables: Array) -> Array:
 
 
 def _residual(tables: Array, wanted: Array, finer: Array) -> Array:
-    """Largest difference of all finer levels from `wanted`, in each entry, as noise at its own step."""
+    """For each entry, the largest difference of finer levels from `wanted`, scaled to the step of the entry."""
     differences = np.abs(tables[..., :, None] - wanted[..., None, :])
-    # Not finer * differences throughout: 0 * nan would let a level outside the domain spoil the finer ones.
+    # Not finer * differences everywhere: 0 * nan would let a level outside the domain corrupt the finer ones.
     return np.asarray(np.where(finer > 0, finer * differences, 0.0).max(axis=-2))
 
 
@@ -314,9 +315,9 @@ def diagnose(
 ) -> Culprit | None:
     """Find the worst entry of `gradients`, the VJP of `f` at `points` with the cotangents `weights`.
 
-    Bisects the inputs in at most 50 (log2(n) + 3) evaluations, following the half that disagrees most. None where no
-    block down to a single entry disagrees. With `vjp` (cotangents to gradients) the outputs are bisected as well;
-    without it the output named is the one that the entry moves most.
+    Bisects the inputs in at most 50 (log2(n) + 3) evaluations, following the half that disagrees most. Returns None if
+    that leads to no single entry that disagrees. With `vjp` (cotangents to gradients) it bisects the outputs as well;
+    without it, it names the output that the entry changes most.
     """
     direction = directions(points, seed=0)
     entry = _bisect(direction, lambda u: _suspicion(inner(gradients, u), slope(f, points, u, weights)))
@@ -336,14 +337,14 @@ def diagnose(
 
 
 def _suspicion(claim: float, estimate: Estimate) -> tuple[int, float]:
-    """Orders blocks: those that disagree first, then those that cannot be told, each by how much."""
+    """Sort key of blocks: the verdict (disagrees, inconclusive, agrees), then the size of the difference."""
     rank = {Verdict.AGREES: 0, Verdict.INCONCLUSIVE: 1, Verdict.DISAGREES: 2}[judge(claim, estimate)]
     distance = abs(claim - estimate.value)
     return rank, distance if math.isfinite(distance) else math.inf
 
 
 def _bisect(arrays: Arrays, suspect: Callable[[Arrays], tuple[int, float]]) -> int | None:
-    """Position, counted through all arrays, of a single entry that disagrees."""
+    """The position of a single entry that disagrees, counted through all arrays."""
     start, stop = 0, sum(a.size for a in arrays if a is not None)
     worst = suspect(arrays) if stop else (0, 0.0)
     while stop - start > 1 and worst[0] > 0:
@@ -368,7 +369,7 @@ def _block(arrays: Arrays, start: int, stop: int) -> Arrays:
 
 
 def _place(arrays: Arrays, position: int) -> tuple[int, tuple[int, ...]]:
-    """Number of the array and multi-index of a position counted through all arrays."""
+    """The number of the array, and the multi-index in it, of a position counted through all arrays."""
     for number, array in enumerate(arrays):
         if array is not None:
             if position < array.size:
@@ -378,7 +379,7 @@ def _place(arrays: Arrays, position: int) -> tuple[int, tuple[int, ...]]:
 
 
 def _most_moved(f: Mapping, points: Arrays, move: Arrays, weights: Arrays) -> int | None:
-    """Position of the output entry that changes most along a direction."""
+    """The position of the output entry that changes most along a direction."""
     with np.errstate(all="ignore"):
         line = _Line(f, points, move, weights)
         forth, back = ([np.array(out) for out in line.outputs(t)] for t in (2.0**-10, -(2.0**-10)))
@@ -388,7 +389,7 @@ def _most_moved(f: Mapping, points: Arrays, move: Arrays, weights: Arrays) -> in
 
 
 def _entry(f: Mapping, points: Arrays, move: Arrays, weights: Arrays, number: int) -> tuple[float | complex, float]:
-    """The cotangent of the one entry that `move` moves, by its own slopes, and its error bound."""
+    """The gradient of the single entry that `move` moves, from its own slopes, and its error bound."""
     whole = np.asarray(move[number])
     size, complexes = float(np.abs(whole).max()), whole.dtype.kind == "c"
     slopes = []

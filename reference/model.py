@@ -1,8 +1,8 @@
 """The documented contract of custom autograd Functions, in plain NumPy and without a framework.
 
-It answers what a Function, its ``ctx`` and the engine owe each other, in as little code as says it. Where PyTorch's
-documentation and PyTorch disagree the documentation is followed: differentiating a once-differentiable backward again
-is always an error, and so is the use of a saved tensor that the same forward changed afterwards.
+It is a short model of what a Function, its ``ctx`` and the engine do. Where PyTorch differs from its documentation,
+the model follows the documentation: it is always an error to differentiate a once-differentiable backward again, and
+to use a saved tensor that the same forward changed afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
-from autograd_conformance.reference.model_namespace import (
+from autograd_conformance.reference.model_namespace import xp
+from autograd_conformance.reference.model_tensors import (
     CHANGED,
     RELEASED,
     ContractError,
@@ -27,19 +28,18 @@ from autograd_conformance.reference.model_namespace import (
     fit,
     mode,
     switched,
-    xp,
 )
 
 
 class Like(NamedTuple):
-    """What is remembered of a tensor argument or output."""
+    """What the model remembers about a tensor argument or output."""
 
     shape: tuple[int, ...]
     dtype: Any
 
 
 class Saved(NamedTuple):
-    """A tensor as it was when it was saved; ``output`` is its position if the Function returned it."""
+    """A saved tensor, with its version at that time. ``output`` is its position if the Function returned it."""
 
     tensor: Tensor
     version: int
@@ -62,7 +62,7 @@ def _contains(tensors: Sequence[Any], value: Any) -> bool:
 
 
 class Context(Node):
-    """``ctx``: what the methods of one call share, and the step of the graph; any attribute can be set on it."""
+    """``ctx``: shared by the methods of one call, and the call's node in the graph. It takes any attribute."""
 
     def __init__(self, function: type[Function], args: Sequence[Any]) -> None:
         super().__init__(edges_of(args))
@@ -127,7 +127,7 @@ class Context(Node):
         return self._accepted(returned)
 
     def _accepted(self, returned: tuple[Any, ...]) -> list[Tensor | None]:
-        """What backward returned, as the graph takes it."""
+        """The gradients that backward returned, checked and fitted to the arguments."""
         name, expected = f"{self._name}.backward", len(self._inputs)
         if len(returned) < expected or any(g is not None for g in returned[expected:]):
             raise ContractError(
@@ -140,7 +140,7 @@ class Context(Node):
         ]
 
     def _record(self, args: Sequence[Any], outputs: Sequence[Any], separate: bool) -> list[Any]:
-        """Make this ctx the step that made the outputs; returns them as the caller gets them."""
+        """Make this ctx the node of the outputs; returns them as the caller gets them."""
         recorded = mode.recording and any(self.needs_input_grad)
         self._check_dirty(args, outputs, recorded)
         for t in self._dirty:
@@ -178,12 +178,12 @@ class Context(Node):
         return y
 
     def _close(self) -> None:
-        """Open what was saved for backward, and let go of what only the forward needed."""
+        """Make the tensors saved for backward readable, and drop what only forward needed."""
         self._saved = self._kept["backward"]
         self._kept, self._dirty, self._constant = {}, (), ()
 
     def _settled(self, saved: Saved) -> Saved:
-        """The saved tensor after the call: marking it dirty is no change, and an output is kept without a cycle."""
+        """The saved tensor after the call: marking it dirty is not a change, and an output is kept without a cycle."""
         tensor = saved.tensor
         version = saved.version + _contains([t.storage for t in self._dirty], tensor.storage)
         return Saved(tensor.detach(), version, tensor.index) if tensor.node is self else Saved(tensor, version)
@@ -215,11 +215,11 @@ def _accepted_gradient(what: str, g: Any, like: Like | None, edge: Edge | None) 
 
 
 class Function:
-    """The base class of custom Functions; its static methods are overridden, and `apply` is called."""
+    """The base class of custom Functions: subclasses override the static methods, users call `apply`."""
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """``forward(ctx, *args)``, or ``forward(*args)`` beside `setup_context`."""
+        """``forward(ctx, *args)``, or ``forward(*args)`` if `setup_context` is defined."""
         raise NotImplementedError("You must implement the forward of a custom Function")
 
     @staticmethod
@@ -248,7 +248,7 @@ class Function:
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Run forward, unrecorded, and record the call as one step."""
+        """Run forward without recording, and record the call as one node."""
         separate = cls.setup_context is not Function.setup_context
         if separate or kwargs:
             bound = inspect.signature(cls.forward).bind(*(() if separate else (None,)), *args, **kwargs)
@@ -267,7 +267,7 @@ class Function:
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare that what a backward returns cannot be differentiated again; an attempt is always an error."""
+    """Declare that the gradients of a backward cannot be differentiated; trying to is always an error."""
 
     @wraps(backward)
     def wrapper(ctx: Any, *cotangents: Any) -> Any:
@@ -275,7 +275,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             returned = backward(ctx, *cotangents)
         if not mode.recording:
             return returned
-        # The result may depend on all inputs of the call, whatever backward read.
+        # The result may depend on every input of the call, whatever backward has read.
         barrier = _Barrier((*ctx._edges, *edges_of(cotangents)))
         closed = tuple(
             Tensor(g.data, g.storage, barrier, i) if isinstance(g, Tensor) else g
@@ -306,7 +306,7 @@ def jvp(
 
 
 def _forward_mode(ctx: Context, args: Sequence[Any], outputs: Sequence[Any], moving: dict[Tensor, Tensor]) -> None:
-    """Run the Function's own jvp if an argument moves."""
+    """Run the Function's own jvp if an argument has a tangent."""
     if not any(isinstance(a, Tensor) and a in moving for a in args):
         return
     given = [
@@ -393,7 +393,7 @@ def _start(i: int, y: Tensor, g: Tensor | None) -> tuple[Edge, Tensor]:
 
 
 def _reachable(nodes: Sequence[Node]) -> list[Node]:
-    """All nodes on the way from these, the earliest created first."""
+    """All nodes that can be reached from these, in the order of creation."""
     seen, stack = set(nodes), list(nodes)
     while stack:
         for edge in stack.pop()._edges:
@@ -404,10 +404,10 @@ def _reachable(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _propagate(starts: Sequence[tuple[Edge, Tensor]], wanted: set[Edge], retain: bool) -> dict[Edge, Tensor]:
-    """The sums of what arrives at the wanted edges.
+    """The sum of the gradients that arrive at each wanted edge.
 
-    A node's edges lead to nodes created before it, so that the latest created of the pending ones has all its
-    cotangents. Nodes from which no wanted edge can be reached do not run.
+    A node's edges lead to nodes that were created before it. So the pending node that was created last has all its
+    cotangents and runs next. Nodes from which no wanted edge can be reached do not run.
     """
     ends = {node for node, _ in wanted}
     running: set[Node] = set()

@@ -1,19 +1,21 @@
-"""Generated Functions whose every number is a small integer, so that all dtypes compute them without rounding.
+"""Generated Functions that compute with small integers only, so that no dtype rounds.
 
-The contract of ctx and engine does not depend on what a Function computes. These are drawn in everything that it does
-depend on, and are compared for equality: there is no bound to choose.
+The contract of ctx and engine does not depend on what a Function computes. `strategies.generated_functions` varies
+everything that it does depend on. Results are compared for equality: no bound is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-# Kinds of arguments: tensors that require grad, that do not, that cannot; and what is no tensor.
+from autograd_conformance.reference.generated import Printable, integers, new_class
+
+# Kinds of arguments: tensors that require grad, do not, or cannot; and objects that are not tensors.
 TENSORS = ("tracked", "fixed", "integers")
 STATICS: dict[str, Any] = {
     "None": None,
@@ -26,19 +28,21 @@ STATICS: dict[str, Any] = {
 }
 ARGUMENTS = (*TENSORS, *STATICS)
 
-# Kinds of outputs: differentiable, marked non-differentiable, of a dtype that has no gradients, no tensor at all.
+# Kinds of outputs: differentiable, marked non-differentiable, of a dtype without gradients, not a tensor.
 OUTPUTS = ("float", "marked", "integers", "static")
 STATIC_OUTPUT = ("static",)
 
 
-@dataclass(frozen=True)
-class Polynomial:
+@dataclass(frozen=True, repr=False)
+class Polynomial(Printable):
     """A Function whose float outputs are ``sum of weight * x ** power`` over its floating tensors.
 
     All tensors have the same shape. Weights, values and cotangents are integers in [-3, 3] that ``seed`` determines,
-    weights never 0. ``separate`` says that the body has a ``setup_context``, ``generous`` that backward returns a
-    gradient for every floating tensor, needed or not.
+    without 0. ``separate`` says that the body has a ``setup_context``, ``generous`` that backward returns a gradient
+    for every floating tensor, whether it is needed or not.
     """
+
+    always = ("arguments",)
 
     arguments: tuple[str, ...] = ("tracked",)
     outputs: tuple[str, ...] = ("float",)
@@ -49,10 +53,6 @@ class Polynomial:
     generous: bool = False
     dtype: str = "float64"
     seed: int = 0
-
-    def __repr__(self) -> str:
-        given = [f for f in fields(self) if f.name == "arguments" or getattr(self, f.name) != f.default]
-        return f"Polynomial({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in given)})"
 
     @property
     def tensors(self) -> tuple[int, ...]:
@@ -66,22 +66,18 @@ class Polynomial:
 
     @property
     def track(self) -> tuple[bool, ...]:
-        """Of each tensor argument, whether it requires grad."""
+        """Whether each tensor argument requires grad."""
         return tuple(self.arguments[i] == "tracked" for i in self.tensors)
 
     @property
     def needs(self) -> tuple[bool, ...]:
-        """Of each argument, whether it requires grad."""
+        """Whether each argument requires grad."""
         return tuple(kind == "tracked" for kind in self.arguments)
-
-    def _integers(self, salt: int, shape: tuple[int, ...]) -> Any:
-        drawn = np.random.default_rng((self.seed, salt)).choice([-3, -2, -1, 1, 2, 3], size=shape)
-        return np.asarray(drawn, dtype=np.float64)
 
     @cached_property
     def weights(self) -> Any:
         """The weight of each floating tensor (columns) in each output (rows)."""
-        return self._integers(0, (len(self.outputs), len(self.floating)))
+        return integers((self.seed, 0), (len(self.outputs), len(self.floating)))
 
     @cached_property
     def values(self) -> tuple[Any, ...]:
@@ -91,19 +87,19 @@ class Polynomial:
     def _value(self, position: int, kind: str) -> Any:
         if kind in STATICS:
             return STATICS[kind]
-        drawn = self._integers(1 + position, self.shape)
+        drawn = integers((self.seed, 1 + position), self.shape)
         return drawn.astype(np.int64) if kind == "integers" else drawn
 
     def cotangents(self, used: Sequence[bool] | None = None, salt: int = 0) -> tuple[Any, ...]:
         """An array for each float output that is ``used`` (default: all), None for the other outputs."""
         flags = [True] * len(self.outputs) if used is None else used
         return tuple(
-            self._integers(1000 + salt + o, self.shape) if kind == "float" and flag else None
+            integers((self.seed, 1000 + salt + o), self.shape) if kind == "float" and flag else None
             for o, (kind, flag) in enumerate(zip(self.outputs, flags, strict=True))
         )
 
     def forward(self) -> tuple[Any, ...]:
-        """The outputs: arrays for tensors, STATIC_OUTPUT for what is none."""
+        """The outputs: arrays for tensors, STATIC_OUTPUT for the others."""
         return tuple(self._output(o, kind) for o, kind in enumerate(self.outputs))
 
     def _output(self, o: int, kind: str) -> Any:
@@ -115,7 +111,7 @@ class Polynomial:
         return np.asarray(sum(terms, np.zeros(self.shape)))
 
     def vjp(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        """The gradient of each argument, None where it requires none; a cotangent None counts as zero."""
+        """The gradient of each argument, None if it does not require grad. A cotangent None counts as zero."""
         return tuple(self._gradient(i, cotangents) if need else None for i, need in enumerate(self.needs))
 
     def _gradient(self, position: int, cotangents: Sequence[Any]) -> Any:
@@ -127,7 +123,7 @@ class Polynomial:
     def body(self, xp: Any, ag: Any) -> Any:
         """The Function over an array namespace and an autograd namespace."""
         power, weights, floating, kinds = self.power, self.weights.tolist(), self.floating, self.outputs
-        # Compilers see what the methods refer to: plain values, not the object that they come from.
+        # The methods refer to plain values instead of self, because compilers see what they refer to.
         materialize, wanted = self.materialize, tuple(self.generous or need for need in self.needs)
 
         def compute(args: Any) -> tuple[Any, ...]:
@@ -164,20 +160,16 @@ class Polynomial:
         def forward(*args: Any) -> tuple[Any, ...]:
             return compute(args)
 
-        methods: dict[str, Any] = {"forward": combined}
-        if self.separate:
-            methods = {"forward": forward, "setup_context": prepare}
-        namespace: dict[str, Any] = {
-            name: staticmethod(method) for name, method in {**methods, "backward": backward}.items()
-        }
-        return type(ag.Function)("Polynomial", (ag.Function,), namespace)
+        separate = {"forward": forward, "setup_context": prepare}
+        methods = separate if self.separate else {"forward": combined}
+        return new_class(ag, "Polynomial", **methods, backward=backward)
 
 
 def _computed(xp: Any, kind: str, weights: Sequence[float], tensors: Sequence[Any], power: int) -> Any:
     if kind == "static":
         return STATIC_OUTPUT
     if kind == "integers":
-        # Not every implementation's tensors have a device while it traces.
+        # While an implementation traces, its tensors may have no device.
         placed = {"device": tensors[0].device} if hasattr(tensors[0], "device") else {}
         return xp.zeros(tensors[0].shape, dtype=xp.int64, **placed)
     terms = [w * (x * x if power == 2 else x) for w, x in zip(weights, tensors, strict=True)]

@@ -1,21 +1,11 @@
-"""The properties of any custom Function, as data: what each test of suites/functions claims."""
+"""The properties of any custom Function, as data: everything that is said of a property stands in one value."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
-class Property:
-    """A property: its id, the part of the suite it belongs to, and the sentence that must hold."""
-
-    id: str
-    sentence: str
-
-    @property
-    def group(self) -> str:
-        return GROUPS[self.id.split("-")[0]]
-
+from autograd_conformance.reference.definitions import Shapes
 
 GROUPS = {
     "FWD": "forward",
@@ -27,52 +17,316 @@ GROUPS = {
     "MEM": "environment",
 }
 
-_SENTENCES = {
-    "FWD-VALUE": "outputs equal the reference, within the derived bound, in every supported dtype",
-    "FWD-MASK": "outputs do not depend on which arguments require grad, nor on grad mode",
-    "FWD-LAYOUT": "outputs and gradients do not depend on the inputs' memory layout",
-    "FWD-EMPTY": "zero-size dimensions and 0-d inputs work like any other, backward included",
-    "FWD-PURE": "inputs keep value, version and metadata unless declared dirty; a dirty one has its version raised",
-    "FWD-GRADFLAG": "a differentiable output requires grad exactly when some differentiable input does and grad mode "
-    "is on; outputs share one node",
-    "FWD-DTYPE": "output dtype, shape and device are what the reference says",
-    "VJP-REF": "gradients equal the reference VJP, within the derived bound",
-    "VJP-FD": "gradients agree with finite differences of the reference",
-    "VJP-NEEDS": "ctx.needs_input_grad, in forward and in backward, is a tuple of bools, one per argument, True "
-    "exactly for the arguments that require grad",
-    "VJP-NONE": "non-tensor and non-differentiable arguments get None; arguments that do not require grad get no "
-    "gradient; those that do get one",
-    "VJP-MASK": "whichever arguments require grad, each gradient equals the one when all do",
-    "VJP-SUBSET": "asking for some of the tracked inputs gives the same gradients for those",
-    "VJP-COTANGENT-LAYOUT": "gradients do not depend on the cotangent's memory layout",
-    "VJP-UNUSED": "leaving outputs unused equals zero cotangents for them",
-    "VJP-NONDIFF": "non-differentiable outputs do not require grad, contribute nothing, and their cotangent is zero "
-    "(None when not materialized)",
-    "VJP-LINEAR": "gradients are linear in the cotangent; a zero cotangent gives zero, never NaN",
-    "VJP-FIT": "each gradient, as backward returned it and as the caller gets it, has its input's shape, dtype and "
-    "device",
-    "VJP-PURE": "cotangents, inputs and outputs are not modified, and no gradient shares memory with another one or "
-    "with a tensor the user holds",
-    "VJP-REPEAT": "a second identical call, a call after other calls, and a second backward give the same gradients, "
-    "bit for bit",
-    "VJP-ACCUMULATE": "backward() on leaves adds exactly the gradient that grad returns to what .grad held",
-    "VJP-SAME-TENSOR": "one tensor passed for two arguments gets the sum of both gradients",
-    "VJP-INPLACE-SAFE": "changing an input or an output in place between forward and backward is harmless or an "
-    "error, never a silently wrong gradient",
-    "VJP-FINITE": "where the reference gradient is finite at extreme magnitudes, so is the gradient",
-    "VJP-CHAIN": "composed with built-in operations and with other Functions, the chain rule holds",
-    "DBL-CORRECT": "where second derivatives are claimed they are right: not wrong, not refused, not silently detached",
-    "DBL-ONCE": "a Function declared once-differentiable gives first derivatives under create_graph and refuses second "
-    "ones",
-    "JVP-REF": "the forward-mode rule equals the reference JVP, within the derived bound",
-    "JVP-ADJOINT": "<cotangent, JVP(tangent)> = <VJP(cotangent), tangent>",
-    "BATCH-VMAP": "a batched call, and batched cotangents, equal the loop over the batch, or are refused loudly",
-    "ENV-COMPILE": "compiled equals eager: outputs, gradients, and which gradients are None",
-    "ENV-AUTOCAST": "under autocast outputs and gradients are right for the lower precision, or refused loudly",
-    "ENV-SAVED-HOOKS": "under saved-tensor hooks and under checkpointing gradients are unchanged",
-    "ENV-THREADS": "concurrent calls from several threads give each its own right gradients",
-    "ENV-DEVICE": "on every other device the Function gives the same results and gradients stay on that device",
-    "MEM-FREE": "after backward everything the call held is freed without a garbage-collection pass",
-}
 
-PROPERTIES = {id: Property(id, sentence) for id, sentence in _SENTENCES.items()}
+@dataclass(frozen=True)
+class Property:
+    """A property: its id, the sentence that must hold, and what a failure means to the author of a Function."""
+
+    id: str
+    sentence: str
+    # The usual cause of a failure in a user's Function, and what to do about it.
+    cause: str = ""
+    cure: str = ""
+    # What a failure is called if its finding says nothing more special.
+    verdict: str = "wrong"
+    # What to do if the Function raises where it may.
+    if_refused: str = ""
+    # How many examples a user's Function gets for each of a documented one.
+    share: float = 1.5
+    # Its place in a check that stops at the first fault: what finds most for its cost comes first; 0 is unranked.
+    rank: int = 0
+    # Whether it is about the plain call, from whose failure others may follow.
+    plain: bool = False
+    # Whether it tries several layouts itself.
+    lays_out: bool = False
+    # The shapes that can show a fault; None for all.
+    telling: Callable[[Shapes], bool] | None = None
+    # Whether it holds for Functions that draw random numbers, and for those that hold tensors that require grad.
+    of_stochastic: bool = True
+    of_holding: bool = True
+
+    @property
+    def group(self) -> str:
+        """The part of the matrix that shows it."""
+        return GROUPS[self.id.split("-")[0]]
+
+    @property
+    def advice(self) -> str:
+        """Cause and cure in one line."""
+        return "; ".join(filter(None, (self.cause, self.cure)))
+
+
+def _has_orders(shapes: Shapes) -> bool:
+    """Whether one of the tensors can be stored in more than one order."""
+    return any(sum(side > 1 for side in shape) > 1 for shape in shapes)
+
+
+def _has_orders_or_is_flat(shapes: Shapes) -> bool:
+    return _has_orders(shapes) or all(len(shape) < 2 for shape in shapes)
+
+
+_ALL = (
+    Property(
+        "FWD-VALUE",
+        "outputs equal the reference, within the derived bound, in every supported dtype",
+        cause="forward casts, or uses a constant of another dtype; or the reference computes something else",
+        plain=True,
+        rank=15,
+    ),
+    Property(
+        "FWD-MASK",
+        "outputs do not depend on which arguments require grad, nor on grad mode",
+        cause="forward branches on needs_input_grad or on grad mode",
+        cure="let these decide only what is saved",
+    ),
+    Property(
+        "FWD-LAYOUT",
+        "outputs and gradients do not depend on the inputs' memory layout",
+        cause="forward reads memory as if it were contiguous (data_ptr, view, as_strided)",
+        cure="call contiguous() first, or use reshape",
+        if_refused="call contiguous() first if the Function should take such tensors",
+        share=3.0,
+        lays_out=True,
+        telling=_has_orders,
+        of_stochastic=False,
+    ),
+    Property(
+        "FWD-EMPTY",
+        "inputs with zero-size dimensions and 0-d inputs work like any others, in backward too",
+        cause="a reduction over, or a division by, a size that may be 0",
+        cure="return early when there are no elements",
+        if_refused="declare sizes=, or return early when there are no elements",
+    ),
+    Property(
+        "FWD-PURE",
+        "inputs keep their values, version and metadata unless they are declared dirty; the version of a dirty input "
+        "rises",
+        cause="forward changes an input in place",
+        cure="work on a clone, or call mark_dirty and return the input",
+        verdict="mutates",
+        rank=4,
+    ),
+    Property(
+        "FWD-GRADFLAG",
+        "a differentiable output requires grad exactly when some differentiable input does and grad mode is on; "
+        "outputs share one node",
+        cause="forward returns an input, or a tensor that was made elsewhere",
+        cure="return a new tensor, and mark outputs without a gradient with mark_non_differentiable",
+        of_holding=False,
+    ),
+    Property(
+        "FWD-DTYPE",
+        "output dtype, shape and device are what the reference says",
+        cause="forward makes a tensor with the default dtype",
+        cure="make it with x.new_zeros or zeros_like; if the dtype is intended, declare casts=True",
+        verdict="misfits",
+        plain=True,
+        rank=5,
+    ),
+    Property(
+        "VJP-REF",
+        "gradients equal the reference VJP, within the derived bound",
+        cause="the formula in backward is wrong; if only low precision fails, a sum or a constant has another dtype",
+        plain=True,
+        rank=14,
+    ),
+    Property(
+        "VJP-FD",
+        "gradients agree with finite differences of the reference",
+        cause="backward is not the derivative of forward: a factor, a sign, a missing sum over a broadcast dimension",
+        cure="if that is intended, declare surrogate=True, or soft= the function whose derivative it is",
+        share=8.0,
+        plain=True,
+        rank=1,
+    ),
+    Property(
+        "VJP-NEEDS",
+        "ctx.needs_input_grad, in forward and in backward, is a tuple of bools, one per argument, True exactly for the "
+        "arguments that require grad",
+        cause="a subclass or a wrapper changes ctx.needs_input_grad",
+        cure="do not change it",
+    ),
+    Property(
+        "VJP-NONE",
+        "non-tensor and non-differentiable arguments get None; arguments that do not require grad get no gradient; "
+        "those that do get one",
+        cause="backward returns its gradients in another order, or a wrong number of them",
+        cure="return one for each argument of forward, None for each that is not a tensor",
+    ),
+    Property(
+        "VJP-MASK",
+        "each gradient is the same, whichever other arguments require grad",
+        cause="a gradient is computed only if another input needs one",
+        cure="guard each gradient with its own ctx.needs_input_grad[i]",
+    ),
+    Property(
+        "VJP-SUBSET",
+        "gradients with respect to some of the tracked inputs equal those with respect to all of them",
+        cause="a gradient is computed only if another input needs one",
+        cure="guard each gradient with its own ctx.needs_input_grad[i]",
+    ),
+    Property(
+        "VJP-COTANGENT-LAYOUT",
+        "gradients do not depend on the cotangent's memory layout",
+        cause="backward reads grad_output as if it were contiguous, but sum() sends an expanded one",
+        cure="call grad_output.contiguous(), or use reshape instead of view",
+        telling=_has_orders_or_is_flat,
+        rank=13,
+    ),
+    Property(
+        "VJP-UNUSED",
+        "an unused output gives the same gradients as one with a cotangent of zeros",
+        cause="backward assumes that every output is used",
+        cure="after set_materialize_grads(False), check each grad_output for None",
+        rank=6,
+    ),
+    Property(
+        "VJP-NONDIFF",
+        "non-differentiable outputs do not require grad, contribute nothing, and their cotangent is zero (None when "
+        "not materialized)",
+        cause="an integer or helper output takes part in the graph",
+        cure="call ctx.mark_non_differentiable",
+    ),
+    Property(
+        "VJP-LINEAR",
+        "gradients are linear in the cotangent; a zero cotangent gives zero, never NaN",
+        cause="backward thresholds, normalizes or adds to grad_output",
+        cure="if that is intended, declare nonlinear=True",
+    ),
+    Property(
+        "VJP-FIT",
+        "each gradient, as backward returned it and as the caller gets it, has its input's shape, dtype and device",
+        cause="a gradient does not have its input's shape and dtype",
+        cure="sum over the dimensions that were broadcast, and keep the dtype",
+        verdict="misfits",
+    ),
+    Property(
+        "VJP-PURE",
+        "cotangents, inputs and outputs are not modified, and no gradient shares memory with another one or with a "
+        "tensor the user holds",
+        cause="backward writes into grad_output or a saved tensor, or returns the same tensor twice",
+        cure="return a clone",
+        rank=3,
+    ),
+    Property(
+        "VJP-REPEAT",
+        "a second identical call, a call after other calls, and a second backward give the same gradients, bit for bit",
+        cause="state is kept between calls (a class attribute, a module's buffer, a cache), or backward changes ctx",
+        cure="keep state on ctx, and do not delete or change it in backward",
+        rank=12,
+    ),
+    Property(
+        "VJP-ACCUMULATE",
+        "backward() adds to the .grad of leaves exactly the gradient that grad returns",
+        cause="backward returns a tensor that it keeps or changes later",
+        cure="return a new tensor",
+    ),
+    Property(
+        "VJP-SAME-TENSOR",
+        "one tensor passed for two arguments gets the sum of both gradients",
+        cause="the two arguments are told apart by identity, or one gradient is written into the other",
+        rank=9,
+    ),
+    Property(
+        "VJP-INPLACE-SAFE",
+        "changing an input or an output in place between forward and backward is harmless or raises; it never gives a "
+        "silently wrong gradient",
+        cause="a tensor is kept as an attribute of ctx (ctx.x = x), where nothing notices a change",
+        cure="use ctx.save_for_backward",
+        verdict="not detected",
+        rank=7,
+    ),
+    Property(
+        "VJP-FINITE",
+        "where the reference gradient is finite at extreme magnitudes, so is the gradient",
+        cause="a term of backward overflows, or is 0 / 0, where the result does not",
+        cure="rewrite it (a sigmoid's gradient from its output, for instance), or apply where() to the input instead "
+        "of to the result",
+        verdict="not finite",
+        rank=8,
+    ),
+    Property(
+        "VJP-CHAIN",
+        "composed with built-in operations and with other Functions, the chain rule holds",
+        cause="forward or backward keeps something of an earlier call, or relies on what comes before or after it",
+    ),
+    Property(
+        "DBL-CORRECT",
+        "where second derivatives are claimed, they are correct: not wrong, not silently detached, and without an "
+        "error",
+        cause="an intermediate was saved, or computed outside the graph (.data, detach, NumPy, no_grad)",
+        cure="save inputs or outputs, return the intermediate as an output, or decorate backward with "
+        "once_differentiable",
+        if_refused="declare once=True if that is intended",
+        rank=11,
+    ),
+    Property(
+        "DBL-ONCE",
+        "a Function declared once-differentiable gives first derivatives under create_graph and raises for second ones",
+        cause="it is declared once=True, but gives second derivatives",
+        cure="drop once=True, or decorate backward with once_differentiable",
+        verdict="stale",
+    ),
+    Property(
+        "JVP-REF",
+        "the forward-mode rule equals the reference JVP, within the derived bound",
+        cause="the formula in jvp is wrong, or setup_context saves the wrong tensors with save_for_forward",
+        rank=10,
+    ),
+    Property(
+        "JVP-ADJOINT",
+        "<cotangent, JVP(tangent)> = <VJP(cotangent), tangent>",
+        cause="jvp and backward are not rules of the same derivative",
+        cure="compare their formulas",
+    ),
+    Property(
+        "BATCH-VMAP",
+        "a batched call, and batched cotangents, give the same results as a loop over the batch, or raise",
+        cause="the static method vmap moves or drops a batch dimension; or generate_vmap_rule is set and backward "
+        "depends on values",
+        if_refused="if the Function should take these, let its static method vmap move each batch dimension to the "
+        "front first",
+        share=4.0,
+        of_stochastic=False,
+    ),
+    Property(
+        "ENV-COMPILE",
+        "compiled equals eager: outputs, gradients, and which gradients are None",
+        cause="forward or backward depends on Python state or values that a compiler fixes when it traces",
+    ),
+    Property(
+        "ENV-AUTOCAST",
+        "under autocast, outputs and gradients are correct for the lower precision, or the call raises",
+        cause="matrix products inside run in lower precision",
+        cure="use custom_fwd and custom_bwd",
+        share=4.0,
+    ),
+    Property(
+        "ENV-SAVED-HOOKS",
+        "saved-tensor hooks and checkpointing do not change the gradients",
+        cause="backward compares identities of saved tensors, reads ctx.saved_tensors more than once, or keeps tensors "
+        "as attributes of ctx",
+        cure="use ctx.save_for_backward",
+    ),
+    Property(
+        "ENV-THREADS",
+        "concurrent calls in several threads each get their own correct gradients",
+        cause="a class attribute or a global is written in forward and read in backward",
+        cure="keep it on ctx",
+        of_stochastic=False,
+    ),
+    Property(
+        "ENV-DEVICE",
+        "on every other device the Function gives the same results, and its gradients stay on that device",
+    ),
+    Property(
+        "MEM-FREE",
+        "after backward everything the call held is freed without a garbage-collection pass",
+        cause="an output (or ctx itself) is kept as an attribute of ctx, which makes a reference cycle",
+        cure="use ctx.save_for_backward",
+        verdict="leaks",
+        rank=2,
+    ),
+)
+
+PROPERTIES = {each.id: each for each in _ALL}

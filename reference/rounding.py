@@ -1,8 +1,8 @@
 """Arrays that carry a bound on the rounding error a low-precision computation may have made (running error analysis).
 
-The references are plain NumPy. Run on `Tracked` arrays instead of ndarrays they give, beside the float64 value, the
-first-order bound of what the same formula may be off by when every operation is rounded to the dtype under test:
-each operation adds unit roundoff times its result, and passes on its operands' errors times its partial derivatives.
+The references are plain NumPy. On `Tracked` arrays instead of ndarrays they give the float64 value and a first-order
+bound on the error of the same formula when every operation is rounded to the dtype under test: each operation adds
+unit roundoff times its result, and passes on its operands' errors times its partial derivatives.
 Sums and matrix products are bounded for any order of summation. (N. Higham, Accuracy and Stability of Numerical
 Algorithms, 2nd ed., sections 3.1 and 3.3.)
 """
@@ -46,13 +46,13 @@ PRECISION = {
 
 
 def round_to(values: Any, dtype: str) -> Any:
-    """Values rounded to ``dtype`` and held in float64 or complex128, integers and booleans as they are."""
+    """Values rounded to ``dtype``, as float64 or complex128; integers and booleans keep their values."""
     array = np.asarray(values)
     if dtype in ("float64", "complex128") or dtype not in PRECISION:
         return array.astype(dtype)
     with np.errstate(over="ignore"):
         if dtype == "bfloat16":
-            # Not by way of float32, which would round twice: 8 significant bits, and no grain below the subnormal.
+            # Rounding to float32 first would round twice. 8 significant bits, and nothing finer than the subnormal.
             grain = np.maximum(np.frexp(array)[1] - 8, -133)
             rounded = np.ldexp(np.rint(np.ldexp(array, -grain)), grain)
             finite = np.where(np.abs(rounded) > PRECISION[dtype].largest, np.copysign(np.inf, array), rounded)
@@ -61,7 +61,7 @@ def round_to(values: Any, dtype: str) -> Any:
 
 
 class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
-    """A float64 or complex128 array with an elementwise bound on the absolute error of its low-precision twin."""
+    """A float64 or complex128 array, and a bound on each element's absolute error in low precision."""
 
     __slots__ = ("error", "precision", "value")
 
@@ -72,13 +72,13 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
 
     @classmethod
     def exact(cls, value: Any, dtype: str) -> Tracked:
-        """An input that the low-precision computation starts from, without error."""
+        """An input of the low-precision computation, without error."""
         value = np.asarray(value)
         return cls(value, np.zeros(value.shape), PRECISION[dtype])
 
     @property
     def least(self) -> Any:
-        """A part of the error that is known without measuring the rest, if there is one that is measured."""
+        """The part of the error that is known before anything is measured; here all of it."""
         return self.error
 
     def around(self, value: Any) -> Tracked:
@@ -86,7 +86,7 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         return Tracked(value, self.error, self.precision)
 
     def widened(self, error: Any) -> Tracked:
-        """The same values, off by so much more."""
+        """The same values with larger errors."""
         return Tracked(self.value, self.error + error, self.precision)
 
     def __repr__(self) -> str:
@@ -180,9 +180,9 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def _checked(value: Any, error: Any, precision: Precision, reach: Any = None) -> Tracked:
-    """Add what underflow may lose, and give up where an intermediate result may overflow.
+    """Add the error of underflow; the bound is infinite where an intermediate result may overflow.
 
-    ``reach`` is how large the intermediate results may become, where that is more than the value.
+    ``reach`` is the largest size of intermediate results, if that is more than the value's.
     """
     with np.errstate(all="ignore"):
         size = np.abs(value)
@@ -205,7 +205,7 @@ def _multiply(value: Any, values: Any, errors: Any, precision: Precision) -> Any
     a, b = _absolute(values)
     # A complex product rounds its parts separately, each against the terms that may cancel.
     own = 3 * precision.unit * a * b if np.iscomplexobj(value) else precision.unit * np.abs(value)
-    # The last term is all there is where both factors are what is left of sums that cancelled.
+    # If both factors are the rest of sums that cancelled, the last term is the only one.
     return a * errors[1] + b * errors[0] + errors[0] * errors[1] + own
 
 
@@ -214,11 +214,11 @@ def _divide(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     ratio = np.abs(value)
     own = precision.unit * ratio
     if np.iscomplexobj(values[1]):
-        # Through the square of the denominator, which may overflow or underflow where the quotient does not.
+        # Computed with the square of the denominator, which may overflow or underflow although the quotient does not.
         small, large = np.where(a == 0, b, np.minimum(a, b)), np.maximum(a, b)
         usual = (small * b >= precision.normal) & (large * b <= precision.largest)
         own = np.where(usual, 8 * own, np.inf)
-    # The denominator at its least; anything may come of one that can vanish.
+    # The least denominator; if it can vanish, the result can be anything.
     least = b - errors[1]
     return np.where((least > 0) | (errors[1] == 0), (errors[0] + ratio * errors[1]) / least, np.inf) + own
 
@@ -231,7 +231,7 @@ def _matmul(values: list[Any], errors: list[Any], precision: Precision) -> Track
     with np.errstate(all="ignore"):
         value, total = values[0] @ values[1], a @ b
         error = a @ right + left @ b + left @ right + rounded * precision.unit * total
-        # Each of the products may underflow; among larger ones that is less than they are rounded by.
+        # Each product may underflow; next to larger ones that is less than their rounding.
         error = error + np.where((total > 0) & (total < precision.normal), inner * precision.subnormal, 0.0)
     return _checked(value, error, precision, reach=total)
 
@@ -241,7 +241,8 @@ def _unary(
 ) -> Callable[..., Any]:
     """Rule of an elementwise function that a library computes to within ``ulps`` units in the last place.
 
-    ``second`` is its second derivative, needed where the first one may vanish.
+    For complex numbers it consists of two real functions and a product: three times as many. ``second`` is its
+    second derivative, needed if the first one may vanish.
     """
 
     def rule(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
@@ -249,16 +250,30 @@ def _unary(
         passed = np.abs(derivative(x, value)) * error
         if second is not None:
             passed = passed + np.abs(second(x, value)) * error * error / 2
-        return np.where(error == 0, 0.0, passed) + 2 * ulps * precision.unit * np.abs(value)
+        own = 2 * ulps * (3 if np.iscomplexobj(x) else 1) * precision.unit * np.abs(value)
+        return np.where(error == 0, 0.0, passed) + own
 
     return rule
 
 
 def _power(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     base, exponent = values
-    passed = np.abs(exponent * base ** (exponent - 1)) * errors[0]
+    # The largest slope nearby: it may vanish at the base itself.
+    slope = np.abs(exponent) * np.where(exponent < 1, np.abs(base), np.abs(base) + errors[0]) ** (exponent - 1)
+    passed = np.where(errors[0] == 0, 0.0, slope * errors[0])
     moved = np.where(errors[1] == 0, 0.0, np.abs(value * np.log(np.abs(base))) * errors[1])
-    return passed + moved + 4 * np.maximum(np.abs(exponent), 1) * precision.unit * np.abs(value)
+    # Computed by products, or by a library's power.
+    rounded = np.maximum(np.abs(exponent), 4)
+    if np.iscomplexobj(value):
+        # exp(exponent * log(base)), whose argument carries the roundings of a logarithm and a product.
+        rounded = rounded + 8 * (1 + np.abs(exponent * np.log(np.where(value == 0, 1, base))))
+    return passed + moved + rounded * precision.unit * np.abs(value)
+
+
+def _log(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
+    # Near 1 the real part of a complex logarithm is the rest of a rounded absolute value.
+    own = 2 * precision.unit if np.iscomplexobj(value) else 0.0
+    return _unary(lambda x, _: 1 / x, 2)(value, values, errors, precision) + own
 
 
 def _passed(_: Any, __: Any, errors: Any, ___: Precision) -> Any:
@@ -278,7 +293,7 @@ _RULES: dict[Any, Callable[..., Any]] = {
     np.square: _unary(lambda x, _: 2 * x, 2, lambda *_: 2.0),
     np.sqrt: _unary(lambda _, y: 0.5 / y, 1),
     np.exp: _unary(lambda _, y: y, 2),
-    np.log: _unary(lambda x, _: 1 / x, 2),
+    np.log: _log,
     np.sin: _unary(lambda x, _: np.cos(x), 2, lambda _, y: y),
     np.cos: _unary(lambda x, _: np.sin(x), 2, lambda _, y: y),
     np.sinh: _unary(lambda x, _: np.cosh(x), 2),
@@ -293,7 +308,7 @@ _RULES: dict[Any, Callable[..., Any]] = {
     np.minimum: _larger,
 }
 
-# What is decided by a comparison is decided on the reference's values: keep inputs off the boundary.
+# Comparisons are decided on the values of the reference: inputs must keep away from the boundary.
 _DECISIONS = {
     np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal, np.sign, np.isfinite, np.isnan,
     np.argsort, np.argmax, np.argmin, np.zeros_like, np.ones_like, np.shape, np.ndim, np.size, np.iscomplexobj,

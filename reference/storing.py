@@ -1,37 +1,39 @@
-"""Generated Functions that store tensors for backward: an input, an output, an intermediate, saved or as attributes.
+"""Generated Functions that store tensors for backward, by save_for_backward or as attributes of ctx.
 
-As with `reference.polynomials` every number is a small integer, so that results are compared for equality.
+As in `reference.polynomials`, every number is a small integer and results are compared for equality.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.changes import integers
+from autograd_conformance.reference.generated import Printable, integers, new_class
 
-# What may be stored of a Function of two tensors, of which only the first requires grad; "nothing" is None.
+# What a Function of two tensors may store. Only the first one requires grad. NOTHING stores None.
 KINDS = ("input", "fixed input", "output", "intermediate")
 NOTHING = "nothing"
 
 
 def ignore(ctx: Any, tensors: Any) -> None:
-    """Look at nothing."""
+    """Do nothing."""
 
 
-@dataclass(frozen=True)
-class Storing:
-    """A Function of two tensors with ``outputs`` multiples of the first, which stores tensors for backward.
+@dataclass(frozen=True, repr=False)
+class Storing(Printable):
+    """A Function of two tensors that stores tensors for backward; its ``outputs`` are multiples of the first one.
 
-    ``stored`` are the kinds of what is stored, in order, with save_for_backward if ``saved`` and else as attributes of
-    ctx. The gradient of the first input is the sum of the cotangents times once the first stored tensor plus twice the
-    second and so on; it is the sum of the cotangents alone unless backward ``reads`` what is stored. "output" is the
-    last output.
+    ``stored`` lists the kinds of tensors that are stored, in order: by save_for_backward if ``saved``, else as
+    attributes of ctx. "output" is the last output. If backward ``reads`` what is stored, the gradient of the first
+    input is the sum of the cotangents times (the first stored tensor + 2 times the second + 3 times the third ...);
+    otherwise it is the sum of the cotangents.
     """
+
+    always = ("stored", "saved")
 
     stored: tuple[str, ...] = ("input",)
     saved: bool = True
@@ -42,14 +44,9 @@ class Storing:
     dtype: str = "float64"
     seed: int = 0
 
-    def __repr__(self) -> str:
-        first = ("stored", "saved")
-        given = [f for f in fields(self) if f.name in first or getattr(self, f.name) != f.default]
-        return f"Storing({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in given)})"
-
     @cached_property
     def values(self) -> dict[str, Any]:
-        """What each kind is."""
+        """The value of each kind of tensor."""
         x, fixed = (integers((self.seed, salt), self.shape) for salt in (1, 2))
         return {
             "input": x,
@@ -60,7 +57,7 @@ class Storing:
 
     @cached_property
     def factors(self) -> Any:
-        """The multiple that each output is."""
+        """The factor by which each output is a multiple of the first input."""
         return np.array([2.0, -1.0, 1.0][-self.outputs :])
 
     def cotangents(self) -> tuple[Any, ...]:
@@ -76,7 +73,7 @@ class Storing:
         return tuple(np.asarray(factor * x) for factor in self.factors)
 
     def gradients(self, cotangents: Sequence[Any], changed: Mapping[str, float] | None = None) -> tuple[Any, ...]:
-        """The gradients of both inputs, where some kinds are ``changed`` to a number since they were stored."""
+        """The gradients of both inputs, if the kinds in ``changed`` were set to a number after they were stored."""
         now = {kind: np.full(self.shape, (changed or {})[kind]) if kind in (changed or {}) else value
                for kind, value in self.values.items()}  # fmt: skip
         read = sum((k * now[kind] for k, kind in enumerate(self.stored, 1) if kind != NOTHING), np.zeros(self.shape))
@@ -89,7 +86,10 @@ class Storing:
         on_store: Callable[[Any, Mapping[str, Any]], None] = ignore,
         on_read: Callable[[Any, Sequence[Any]], None] = ignore,
     ) -> Any:
-        """The Function over an autograd namespace; it shows ctx with its tensors by kind, later with what it reads."""
+        """The Function over an autograd namespace.
+
+        It calls ``on_store(ctx, tensors by kind)`` when it stores, and ``on_read(ctx, tensors)`` when it reads.
+        """
         factors, kinds = self.factors.tolist(), self.stored
 
         def forward(x: Any, _: Any) -> tuple[Any, ...]:
@@ -126,10 +126,6 @@ class Storing:
             terms = [k * t for k, t in enumerate(tensors, 1) if t is not None]
             return total * sum(terms[1:], terms[0]) if terms else 0 * total, None
 
-        methods: dict[str, Any] = (
-            {"forward": forward, "setup_context": store} if self.separate else {"forward": combined}
-        )
-        namespace: dict[str, Any] = {
-            name: staticmethod(method) for name, method in {**methods, "backward": backward}.items()
-        }
-        return type(ag.Function)("Storing", (ag.Function,), namespace)
+        separate = {"forward": forward, "setup_context": store}
+        methods: dict[str, Any] = separate if self.separate else {"forward": combined}
+        return new_class(ag, "Storing", **methods, backward=backward)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 import torch.nn.functional as F  # noqa: N812 - as everybody has it
 
-from autograd_conformance.harness.own import Declaration
+from autograd_conformance.harness.check import Declaration
 
 _M = "float[...,n,n]"
 

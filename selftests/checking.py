@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from autograd_conformance.harness.own import Declaration
-from autograd_conformance.harness.own.testing import Checked
-from autograd_conformance.harness.own.verdicts import Verdict, verdict
-from autograd_conformance.harness.report import Line
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.verdicts import Verdict, verdict
+from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.suites.declared import Checked
 
 
 def faults_of(declaration: Declaration, *properties: str, seed: int = 0) -> list[tuple[Line, Verdict]]:

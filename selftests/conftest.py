@@ -12,6 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from autograd_conformance.harness import cli
+from autograd_conformance.selftests.reports import IDS, lines, result, write
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 
@@ -69,12 +73,12 @@ import ctypes
 import os
 import time
 
-from autograd_conformance.harness.marks import holds
+from autograd_conformance.harness.checking.marks import holds
 
 
 def reference(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected.gradients())
     return example
 
 
@@ -161,3 +165,38 @@ def eventful(command: Callable[..., Run], suite: Path) -> Run:
     """A run of all of that suite, on workers."""
     words: Sequence[str] = ("--suite", str(suite), "--functions", "Exp,Square", "--time-limit", "3", "-n", "2")
     return command("model", *words)
+
+
+@pytest.fixture
+def said(monkeypatch, tmp_path):
+    """Exit status and output of the command, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words):
+        done = CliRunner().invoke(cli.main, [str(word) for word in words])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+
+    return call
+
+
+@pytest.fixture
+def held(said, tmp_path):
+    """Hold a run with these results (id to outcome, or to a line) against a baseline or report of others."""
+
+    def call(old, new, *, of_report=False, **header):
+        for name, results in (("old.ndjson", old), ("new.ndjson", new)):
+            found = [r if isinstance(r, dict) else result(id, r) for id, r in results.items()]
+            write(tmp_path / name, lines(found, **(header if name == "new.ndjson" else {})))
+        assert said("accept", "old.ndjson", "-o", "base.txt")[0] == 0
+        return said("compare", "old.ndjson" if of_report else "base.txt", "new.ndjson")
+
+    return call
+
+
+@pytest.fixture
+def base(said, tmp_path):
+    """The text of a baseline, which is in base.txt."""
+    write(tmp_path / "old.ndjson", lines([result(id) for id in IDS]))
+    assert said("accept", "old.ndjson", "-o", "base.txt")[0] == 0
+    return (tmp_path / "base.txt").read_text()

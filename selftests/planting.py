@@ -11,11 +11,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from hypothesis import settings
 
-from autograd_conformance.harness import profiles
-from autograd_conformance.harness.clauses import ClauseSubject
-from autograd_conformance.harness.marks import ClauseClaim
+from autograd_conformance.harness.checking import drawing
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.marks import ClauseClaim, claims_in
 from autograd_conformance.harness.outcomes import Broken, Record
 from autograd_conformance.implementations.protocol import Implementation
 
@@ -42,8 +41,8 @@ class Fault:
 def checks_in(*suites: ModuleType) -> tuple[tuple[ClauseClaim, Any], ...]:
     """Every test of a clause in these packages, with its claim."""
     names = [f"{s.__name__}.{found.name}" for s in suites for found in pkgutil.iter_modules(s.__path__)]
-    members = [m for name in names for m in vars(import_module(name)).values() if hasattr(m, "pytestmark")]
-    return tuple((member.pytestmark[0].args[0], member) for member in members)
+    tests = (found for name in names for found in claims_in(import_module(name)))
+    return tuple((claim, test) for claim, test in tests if isinstance(claim, ClauseClaim))
 
 
 def run(claim: ClauseClaim, test: Any, implementation: Implementation, examples: float = 1.0) -> None:
@@ -52,13 +51,8 @@ def run(claim: ClauseClaim, test: Any, implementation: Implementation, examples:
     if not devices:
         pytest.skip("skip: there is no accelerator on this machine")
     subject = ClauseSubject(implementation, claim.clause, devices[0], claim.variant, record=Record())
-    profiles.prepare(test, subject.key["id"], 0, shrink=False)
-    usual = test._hypothesis_internal_use_settings
-    test._hypothesis_internal_use_settings = settings(usual, max_examples=max(1, int(examples * usual.max_examples)))
-    try:
-        test(subject)
-    finally:
-        test._hypothesis_internal_use_settings = usual
+    drawing.prepare(test, subject.key["id"], 0, shrink=False, share=examples)
+    test(subject)
     subject.record.verify_exercised()
 
 

@@ -15,11 +15,13 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograd_conformance.harness import cli, corpus, report
-from autograd_conformance.harness.corpus import Counterexample
-from autograd_conformance.harness.database import opened
+from autograd_conformance.harness import cli
+from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.outcomes import Drawn, UsageProblem
-from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import corpus
+from autograd_conformance.harness.running.corpus import Counterexample
+from autograd_conformance.harness.running.database import opened
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.reports import HEADER
 from autograd_conformance.strategies.calls import calls, parse
@@ -33,7 +35,7 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import holds, keeps
+from autograd_conformance.harness.checking.marks import holds, keeps
 from autograd_conformance.strategies.calls import parse
 
 CALL = parse({CALL!r})
@@ -105,16 +107,16 @@ def test_so_is_how_something_was_drawn(tmp_path, drawn):
 
 
 BAD = [
-    ("VJP-REF[Exp-cpu]", "neither ID CALL nor ID seed=N examples=M"),
-    ("vjp-ref seed=1 examples=2", "neither ID CALL nor ID seed=N examples=M"),
+    ("VJP-REF[Exp-cpu]", "must be ID CALL or ID seed=N examples=M"),
+    ("vjp-ref seed=1 examples=2", "must be ID CALL or ID seed=N examples=M"),
     ("VJP-REF[Exp-cpu]  Call(", "cannot be read"),
     ("VJP-REF[Exp-cpu]  __import__('os')", "cannot be read"),
-    ("VJP-GONE[Exp-cpu]  Call('Exp')", "VJP-GONE, which this suite no longer has"),
-    ("GONE-01[cpu]  seed=1 examples=2", "GONE-01, which this suite no longer has"),
-    ("VJP-REF[Gone-cpu]  Call('Gone')", "Gone, which is no Function"),
-    ("VJP-REF[Gone-cpu]  seed=1 examples=2", "Gone, which is no Function"),
-    ("VJP-REF[Square-cpu]  Call('Exp')", "is not what VJP-REF[Square-cpu] is about"),
-    ("VJP-REF[Exp-cuda]  Call('Exp')", "is not what VJP-REF[Exp-cuda] is about"),
+    ("VJP-GONE[Exp-cpu]  Call('Exp')", "VJP-GONE, which this suite does not have"),
+    ("GONE-01[cpu]  seed=1 examples=2", "GONE-01, which this suite does not have"),
+    ("VJP-REF[Gone-cpu]  Call('Gone')", "Gone, which is not a Function"),
+    ("VJP-REF[Gone-cpu]  seed=1 examples=2", "Gone, which is not a Function"),
+    ("VJP-REF[Square-cpu]  Call('Exp')", "does not match VJP-REF[Square-cpu]"),
+    ("VJP-REF[Exp-cuda]  Call('Exp')", "does not match VJP-REF[Exp-cuda]"),
 ]
 
 
@@ -153,18 +155,18 @@ def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
     assert before[2:] == sorted(before[2:])
     assert len(before) == 5
     status, out = keep("c", "--corpus", "kept")
-    assert "neither a call nor a seed shows it: CTX-01[cpu]" in out
+    assert "the report has neither a call nor a seed for it: CTX-01[cpu]" in out
     assert (tmp_path / "kept").read_text().splitlines() == before
 
 
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        ((), "name the reports"),
+        ((), "give the reports"),
         (("none",), "none cannot be read: No such file"),
         (("text",), "text is not a report"),
         (("whole", "none"), "none cannot be read: No such file"),
-        (("whole", "--corpus", "text"), "text, line 1 is neither ID CALL"),
+        (("whole", "--corpus", "text"), "text, line 1 must be ID CALL"),
         (("whole", "--corpus", "nowhere/kept"), "cannot be written to nowhere/kept: No such file"),
         (("whole", "--corpus", "."), "of . cannot be read: Is a directory"),
     ],
@@ -191,9 +193,12 @@ def test_one_unreadable_report_does_not_lose_what_the_others_found(keep, tmp_pat
     ("words", "problem"),
     [
         (("--corpus", "none"), "none cannot be read: No such file"),
-        (("--profile", "replay", "--corpus", "none"), "here it is --replay none"),
+        (("--profile", "replay", "--corpus", "none"), "use --replay none"),
         (("--profile", "replay", "--replay", "none"), "none cannot be read: No such file"),
-        (("--database", "kept"), "profile gate is the same every time: --database goes with quick and nightly"),
+        (
+            ("--database", "kept"),
+            "profile gate draws the same examples in every run; use --database with the profile quick or nightly",
+        ),
         (("--profile", "quick", "--database", "ftp://me:secret@here"), "cannot be a ftp:// address; give a folder"),
         (("--profile", "quick", "--database", "redis://127.0.0.1:1/0"), "Redis server of --database does not answer"),
         (("--profile", "quick", "--database", "redis://127.0.0.1:port/0"), "of --database does not answer"),
@@ -212,7 +217,7 @@ def test_an_empty_corpus_is_nothing_to_replay(command, tmp_path):
     for text in ("", "# nothing yet\n"):
         (tmp_path / "kept.txt").write_text(text)
         replayed = command("model", "--profile", "replay", "--replay", "kept.txt", folder=tmp_path)
-        assert (replayed.status, replayed.out) == (0, "nothing to replay: kept.txt holds no counterexample\n")
+        assert (replayed.status, replayed.out) == (0, "nothing to replay: kept.txt has no counterexamples\n")
     (tmp_path / "broken.ndjson").write_text("")
     assert command("model", "--profile", "replay", "--replay", "broken.ndjson", folder=tmp_path).status == 2
 
@@ -235,12 +240,12 @@ def test_a_clause_is_replayed_with_the_examples_that_broke_it(command, rare, kee
     words = ("model", "--suite", rare, "--profile", "replay", "-n", "1")
     again = command(*words, "--replay", "kept", "--report", "again", folder=folder)
     assert again.status == 1
-    lines = {line["id"]: line for line in report.read(folder / "again") if line["kind"] == "result"}
-    assert report.comparable(lines.values()) == report.comparable(found.results.values())
+    lines = {line["id"]: line for line in ndjson.read(folder / "again") if line["kind"] == "result"}
+    assert ndjson.comparable(lines.values()) == ndjson.comparable(found.results.values())
     assert lines[id]["failure"]["drawn"] == found.results[id]["failure"]["drawn"]
     # Of the report itself too; and another seed shows nothing, or something else.
     command(*words, "--replay", found.path.name, "--report", "again", folder=folder)
-    assert report.comparable(report.read(folder / "again")[1:-1]) == report.comparable(lines.values())
+    assert ndjson.comparable(ndjson.read(folder / "again")[1:-1]) == ndjson.comparable(lines.values())
     kept = (folder / "kept").read_text()
     (folder / "kept").write_text(re.sub(r"seed=\d+ examples=\d+", "seed=99 examples=2", kept))
     assert command(*words, "--replay", "kept", "--report", "again", folder=folder).status == 0
@@ -259,7 +264,7 @@ def test_kept_calls_come_before_what_is_drawn(command, rare, tmp_path):
     # Hypothesis runs what failed once more, to see whether it does so again.
     assert broken.results["VJP-REF[Exp-cpu]"]["examples"] == 3
     assert "2 of the kept counterexamples have no test in this run: NIG-01[cpu], VJP-REF[Exp-cuda]" in broken.out
-    (again,) = (line.partition("again: ")[2] for line in broken.out.splitlines() if "again: " in line)
+    (again,) = (line.partition("rerun: ")[2] for line in broken.out.splitlines() if "rerun: " in line)
     assert "--corpus kept" in again
     only = command(*words[:-2], "-n", "2", "--profile", "replay", "--replay", "kept", folder=tmp_path)
     assert only.status == 1
@@ -271,7 +276,7 @@ def test_every_kept_call_of_an_id_is_run(command, rare, tmp_path):
     words = ("model", "--suite", rare, "--profile", "replay", "-n", "0", "--replay", "kept")
     whole = command(*words, "--report", "r", folder=tmp_path)
     assert whole.status == 0
-    (line,) = report.read(tmp_path / "r")[1:-1]
+    (line,) = ndjson.read(tmp_path / "r")[1:-1]
     assert line["examples"] == 150
 
 
@@ -328,7 +333,7 @@ def test_what_failed_is_found_first_by_the_next_run(command, rare, database, kee
     # A seed does not tell what a database held; a call tells itself.
     assert "drawn" not in found.results["NIG-01[cpu]"]["failure"]
     out = keep(found.path, "--corpus", tmp_path / "kept")[1]
-    assert "neither a call nor a seed shows it: NIG-01[cpu]" in out
+    assert "the report has neither a call nor a seed for it: NIG-01[cpu]" in out
     assert "1 new of 1" in out
 
 
@@ -338,8 +343,8 @@ def test_the_database_belongs_to_the_implementation(tmp_path):
     value = random.Random(0).randbytes(8)
     one.save(key, value)
     assert list(same.fetch(key)) == [value]
-    assert same.gave_of("NIG-01[cpu]")
+    assert same.has_given("NIG-01[cpu]")
     assert list(other.fetch(key)) == []
-    assert not other.gave_of("NIG-01[cpu]")
+    assert not other.has_given("NIG-01[cpu]")
     same.delete(key, value)
     assert list(one.fetch(key)) == []

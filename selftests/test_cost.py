@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from autograd_conformance.harness import cli, cost, report
-from autograd_conformance.harness.costs import Change
+from autograd_conformance.harness import cli
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports.cost_changes import Change
+from autograd_conformance.harness.running import cost
 from autograd_conformance.selftests.reports import write
 from autograd_conformance.selftests.test_report import LINES
 
@@ -159,7 +161,7 @@ def test_a_report_tells_the_costs(reports):
     same, slow, without = reports
     LINES.validate(same.footer)
     assert [line["what"] for line in same.footer["costs"]] == list(PARTS)
-    assert "what it costs" in same.out
+    assert "= costs =" in same.out
     assert "costs" not in without.footer
     # The gate does not look at them.
     assert same.footer["digest"] == slow.footer["digest"] == without.footer["digest"]
@@ -180,8 +182,8 @@ def test_compare_says_what_is_worse(reports):
 
 
 def test_what_is_not_measured_any_more_is_worse(reports, tmp_path):
-    *lines, footer = report.read(reports[0].path)
-    last = report.footer(lines, footer["all"], footer["seconds"], footer["costs"][:-1])
+    *lines, footer = ndjson.read(reports[0].path)
+    last = ndjson.footer(lines, footer["all"], footer["seconds"], footer["costs"][:-1])
     less = write(tmp_path / "less.ndjson", [*lines, last])
     status, out = compare("--cost", reports[0].path, less)
     assert status == 1
@@ -193,9 +195,9 @@ def test_costs_that_cannot_be_compared(reports, command, tmp_path):
     same, _, without = reports
     status, out = compare("--cost", same.path, without.path)
     assert status == 2
-    assert f"{without.path} tells no costs; write one with: autograd-conformance run --cost" in out
+    assert f"{without.path} has no costs; write a report with costs with: autograd-conformance run --cost" in out
     (tmp_path / "half").write_text("".join(f"{line}\n" for line in same.path.read_text().splitlines()[:-1]))
-    assert "half is not the report of a whole run" in compare("--cost", same.path, tmp_path / "half")[1]
+    assert "half is not the report of a complete run" in compare("--cost", same.path, tmp_path / "half")[1]
     (tmp_path / "base.txt").write_text("# autograd-conformance baseline: 1\n")
     assert compare("--cost", tmp_path / "base.txt", same.path)[0] == 2
     other = tmp_path / "other.py"
@@ -224,4 +226,4 @@ def test_a_shard_has_no_costs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli.main, ["run", "model", "--cost", "--shard", "1/2"])
     assert done.exit_code == 2
-    assert "--cost is measured once a run, and does not go with --shard 1/2" in done.output
+    assert "--cost does not go with --shard 1/2" in done.output

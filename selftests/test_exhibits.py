@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 
 import pytest
@@ -9,12 +10,16 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.outcomes import Broken
-from autograd_conformance.harness.profiles import PROFILES
+from autograd_conformance.harness.checking.profiles import PROFILES
+from autograd_conformance.harness.checking.script import script_for
+from autograd_conformance.harness.checking.script_source import Sources
+from autograd_conformance.harness.outcomes import Broken, Kind, named
+from autograd_conformance.harness.running.results import json_of
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.functions.exhibit import Exhibit
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.planted import checks
 from autograd_conformance.strategies.calls import parse
 
@@ -27,7 +32,7 @@ PACKAGE = "autograd_conformance.reference.functions"
 
 # What a message names that is about no single argument or output.
 SUMMARIES = (
-    "what came of the call", "second derivative", "slope of the drawn direction", "which tensors get a gradient",
+    "second derivative", "slope of the drawn direction", "which tensors get a gradient",
     "gradient as backward returned it", "<cotangent, JVP(tangent)>", "dirty inputs",
 )  # fmt: skip
 CLAIMED = [pytest.param(e, p, id=f"{name}-{p}") for name, e in EXHIBITS.items() for p in e.caught_by]
@@ -52,7 +57,47 @@ def test_the_exhibit_is_caught(exhibit, property_id):
     assert f"{exhibit.function.name} on torch" in message
     assert parse(raised.finding.call).function == exhibit.function.name
     named = [f"({part.name})" for part in (*exhibit.function.arguments, *exhibit.function.outputs)]
-    assert any(words in raised.finding.what for words in (*named, *SUMMARIES)), message
+    known = any(words in raised.finding.what for words in (*named, *SUMMARIES))
+    assert known or raised.finding.kind is Kind.RAISED, message
+
+
+@cache
+def failure_of(exhibit, property_id):
+    """The test that catches an exhibit, and its failure as a report holds it."""
+    for claim, _ in checks.tests_of(property_id, exhibit.function, TORCH, "cpu"):
+        raised = checks.caught(property_id, claim.variant, exhibit.function, TORCH)
+        if raised is not None:
+            return named(property_id, claim.variant), json_of(raised.finding.as_json())
+    return None
+
+
+# The right version takes other arguments than the exhibit, or refuses second derivatives, which no exhibit does.
+UNLIKE = (
+    "MulConstantUnconjugated", "MulConstantTensor", "LLTMUndeclared", "SaveForBackwardUndeclared",
+    "FusedConvBNUndeclared", "ScipyConv2dUndeclared",
+)  # fmt: skip
+
+# Lines of a script besides those of the Function: for a plain value or gradient, and for any other finding.
+PLAIN, ANY = 25, 50
+
+
+@pytest.mark.parametrize(("exhibit", "property_id"), CLAIMED)
+def test_the_script_shows_the_exhibit_and_accepts_the_documented_function(exhibit, property_id):
+    function = exhibit.function
+    test, failure = failure_of(exhibit, property_id)
+    text, reason = script_for(TORCH, function, test, failure)
+    assert text is not None, reason
+    assert "autograd_conformance" not in text
+    assert scripts.status(text) == scripts.shown_by(failure), text
+    written = Sources(function.body, TORCH.script).definitions
+    own = len("\n".join(written).splitlines())
+    limit = PLAIN if property_id in ("VJP-REF", "FWD-VALUE", "VJP-FD") else ANY
+    assert len(text.splitlines()) - own <= limit
+    right = VARIED[function.name]
+    if right is not None and function.name not in UNLIKE:
+        text, reason = script_for(TORCH, right, test, failure)
+        assert text is not None, reason
+        assert scripts.status(text) == 0, text
 
 
 # What an exhibit varies is the documented Function of the same arguments and document, where there is one.
@@ -81,5 +126,6 @@ def test_exhibits_name_known_properties():
 
 def test_no_exhibit_hides_another():
     modules = [import_module(f"{PACKAGE}.{name}") for name in ("exhibits_formulas", "exhibits_indexing")]
-    names = [e.function.name for m in modules for e in vars(m).values() if isinstance(e, Exhibit)]
-    assert sorted(names) == sorted(EXHIBITS)
+    # One module may import an exhibit of the other.
+    found = {id(e): e for m in modules for e in vars(m).values() if isinstance(e, Exhibit)}
+    assert sorted(e.function.name for e in found.values()) == sorted(EXHIBITS)

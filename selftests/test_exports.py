@@ -9,8 +9,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from autograd_conformance.harness import badge, exports, junit, markdown, runs
-from autograd_conformance.harness.outcomes import OUTCOMES, SHORTFALLS
+from autograd_conformance.harness.outcomes import FAILING, OUTCOMES
+from autograd_conformance.harness.reports import reading
+from autograd_conformance.harness.views import badge, exports, junit, markdown
 from autograd_conformance.selftests import reports
 from autograd_conformance.selftests.conftest import COMMAND
 from autograd_conformance.selftests.reports import result
@@ -46,7 +47,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def read(write):
-    return lambda *args, **options: runs.read(write(*args, **options))
+    return lambda *args, **options: reading.read(write(*args, **options))
 
 
 # JUnit XML, as Jenkins, GitLab and Surefire read it: what may be in what, and the attributes that there are.
@@ -133,7 +134,7 @@ def test_each_outcome_is_one_of_junits(read):
 
 def test_every_outcome_is_told_by_every_way():
     assert {name for name in OUTCOMES if name in junit._ELEMENTS} == set(OUTCOMES) - {"pass", "emulated"}
-    assert {name for name, element in junit._ELEMENTS.items() if element != "skipped"} == SHORTFALLS
+    assert {name for name, element in junit._ELEMENTS.items() if element != "skipped"} == FAILING
 
 
 def test_clause_and_function_are_properties(read):
@@ -151,31 +152,31 @@ def test_a_failure_tells_all_and_stays_readable(read):
     told = case(root, "VJP-REF/leaves[Exp-cpu]").find("failure")
     assert told.get("message").startswith('a <b> & "c" | `d`')
     assert r"\x1b[31mred\x00 \ud800 \uffff" in told.get("message")
-    for part in ("gradients equal the reference", "call: Call('Exp'", "again: autograd-conformance run mine.py -n 0"):
+    for part in ("gradients equal the reference", "call: Call('Exp'", "rerun: autograd-conformance run mine.py -n 0"):
         assert part in told.text, part
     assert 'File "x.py", line 1 in f' in case(root, "VJP-FD[Exp-cpu]").find("error").text
-    assert "take it off the list: another reason" in case(root, "NIG-03[cpu]").find("failure").get("message")
+    assert "remove it from the list: another reason" in case(root, "NIG-03[cpu]").find("failure").get("message")
     assert case(root, "NIG-05[cpu]").find("skipped").get("message") == "there is none"
 
 
 @pytest.mark.parametrize("results", [RESULTS, HOLDING, []])
 def test_an_unfinished_run_is_an_error(read, results):
     root = parsed(read(results, whole=False))
-    told = case(root, "the report is whole").find("error")
+    told = case(root, "the report is complete").find("error")
     assert "the run did not finish: 0 of its test ids have no result" in told.get("message")
     assert int(root.get("errors")) >= 1
-    assert not [one for one in parsed(read(results)).iter("testcase") if one.get("name") == "the report is whole"]
+    assert not [one for one in parsed(read(results)).iter("testcase") if one.get("name") == "the report is complete"]
 
 
 # Markdown.
 
 
-def test_the_summary_tells_verdict_counts_and_shortfalls(read):
+def test_the_summary_tells_verdict_counts_and_failures(read):
     text = markdown.text(read())
     first = text.splitlines()[0]
-    assert first.startswith("### ❌ mine 1.2 falls short: 2 of 6 hold; 1 errors, 1 broken, 1 fixed, 1 vacuous")
+    assert first.startswith("### ❌ mine 1.2 fails: 2 of 6 hold; 1 errors, 1 failed, 1 fixed, 1 vacuous")
     assert "| fail " in text
-    assert "#### 4 fall short" in text
+    assert "#### 4 fail" in text
     assert r"**fail: VJP-REF/leaves\[Exp-cpu\]** gradients equal the reference VJP, within the derived bound" in text
     assert "- got: 1\n- expected: 2" in text
     assert "- why: nothing was checked" in text
@@ -203,7 +204,7 @@ def test_what_markdown_reads_as_its_own_is_escaped(read):
         prose = prose.replace(mark, "")
     prose = re.sub(r"^\|.*\|$", "", prose, flags=re.M)
     assert not re.search(r"(?<!\\)[`*_<>|~$@#&\[\]]", prose)
-    assert prose.count(r"\</details\>") == 3  # of two shortfalls, and of the one cause
+    assert prose.count(r"\</details\>") == 3  # of two failures, and of the one cause
     assert "\x1b" not in text
 
 
@@ -222,7 +223,7 @@ def test_the_summary_stays_under_githubs_limit(read):
     assert len(text.encode()) < markdown.LIMIT
     assert text.count("**fail: ") == markdown.IN_FULL
     assert f"- and {1000 - markdown.IN_FULL - markdown.BY_NAME} more, in the report" in text
-    assert f"- and {1000 - markdown.CAUSES} causes more, in the report" in text
+    assert f"- and {1000 - markdown.CAUSES} more causes, in the report" in text
 
 
 def test_the_summary_of_a_run_that_holds_is_short(read):
@@ -244,7 +245,7 @@ def test_the_summary_of_an_unfinished_run_says_so(read):
     ("results", "whole", "message", "color"),
     [
         (HOLDING, True, "1.2: 1 of 1 hold", "brightgreen"),
-        (RESULTS, True, "1.2: 4 fall short", "red"),
+        (RESULTS, True, "1.2: 4 fail", "red"),
         (HOLDING, False, "1.2: did not finish", "lightgrey"),
         (RESULTS, False, "1.2: did not finish", "lightgrey"),
     ],
@@ -258,8 +259,8 @@ def test_the_badge(read, results, whole, message, color):
 def test_a_report_that_was_changed_is_no_success(write):
     path = write(HOLDING)
     path.write_text(path.read_text().replace('"examples": 25', '"examples": 26'))
-    run = runs.read(path)
-    assert json.loads(badge.text(run))["message"] == "1.2: has a spoilt report"
+    run = reading.read(path)
+    assert json.loads(badge.text(run))["message"] == "1.2: has a damaged report"
     assert parsed(run).get("errors") == "1"
     assert markdown.text(run).startswith("### ⚠️ ")
 
@@ -274,7 +275,7 @@ def export(folder, *words):
 def test_the_command_writes_what_it_is_asked_for(write, tmp_path):
     write()
     done = export(tmp_path, "r.ndjson", "--junit", "j.xml", "--markdown", "-", "--badge", "b.json")
-    run = runs.read(tmp_path / "r.ndjson")
+    run = reading.read(tmp_path / "r.ndjson")
     assert (done.returncode, done.stdout, done.stderr) == (0, markdown.text(run), "")
     assert (tmp_path / "j.xml").read_text() == junit.xml(run)
     assert (tmp_path / "b.json").read_text() == badge.text(run)
@@ -283,7 +284,7 @@ def test_the_command_writes_what_it_is_asked_for(write, tmp_path):
 
 
 MISTAKES = [
-    (("r.ndjson",), "say what to write; give at least one of: --junit FILE, --markdown FILE, --badge FILE"),
+    (("r.ndjson",), "nothing to export; give at least one of: --junit FILE, --markdown FILE, --badge FILE"),
     (("none.ndjson", "--badge", "b"), "none.ndjson cannot be read: No such file"),
     (("page.txt", "--badge", "b"), "page.txt is not a report"),
     (("r.ndjson", "--junit", "nowhere/j"), "the file of --junit cannot be written to nowhere/j: there is no folder"),
@@ -334,7 +335,7 @@ def test_a_run_that_breaks_off_writes_that(command, suite):
 def test_a_run_tells_its_summary_last(command):
     run = command("model", "--functions", "Exp", "--properties", "FWD-VALUE", "-n", "0", "--markdown", "-")
     assert run.status == 0
-    assert run.out.endswith(markdown.text(runs.read(run.path)))
+    assert run.out.endswith(markdown.text(reading.read(run.path)))
 
 
 @pytest.mark.parametrize(

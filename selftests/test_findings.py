@@ -16,15 +16,16 @@ import pytest
 from click.testing import CliRunner
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import findings
 from autograd_conformance.harness.cli import main
-from autograd_conformance.implementations.protocol import Deviation, Unavailable
+from autograd_conformance.harness.views import findings
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.protocol import Unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTED = findings.listed()
 DEVIATIONS = [(name, deviation) for name, deviations in LISTED.items() for deviation in deviations]
 SCRIPTS = [(name, script) for name, deviations in LISTED.items() for script in findings.by_script(deviations)]
-FAULTS = {findings.folder(name) / deviation.script for name, deviation in DEVIATIONS if deviation.promise}
+FAULTS = {findings.folder(name) / d.cause.script for name, d in DEVIATIONS if d.cause.promise}
 FILES = sorted(findings.FOLDER.glob("*/*.py"))
 # Folders that an installed framework or this project lies in on somebody's machine.
 LOCAL_PATH = re.compile(r"(?<![\w./])/(home|root|tmp|work|usr|opt|mnt|var|Users)/")
@@ -66,7 +67,7 @@ def test_a_script_shows_what_is_listed(
         deviations = implementations.load(name).deviations
     except Unavailable as problem:
         pytest.skip(f"skip: {problem}")
-    expected = int(any(deviation.script == script for deviation in deviations))
+    expected = int(any(deviation.cause.script == script for deviation in deviations))
     ran = run(findings.folder(name) / script, tmp_path)
     assert "Traceback" not in ran["err"], ran["err"]
     assert ran["status"] == expected, ran
@@ -75,17 +76,20 @@ def test_a_script_shows_what_is_listed(
 
 
 @pytest.mark.parametrize(
-    ("name", "deviation"), DEVIATIONS, ids=[f"{name}-{deviation.id.split()[0]}" for name, deviation in DEVIATIONS]
+    ("name", "deviation"), DEVIATIONS, ids=[f"{name}-{deviation.ids[0]}" for name, deviation in DEVIATIONS]
 )
 def test_a_deviation_is_well_formed(name: str, deviation: Deviation) -> None:
-    assert (findings.folder(name) / deviation.script).is_file(), f"there is no script {deviation.script!r}"
-    assert deviation.script.endswith(".py")
-    assert deviation.reason
-    assert deviation.link
-    assert deviation.versions.startswith("seen on ")
-    assert deviation.promise == " ".join(deviation.promise.split())
-    assert not deviation.promise or len(deviation.promise.split()) > 3, "a promise is a sentence, quoted"
-    assert not LOCAL_PATH.search(" ".join(map(str, vars(deviation).values())))
+    cause = deviation.cause
+    assert (findings.folder(name) / cause.script).is_file(), f"there is no script {cause.script!r}"
+    assert cause.script.endswith(".py")
+    assert cause.reason
+    assert cause.link
+    assert cause.seen
+    assert cause.promise == " ".join(cause.promise.split())
+    assert not cause.promise or len(cause.promise.split()) > 3, "a promise is a sentence, quoted"
+    assert not LOCAL_PATH.search(repr(deviation))
+    assert deviation.ids
+    assert deviation.shows
 
 
 def test_every_list_belongs_to_an_implementation() -> None:
@@ -110,7 +114,9 @@ def test_a_script_is_short_and_says_what_is_wrong(path: Path) -> None:
 
 
 def test_the_lists_need_no_framework() -> None:
-    code = "import sys; from autograd_conformance.harness import findings; findings.markdown(); print(*sys.modules)"
+    code = (
+        "import sys; from autograd_conformance.harness.views import findings; findings.markdown(); print(*sys.modules)"
+    )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"autograd", *(name.partition("-")[0] for name in implementations.ADAPTERS)} & set(loaded)
 
@@ -129,18 +135,18 @@ def test_the_command_prints_the_page() -> None:
 
 
 def test_a_part_of_the_page() -> None:
-    deviation = Deviation(
-        id="FN-01 FN-02/x",
-        function="Exp Sort",
-        what="output",
+    cause = Cause(
         reason="forward returns *args",
         link="source.py, _forward; https://example.org/a_b.html, Step 1",
-        versions="seen on 1.0",
+        seen=("1.0", "1.1"),
+        held=("2.0",),
         releases="<2",
         promise="It returns a_tensor and __this__.",
         script="missing_one.py",
     )
-    assert list(findings._section("torch", [deviation]))[1:] == [
+    several = Deviation(("FN-01", "FN-02/x"), (Found("output"),), cause, functions=("Exp", "Sort"))
+    another = Deviation(("FN-03",), (Found("input"),), cause)
+    assert list(findings._section("torch", [several, another]))[1:] == [
         "### Faults of torch",
         "",
         "#### missing one",
@@ -149,7 +155,8 @@ def test_a_part_of_the_page() -> None:
         ">",
         "> source.py, \\_forward; <https://example.org/a_b.html>, Step 1",
         "",
-        "* `FN-01`, `FN-02/x` of Exp, Sort: forward returns \\*args (seen on 1.0, listed for <2)",
+        "* `FN-01`, `FN-02/x` of Exp, Sort; `FN-03`: forward returns \\*args (seen on 1.0 and 1.1; held on 2.0, listed "
+        "for <2)",
         "",
         "[missing_one.py](../implementations/findings/torch/missing_one.py)",
     ]

@@ -6,6 +6,7 @@ import configparser
 import hashlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
@@ -16,19 +17,21 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from autograd_conformance.harness import baseline, catalogue, cli, fork, gate, report
-from autograd_conformance.harness.commands import running
+from autograd_conformance.harness import catalogue, cli
+from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.checking.marks import claims_in
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.selection import Selection
+from autograd_conformance.harness.reports import baseline, gate, ndjson
+from autograd_conformance.harness.running import fork, header
+from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests import forked
 from autograd_conformance.selftests.conftest import COMMAND
-from autograd_conformance.selftests.planting import checks_in
 
 # What the regressions are about, and what they leave alone.
 CHOICE = ("--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "-n", "2")
 
-SHIPPED = running.PACKAGE / "implementations" / "baselines" / "torch-2.13.0.txt"
+SHIPPED = PACKAGE / "implementations" / "baselines" / "torch-2.13.0.txt"
 
 
 class Installed:
@@ -43,10 +46,12 @@ class Installed:
         outer = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
         (self.packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({p!r})\n" for p in outer))
         self.wheel = forked.wheel(folder, **which)
-        self.installing = self._run("-m", "autograd_conformance.harness.fork", "fork.json", FORK=str(self.wheel))
+        self.installing = self._run(
+            "-m", "autograd_conformance.harness.running.fork", "fork.json", FORK=str(self.wheel)
+        )
 
     def _run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        constraints = str(running.PACKAGE / "constraints.txt")
+        constraints = str(PACKAGE / "constraints.txt")
         alone = {"PIP_NO_INDEX": "1", "PIP_CONSTRAINT": constraints, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         return subprocess.run(
             [self.python, *words], cwd=self.folder, env={**os.environ, **alone, **environment}, capture_output=True,
@@ -98,7 +103,7 @@ def test_the_release_has_none(stock):
 
 def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of_torch, stock):
     installed, _ = fork_of_torch
-    words = ["compare", str(stock[1]), str(installed.folder / report.DEFAULT_PATH)]
+    words = ["compare", str(stock[1]), str(installed.folder / ndjson.DEFAULT_PATH)]
     found = CliRunner().invoke(cli.main, [*words, "--verify", COMMAND])
     assert found.exit_code == 1, found.output
     version = stock[0].header["implementation"]["version"]
@@ -111,7 +116,7 @@ def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of
 
 def test_the_report_says_what_was_imported(fork_of_torch):
     installed, run = fork_of_torch
-    header = report.read(installed.folder / report.DEFAULT_PATH)[0]
+    header = ndjson.read(installed.folder / ndjson.DEFAULT_PATH)[0]
     found = header["implementation"]["fork"]
     assert (found["name"], found["version"], found["url"]) == (forked.NAME, forked.VERSION, installed.wheel.as_uri())
     assert (found["modules"], found["others"]) == (3, 1)
@@ -124,8 +129,8 @@ def test_the_release_in_the_place_of_the_fork_is_refused(tmp_path):
     installed = Installed(tmp_path, effective=False)
     run = installed.command("run", "torch", "--expect", "fork.json")
     assert run.returncode == 2
-    assert f"nothing of the fork {forked.NAME} {forked.VERSION} was imported: torch is" in run.stderr
-    assert not (tmp_path / report.DEFAULT_PATH).exists()
+    assert f"no module of the fork {forked.NAME} {forked.VERSION} was imported: torch is" in run.stderr
+    assert not (tmp_path / ndjson.DEFAULT_PATH).exists()
 
 
 # A fork of a small package, in this process.
@@ -185,12 +190,12 @@ def test_one_that_is_used_where_it_is(package, tmp_path):
 @pytest.mark.parametrize(
     ("expected", "changes", "problem"),
     [
-        ("mine", {"listed": {"other/__init__.py": ""}}, "nothing of the fork mine 1+mine was imported: mine is 1 from"),
+        ("mine", {"listed": {"other/__init__.py": ""}}, "no module of the fork mine 1+mine was imported: mine is 1"),
         ("mine", {"files": {**CODE, "inner.py": "VALUE = 2\n"}}, "was changed after the fork mine 1+mine had been"),
-        ("mine==2", {}, "expected to be mine==2, and 1+mine is installed"),
+        ("mine==2", {}, "must be mine==2, but 1+mine is installed"),
         ("yours", {}, "the fork yours is not installed"),
-        ("-r all", {}, "'-r all' is neither NAME, NAME==VERSION nor pip's report"),
-        ("none.json", {}, "cannot be told from none.json: No such file"),
+        ("-r all", {}, "'-r all' must be NAME, NAME==VERSION or pip's report"),
+        ("none.json", {}, "cannot be read from none.json: No such file"),
     ],
 )
 def test_what_is_not_the_fork_is_refused(package, expected, changes, problem):
@@ -216,10 +221,10 @@ def test_what_pip_was_asked_for_is_expected(package, tmp_path):
     path, implementation = receipt(tmp_path / "fork.json", ("numpy", False), ("mine", True)), package()
     assert fork.verified(path, implementation).name == "mine"
     for found in ((), (("a", True), ("b", True)), (("mine", False),)):
-        with pytest.raises(UsageProblem, match="a fork is one distribution, and pip was asked for"):
+        with pytest.raises(UsageProblem, match=r"a fork is one distribution, but by .* pip was told to install"):
             fork.verified(receipt(tmp_path / "fork.json", *found), implementation)
     (tmp_path / "fork.json").write_text("[]")
-    with pytest.raises(UsageProblem, match="it is no report of pip install --report"):
+    with pytest.raises(UsageProblem, match="it is not a report of pip install --report"):
         fork.verified(str(tmp_path / "fork.json"), implementation)
 
 
@@ -227,7 +232,7 @@ def test_what_pip_was_asked_for_is_expected(package, tmp_path):
 def test_the_release_is_no_fork(package, version):
     installed = package(version=version, distribution="torch")
     torch = SimpleNamespace(name="torch", environment=installed.environment)
-    with pytest.raises(UsageProblem, match=rf"no fork but the release torch {version.replace('+', '.')} itself"):
+    with pytest.raises(UsageProblem, match=rf"not a fork, but the release torch {version.replace('+', '.')} itself"):
         fork.verified("torch", torch)
 
 
@@ -283,9 +288,9 @@ def test_without_a_fork_it_says_what_to_set(capsys, monkeypatch):
 
 def test_tox_does_the_whole_exercise():
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read(running.PACKAGE / "tox.ini")
+    parser.read(PACKAGE / "tox.ini")
     words = parser["testenv:fork"]["commands"].replace("{tox_root}{/}", "").replace("{/}", "/").split()
-    assert running.PACKAGE / words[words.index("--baseline") + 1] == SHIPPED
+    assert PACKAGE / words[words.index("--baseline") + 1] == SHIPPED
     assert words[words.index("--expect") + 1] == "{env_tmp_dir}/fork.json"
     assert parser["testenv:fork"]["commands_pre"].endswith("{env_tmp_dir}{/}fork.json")
     assert parser["testenv:fork"]["recreate"] == "true"
@@ -299,12 +304,14 @@ def test_the_shipped_baseline_is_of_this_suite(request):
     whole = {"implementation": "torch", "profile": "gate", "expect": None, "file_or_dir": [str(catalogue.SUITES)]}
     selection = Selection.from_options(SimpleNamespace(**{**vars(request.config.option), **usual, **whole}))
     base = baseline.read(SHIPPED)
-    gate.verify_alike(base, baseline.parameters(report.header(selection, None)), where=str(SHIPPED))
+    gate.verify_alike(base, baseline.parameters(header.header(selection, None)), where=str(SHIPPED))
     assert base.version.startswith("2.13.0")
-    suites = [
+    packages = [
         import_module(f"autograd_conformance.suites.{name}") for name in ("functions", "contract", "dialects.torch")
     ]
-    subjects = [subject for claim, _ in checks_in(*suites) for subject in selection.subjects(claim)]
+    names = [f"{p.__name__}.{found.name}" for p in packages for found in pkgutil.iter_modules(p.__path__)]
+    claims = [claim for name in names for claim, _ in claims_in(import_module(name))]
+    subjects = [subject for claim in claims for subject in selection.subjects(claim)]
     ids = {subject.key["id"] for subject in subjects if subject.device in ("cpu", "lazy", "meta")}
-    again = f"autograd-conformance run torch && autograd-conformance accept {report.DEFAULT_PATH} -o {SHIPPED}"
+    again = f"autograd-conformance run torch && autograd-conformance accept {ndjson.DEFAULT_PATH} -o {SHIPPED}"
     assert base.entries.keys() == ids, f"make it again: {again}"

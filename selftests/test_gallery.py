@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness import report
-from autograd_conformance.harness.own import Declaration
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import faults_of
 
 for package in (
@@ -46,7 +46,7 @@ SCRIPTS = sorted(path.name for path in (GALLERY / "findings").glob("*.py"))
 
 def reported(declaration):
     """The verdicts and tests that `check` blames the Function for, but for what follows from another one."""
-    return {(v.word, report.test_of(line)) for line, v in faults_of(declaration) if not v.follows}
+    return {(v.word, ndjson.test_of(line)) for line, v in faults_of(declaration) if not v.follows}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -13,8 +13,9 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from autograd_conformance.harness import cli, report
-from autograd_conformance.harness.reporter import Reporter
+from autograd_conformance.harness import cli
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running.controller import Controller
 from autograd_conformance.selftests.conftest import COMMAND
 
 NARROW = ("model", "--properties", "FWD-VALUE,NIG-*", "--profile", "quick", "--seed", "7")
@@ -33,7 +34,7 @@ def whole(command):
     """The report of a run that nothing disturbs."""
     run = command(*NARROW, "-n", "2")
     assert run.status == 0
-    assert report.complete(report.read(run.path))
+    assert not ndjson.flaw(ndjson.read(run.path))
     return run.path
 
 
@@ -42,7 +43,7 @@ def compared(lines):
     return dict(
         zip(
             (line["id"] for line in sorted(results, key=lambda line: line["id"])),
-            report.comparable(results),
+            ndjson.comparable(results),
             strict=True,
         )
     )
@@ -82,12 +83,12 @@ def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, w
     else:
         running = start(tmp_path)
         out = disturb(running, path, way, size)
-    expected = compared(report.read(whole))
-    found = report.read(path) if path.stat().st_size else []
+    expected = compared(ndjson.read(whole))
+    found = ndjson.read(path) if path.stat().st_size else []
     mine = compared(found)
     other = [id for id, line in mine.items() if line != expected[id]]
     status = CliRunner().invoke(cli.main, ["compare", str(whole), str(path)])
-    if report.complete(found) if found else False:
+    if found and not ndjson.flaw(found):
         # All was said before, or it was a worker, and what that was at is told.
         assert way != "disk"
         assert mine.keys() == expected.keys()
@@ -101,7 +102,7 @@ def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, w
     assert status.exit_code == 2, status.output
     assert str(path) in status.output
     if way == "disk":
-        assert "the report new.ndjson could not be written to its end: File too large" in out
+        assert "the report new.ndjson is incomplete, since it cannot be written: File too large" in out
         assert "without a footer" in out
         assert f"of {len(expected)} hold" in out
 
@@ -110,7 +111,7 @@ def test_a_full_disk_costs_the_report_and_not_the_verdict(command, tmp_path):
     words = ("model", "--functions", "Exp", "--properties", "VJP-REF", "--profile", "quick", "-n", "0")
     run = command(*words, "--report", "/dev/full", folder=tmp_path)
     assert run.status == 2
-    assert "the report /dev/full could not be written to its end: No space left on device" in run.out
+    assert "the report /dev/full is incomplete, since it cannot be written: No space left on device" in run.out
     assert "1 of 1 hold" in run.out
     assert "Traceback" not in run.out + run.err
     # Nor does what falls short make up for it.
@@ -125,17 +126,19 @@ def test_a_report_that_found_no_room_once_is_not_written_on():
         if len(written) == 2:
             raise OSError(28, "No space left on device")
 
-    reporter = SimpleNamespace(file=SimpleNamespace(path="r", write=write), lost={})
+    controller = SimpleNamespace(file=SimpleNamespace(path="r", write=write), lost={})
     for number in range(5):
-        Reporter._write(reporter, number)
+        Controller._write(controller, number)
     assert written == [0, 1]
-    assert reporter.lost == {"report": "the report r could not be written to its end: No space left on device"}
+    assert controller.lost == {
+        "report": "the report r is incomplete, since it cannot be written: No space left on device"
+    }
 
 
 def test_the_same_commit_gives_the_same_verdict(command, whole):
-    before = compared(report.read(whole))
+    before = compared(ndjson.read(whole))
     for _ in range(5):
         run = command(*NARROW, "-n", "2")
         assert run.status == 0
-        assert compared(report.read(run.path)) == before
-        assert report.read(run.path)[-1]["digest"] == report.read(whole)[-1]["digest"]
+        assert compared(ndjson.read(run.path)) == before
+        assert ndjson.read(run.path)[-1]["digest"] == ndjson.read(whole)[-1]["digest"]

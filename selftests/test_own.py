@@ -18,16 +18,15 @@ from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
+from autograd_conformance.harness.check import Declaration, Factory, printing
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.own import Declaration, Factory
-from autograd_conformance.harness.own.discovery import discover
-from autograd_conformance.harness.own.telling import told
-from autograd_conformance.harness.own.testing import Checked, claims
-from autograd_conformance.harness.own.verdicts import ADVICE, verdict
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
 OPS = Path(user_ops.__file__)
@@ -162,7 +161,7 @@ class Squares(torch.autograd.Function):
 def test_a_rule_for_vmap_is_checked_without_being_asked_for(members, outcomes):
     declaration = Declaration(type("Squares", (Squares,), members), "float[...]")
     assert [line["outcome"] for line in Checked(declaration, seed=0).lines("BATCH-VMAP")] == outcomes
-    said = "has a rule for vmap" in discover(declaration, TORCH).lines()
+    said = "has a vmap rule" in discover(declaration, TORCH).lines()
     assert said == bool(outcomes)
 
 
@@ -174,8 +173,8 @@ def test_what_is_mostly_refused_is_not_said_to_hold(tmp_path):
 
     declaration = Declaration(type("Squares", (Squares,), {"vmap": staticmethod(rows)}), "float[...]")
     lines = list(Checked(declaration, seed=0).lines("BATCH-VMAP"))
-    text = " ".join(" ".join(told("Squares", discover(declaration, TORCH), lines, tmp_path)).split())
-    assert "0 checks hold, 0 do not, 1 could not be made" in text
+    text = " ".join(" ".join(printing.rows("Squares", discover(declaration, TORCH), lines, tmp_path)).split())
+    assert "0 checks hold, 0 do not, 1 undecided" in text
     assert re.search(r"BATCH-VMAP: in \d+ of \d+ examples: batching: RuntimeError: rows alone", text)
 
 
@@ -212,7 +211,7 @@ def test_a_limitation_that_does_not_hold_is_stale(said):
 
 def test_every_property_has_advice():
     # Nothing is wrong with empty tensors or a device in a way of its own.
-    assert set(PROPERTIES) - {"FWD-EMPTY", "ENV-DEVICE"} <= ADVICE.keys()
+    assert all(each.advice for each in PROPERTIES.values() if each.id != "ENV-DEVICE")
 
 
 # Mistakes in declarations.
@@ -223,15 +222,15 @@ def test_every_property_has_advice():
     [
         (("flaot[n]",), {}, "unknown kind of tensor 'flaot' in 'flaot[n]'; choose from: float, complex, number, int"),
         (("float[n] postive",), {}, "unknown word 'postive' in 'float[n] postive'; choose from: positive"),
-        (("float[n?]",), {}, "'n?' is no dimension"),
+        (("float[n?]",), {}, "'n?' is not a dimension"),
         (("float[n,m] spd",), {}, "a spd matrix has two dimensions of one name"),
         (("float[n]", "int[m](0..k-1)"), {}, "no tensor has a dimension 'k'"),
-        (("float[n]", "complex[n]"), {}, "float and complex tensors in one call are not supported"),
+        (("float[n]", "complex[n]"), {}, "a call cannot have both float and complex tensors"),
         (("int(0..3)",), {}, "there is nothing to differentiate"),
         (("float[n]", "int(3..1)"), {}, "3 is larger than 1"),
-        (("float[n]", "mean"), {}, "'mean' describes no argument"),
-        (("float[n](a..b)",), {}, "the ends of a floating range are numbers"),
-        (("float[n] positive unit",), {}, "narrows its values in a way that does not go together"),
+        (("float[n]", "mean"), {}, "'mean' does not describe an argument"),
+        (("float[n](a..b)",), {}, "a floating range has numbers as bounds"),
+        (("float[n] positive unit",), {}, "these words cannot be combined: positive unit"),
         (("float[n]",), {"dtypes": ["float63"]}, "unknown dtype 'float63'; choose from: float64"),
         (("float[n]",), {"also": ["vamp"]}, "unknown request 'vamp'; choose from: vmap"),
         (("float[n]",), {"inplace": [3]}, "there is no argument 3"),
@@ -329,7 +328,7 @@ def test_what_is_said_on_the_command_line(tmp_path):
 
 def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     text = (
-        "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
+        "import user_ops\nfrom autograd_conformance.harness.check import Declaration\n"
         "dies = Declaration(user_ops.crashing, 'float[n]')\n"
         "late = Declaration(user_ops.crashing_when_empty, 'float[n]')\n"
         "hangs = Declaration(user_ops.endless, 'float[n]')\n"
@@ -342,10 +341,10 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     status, out, err = check("mine.py", *words, folder=tmp_path)
     assert status == 2
     told = dict(re.findall(r"^Error: .*mine\.py:(\d+): \w+: (.*)$", err, re.MULTILINE))
-    assert "ends the process (SIGSEGV)" in told["3"]
-    assert "does not end within 4 s" in told["5"]
+    assert "ended the process (SIGSEGV)" in told["3"]
+    assert "did not end within 4 s" in told["5"]
     assert "returns nothing differentiable" in told["6"]
-    assert "it returned dict, and no tensor" in told["7"]
+    assert "it must return a tensor or a tuple with tensors, but returned dict" in told["7"]
     assert sorted(told) == ["3", "5", "6", "7"]
     late, right = re.split(r"^(?=Kept)", out, flags=re.MULTILINE)
     assert "CRASHES: FWD-EMPTY" in late
@@ -357,20 +356,20 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     ("words", "said"),
     [
         (("nowhere:F", "--arg", "float[n]"), "nowhere cannot be imported: ModuleNotFoundError"),
-        (("nowhere.py",), "there is no file nowhere.py"),
-        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; what it has that can be called: "),
-        (("user_ops:Kept",), "is no declaration; describe its arguments, in order, as in --arg 'float[n,m]'"),
-        (("os",), "os declares nothing; write in it NAME = Declaration"),
-        (("user_ops", "--once"), "--once goes with --arg"),
-        (("user_ops:scaled", "--arg", "float[n]"), "is a declaration, which has its arguments"),
+        (("nowhere.py",), "file not found: nowhere.py"),
+        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; its callables are: "),
+        (("user_ops:Kept",), "is not a declaration; describe its arguments in order, as in --arg 'float[n,m]'"),
+        (("os",), "os has no declarations; add NAME = Declaration"),
+        (("user_ops", "--once"), "--once needs --arg"),
+        (("user_ops:scaled", "--arg", "float[n]"), "is a declaration and already has arguments"),
         (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
         (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
         (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
         (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
         (("user_ops:Kept", "--arg", "float[n]", "--inplace", "1"), "inplace=(1,): there is no argument 1"),
         (("user_ops:Kept", "--arg", "float[n]", "--inplace", "x"), "'x' is not a valid integer range"),
-        (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg describes the arguments of one target"),
-        (("user_ops:Kept", "--arg", "float[n]", "--arg", "int(0..3)"), "it refuses every call"),
+        (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg needs a single target"),
+        (("user_ops:Kept", "--arg", "float[n]", "--arg", "int(0..3)"), "every simple call that the declaration"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path):
@@ -391,13 +390,14 @@ def test_the_help_lists_the_words():
 
 def test_a_class_of_tests(tmp_path):
     (tmp_path / "test_mine.py").write_text(
-        "import user_ops\nfrom autograd_conformance.harness.own import Declaration\n"
-        "TestWrong = Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)').tests()\n"
-        "TestKept = Declaration(user_ops.Single, 'float[...]').tests(profile='quick', seed=1)\n"
+        "import user_ops\nfrom autograd_conformance import Declaration, checks\n"
+        "TestWrong = checks(Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)'))\n"
+        "TestKept = checks(Declaration(user_ops.Single, 'float[...]'), profile='quick', seed=1)\n"
     )
     environment = {**OUTSIDE, "PYTHONPATH": os.pathsep.join([str(OPS.parent)]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "-p", "no:cacheprovider", "test_mine.py"],
+        [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "--strict-markers",
+         "-p", "no:cacheprovider", "test_mine.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr

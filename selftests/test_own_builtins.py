@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.own.testing import Checked
-from autograd_conformance.harness.own.verdicts import verdict
+from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.selftests.builtins import BUILTINS
+from autograd_conformance.suites.declared import Checked
 
 # Properties that hold at least, of any of them.
 _LEAST = 20

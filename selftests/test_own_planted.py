@@ -8,9 +8,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.declaration import REQUESTS
 from autograd_conformance.harness.outcomes import Broken, UsageProblem
-from autograd_conformance.harness.own import Declaration
-from autograd_conformance.harness.own.declaration import REQUESTS
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.selftests.planted import PLANTED
 from autograd_conformance.selftests.planted.definitions import TORCH
@@ -89,8 +90,32 @@ def test_what_no_call_survives_is_said():
 
 
 @pytest.mark.parametrize("planted", list(filter(knowable, IN_FUNCTIONS)), ids=str)
-def test_the_fault_is_found(planted):
-    assert faults_of(declared(planted.function), planted.property_id, *_NUMBERS), planted.fault
+def test_the_fault_is_found_and_shown(planted, tmp_path):
+    with scripts.importable(declared(planted.function), tmp_path) as declaration:
+        found = faults_of(declaration, planted.property_id, *_NUMBERS)
+    assert found, planted.fault
+    for line, _ in found:
+        shown(planted, line["id"], line["failure"])
+
+
+# What these remember of earlier calls may show in the numbers of a call that is right when it is made alone.
+STATEFUL = ("CallsCounted", "RememberedByShape", "StateOfTheLastCall", "SharedOutput", "SharedScratch")
+
+# Findings without a script, with words of the reason.
+NO_SCRIPT = {"VJP-REPEAT": "earlier calls", "VJP-CHAIN/instances": "several calls", "ENV-THREADS": "threads"}
+
+
+def shown(planted, test_id, failure):
+    """Assert that the script for a failure, if there has to be one, shows the fault and accepts its correct twin."""
+    test = test_id.partition("[")[0]
+    if "script" not in failure:
+        reason = "fails only sometimes" if failure.get("flaky") else NO_SCRIPT[test]
+        assert reason in failure["no_script"]
+        return
+    text = failure["script"]
+    if planted.name not in STATEFUL:
+        assert scripts.status(text, DECLARED=declared(planted.function)) == scripts.shown_by(failure), text
+    assert scripts.status(text, DECLARED=declared(planted.twin)) == 0, text
 
 
 @pytest.mark.parametrize("planted", [p for p in IN_FUNCTIONS if p.name in UNKNOWABLE], ids=str)

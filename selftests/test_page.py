@@ -10,7 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from autograd_conformance.harness import history, page, plots, runs
+from autograd_conformance.harness.reports import history, ndjson, reading
+from autograd_conformance.harness.views import page, plots
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.selftests import reports
 from autograd_conformance.selftests.conftest import COMMAND
@@ -67,7 +68,7 @@ class Found(HTMLParser):
 
 
 def made(*paths):
-    return Found(page.html(runs.read_all(paths)))
+    return Found(page.html(reading.read_all(paths)))
 
 
 @pytest.fixture
@@ -101,7 +102,7 @@ def test_every_click_leads_somewhere(write):
 
 def test_it_tells_outcome_counterexample_and_reproduction(found):
     for told in (
-        "mine 1.2", "falls short", "did not finish (0 of its test ids", "1/2 fail",
+        "mine 1.2", "fails", "did not finish (0 of its test ids", "1/2 fail",
         "a <b>bold</b> claim", "Call('Exp')", "print(1 < 2)", "a reason (a link; seen)", "! known",
         "autograd-conformance run 'folder/mine one.py' -n 0 --properties VJP-REF --functions Exp --device cpu "
         "--profile gate --seed 0",
@@ -118,12 +119,12 @@ def test_what_was_replayed_is_replayed_again(write):
 def test_why_there_is_no_result_is_told(write, found):
     assert "mine does not claim it" in [attrs.get("title") for _, attrs in found.tags]
     assert found.text.count("not reached") == 2
-    assert "not asked" not in found.text
+    assert "not selected" not in found.text
     part = made(write("a.ndjson"), write("b.ndjson", RESULTS[1:2], implementation="other", shard="2/7")).text
     assert part.count("in another shard") == 2
     assert "shard 2/7, gate" in part
     finished = made(write("a.ndjson"), write("b.ndjson", RESULTS[1:2], implementation="other")).text
-    assert finished.count("not asked") == 2
+    assert finished.count("not selected") == 2
     assert "not reached" not in finished
 
 
@@ -147,7 +148,7 @@ def test_runs_are_in_the_order_of_versions_and_time(write):
         write("e.ndjson", version="nobody knows"),
         write("f.ndjson", version="1.9+local", started="2026-01-01T00:00:00+00:00"),
     ]
-    found = history.ordered(runs.read_all(given))
+    found = history.ordered(reading.read_all(given))
     assert "".join(run.path.stem for run in found) == "edbfac"
     text = made(*given).text
     columns = "nobody knows 1.9 2026-01-01 00:00 1.9 2026-02-01 00:00 1.9+local 1.10 1.2"
@@ -157,22 +158,23 @@ def test_runs_are_in_the_order_of_versions_and_time(write):
 def test_what_changed_is_told_with_sign_and_word(write):
     old = write("a.ndjson", version="1.1")
     new = write("b.ndjson", OTHER, version="1.2", profile="nightly")
-    (step,) = history.steps(history.ordered(runs.read_all([new, old])))
+    (step,) = history.steps(history.ordered(reading.read_all([new, old])))
     assert [(change.id, change.kind) for change in step.changes] == [
-        ("VJP-REF[Exp-cpu]", "mended"), ("NIG-02[cpu]", "changed"), ("NIG-03[cpu]", "new"), ("NIG-02/b[cpu]", "gone"),
+        ("VJP-REF[Exp-cpu]", "recovered"), ("NIG-02[cpu]", "changed"), ("NIG-03[cpu]", "new"),
+        ("NIG-02/b[cpu]", "gone"),
     ]  # fmt: skip
     text = made(new, old).text
     for told in (
-        "mine: 1.1 → 1.2", "▲ 1 mended ◆ 1 changed + 1 new ○ 1 gone",
+        "mine: 1.1 → 1.2", "▲ 1 recovered ◆ 1 changed + 1 new ○ 1 gone",
         "The runs differ in profile (gate, then nightly).",
-        "▲ mended VJP-REF[Exp-cpu] : fail → pass", "○ gone NIG-02/b[cpu] : unsupported → not there",
+        "▲ recovered VJP-REF[Exp-cpu] : fail → pass", "○ gone NIG-02/b[cpu] : unsupported → no result",
     ):  # fmt: skip
         assert told in text, told
     # The cells of the newer run.
-    assert re.search(r"✓ 2/2 pass ▲ 1 mended", text)
+    assert re.search(r"✓ 2/2 pass ▲ 1 recovered", text)
     assert re.search(r"VJP-REF gradients equal .{0,60} ✗ 1/2 fail (?!▼)", text)
     back = made(write("a.ndjson", OTHER, version="1.1"), write("b.ndjson", version="1.2")).text
-    assert "▼ broke VJP-REF[Exp-cpu] : pass → fail; a <b>bold</b> claim is 1, but should be 2" in back
+    assert "▼ broke VJP-REF[Exp-cpu] : pass → fail; a <b>bold</b> claim: got 1, expected 2" in back
     assert "✗ 1/2 fail ▼ 1 broke" in back
 
 
@@ -181,12 +183,12 @@ def test_what_a_run_did_not_reach_is_neither_new_nor_gone(write, unfinished):
     few, all_ = (write("a.ndjson", RESULTS[:2], version="1"), write("b.ndjson", version="2"))
     if unfinished == "new":
         few, all_ = (write("b.ndjson", version="1"), write("a.ndjson", RESULTS[:2], version="2"))
-    (step,) = history.steps(runs.read_all([few, all_]))
+    (step,) = history.steps(reading.read_all([few, all_]))
     assert {change.kind for change in step.changes} == ({"gone"} if unfinished == "new" else {"new"})
     changed = {"version": "1" if unfinished == "old" else "2"}
     cut = write("c.ndjson", RESULTS[:2], whole=False, **changed)
     pair = [cut, all_] if unfinished == "old" else [few, cut]
-    (step,) = history.steps(runs.read_all(pair))
+    (step,) = history.steps(reading.read_all(pair))
     assert step.changes == ()
     text = made(*pair).text
     assert "Nothing changed." in text
@@ -207,15 +209,16 @@ def test_many_changes_are_cut(write, monkeypatch):
 
 def test_a_report_of_an_older_format_is_shown(write):
     path = write("a.ndjson", version="1.1")
-    path.write_text(path.read_text().replace('"schema": 2', '"schema": 1').replace('"replay": null, ', ""))
+    text = path.read_text().replace(f'"schema": {ndjson.SCHEMA}', '"schema": 1')
+    path.write_text(text.replace('"replay": null, ', ""))
     text = made(path, write("b.ndjson", OTHER)).text
-    assert "mine 1.1 Python 3.11.7 falls short ✓" in text
+    assert "mine 1.1 Python 3.11.7 fails ✓" in text
 
 
 def test_a_report_that_was_changed_is_not_trusted(write):
     path = write("a.ndjson")
     path.write_text(path.read_text().replace('"outcome": "fail"', '"outcome": "pass"'))
-    assert "has a spoilt report (it was changed after the run wrote it)" in made(path).text
+    assert "has a damaged report (it was changed after the run wrote it)" in made(path).text
 
 
 # Errors against their bounds.
@@ -263,7 +266,7 @@ def test_a_page_of_eight_is_small_and_made_quickly(write):
     ]  # fmt: skip
     paths = [write(f"{n}.ndjson", lines, implementation=f"implementation-{n}") for n in range(8)]
     before = time.process_time()
-    text = page.html(runs.read_all(paths))
+    text = page.html(reading.read_all(paths))
     assert time.process_time() - before < 5
     assert len(text.encode()) < 5_000_000
 
@@ -274,7 +277,7 @@ def test_a_page_of_eight_is_small_and_made_quickly(write):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ((), "name the reports"),
+        ((), "give the reports"),
         (("none.ndjson",), "none.ndjson cannot be read"),
         (("page.txt",), "page.txt is not a report"),
         (("empty.ndjson",), "empty.ndjson has no results"),

@@ -10,14 +10,17 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.outcomes import Broken, Record, Vacuous
-from autograd_conformance.harness.profiles import PROFILES
-from autograd_conformance.harness.subject import Subject
+from autograd_conformance.harness.checking.profiles import PROFILES
+from autograd_conformance.harness.checking.script import script_for
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import Broken, Record, Vacuous, named
+from autograd_conformance.harness.running.results import json_of
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.planted import PLANTED, checks
-from autograd_conformance.selftests.planted.definitions import Planted
+from autograd_conformance.selftests.planted.definitions import TORCH, Planted
 from autograd_conformance.strategies.calls import parse
 
 # With fewer examples than the gate's nothing is claimed.
@@ -63,6 +66,38 @@ def test_the_message_names_a_call_that_can_be_read_back(planted):
     call = parse(line.removeprefix("  call: "))
     assert call.function == planted.function.name
     assert repr(call) == raised.finding.call
+
+
+# Faults that a script cannot show, with words of the reason.
+NO_SCRIPT = {
+    "VJP-REPEAT-CallsCounted": "earlier calls",
+    "VJP-REPEAT-RememberedByShape": "earlier calls",
+    "VJP-REPEAT-StateOfTheLastCall": "earlier calls",
+    "VJP-REPEAT-SharedOutput": "earlier calls",
+    "VJP-CHAIN-instances-StateOfTheLastCall": "several calls",
+    "ENV-THREADS-SharedScratch": "threads",
+    "ENV-THREADS-StateOfTheLastCall": "threads",
+}
+
+# Header included. What is not a plain value or gradient needs a few lines more at most.
+LINES = 40
+
+
+@pytest.mark.parametrize("planted", [p for p in PLANTED if p.raises is Broken], ids=str)
+def test_the_script_shows_the_fault_and_accepts_the_twin(planted):
+    failure = json_of(outcome(planted).finding.as_json())
+    test = named(planted.property_id, planted.variant)
+    text, reason = script_for(planted.implementation, planted.function, test, failure, scripts.SOURCE)
+    if planted.implementation is not TORCH or str(planted) in NO_SCRIPT:
+        engine = "adapter" if isinstance(planted.implementation, TorchImplementation) else "no script for"
+        assert text is None
+        assert NO_SCRIPT.get(str(planted), engine) in reason
+        return
+    assert text is not None, reason
+    assert scripts.status(text, Function=scripts.body_of(planted.function)) == scripts.shown_by(failure), text
+    assert scripts.status(text, Function=scripts.body_of(planted.twin)) == 0, text
+    assert len(text.splitlines()) <= LINES
+    assert "autograd_conformance" not in text
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)

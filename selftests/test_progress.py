@@ -10,14 +10,14 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from autograd_conformance.harness import progress
-from autograd_conformance.harness.blackbox import BlackBox
+from autograd_conformance.harness.running import progress
+from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.selftests import screen
 from autograd_conformance.selftests.conftest import COMMAND
 
 RUN = (COMMAND, "run", "model", "--suite")
-# The display's lines: the bar, how far the run is, what is running, what fell short last.
-DISPLAY = re.compile(r"━|^\d+ of \d+, |^ +\d+ s  |^short: ")
+# The display's lines: the bar, how far the run is, what is running, what failed last.
+DISPLAY = re.compile(r"━|^\d+ of \d+, |^ +\d+ s  |^failed: ")
 
 
 def displayed(lines):
@@ -40,18 +40,18 @@ def eventful_session(in_terminal):
 
 def test_it_shows_how_far_what_runs_and_what_fell_short(eventful_session):
     told = ["\n".join(displayed(lines)) for lines in eventful_session.screens]
-    assert any(re.search(r"^[1-9]\d* of 16, \d+ falls? short, \d:\d\d, about \d:\d\d left$", t, re.M) for t in told)
+    assert any(re.search(r"^[1-9]\d* of 16, \d+ failed, \d:\d\d, about \d:\d\d left$", t, re.M) for t in told)
     assert any(len(re.findall(r"^ +\d s  VJP-", t, re.M)) == 2 for t in told)
     assert any(re.search(r"^ +[23] s  VJP-SUBSET\[Exp-cpu\]$", t, re.M) for t in told)
-    assert any(re.search(r"^short: VJP-\S+, VJP-", t, re.M) for t in told)
+    assert any(re.search(r"^failed: VJP-\S+, VJP-", t, re.M) for t in told)
 
 
 def test_what_falls_short_is_told_when_it_does_and_stays(eventful_session):
     running = [lines for lines in eventful_session.screens if displayed(lines)]
     assert any(line.startswith("fail: VJP-FD[Exp-cpu]") for lines in running for line in lines)
-    before = "\n".join(eventful_session.screen.text).partition("what does not")[0]
+    before = "\n".join(eventful_session.screen.text).partition("= failures =")[0]
     for told in (
-        "fail: VJP-FD[Exp-cpu]: rank is 2, but should be less\n",
+        "fail: VJP-FD[Exp-cpu]: rank: got 2, expected less\n",
         "error: VJP-SUBSET[Exp-cpu]: Hang: did not finish within the time limit of 0:00:03",
         "error: VJP-REPEAT[Exp-cpu]: Death: the process died: Segmentation fault",
         "vacuous: VJP-UNUSED[Square-cpu]: ",
@@ -78,7 +78,7 @@ def test_a_line_is_cut_rather_than_wrapped(in_terminal):
     # The last one hangs, which leaves time to look.
     words = ("--properties", "VJP-FD,VJP-LINEAR,VJP-SUBSET", "-n", "1", "--time-limit", "3")
     done = in_terminal(*words, columns=40)
-    assert any(line.startswith("short: ") and line.endswith("…") for lines in done.screens for line in lines)
+    assert any(line.startswith("failed: ") and line.endswith("…") for lines in done.screens for line in lines)
 
 
 def test_a_killed_worker_is_told_and_the_display_goes_on(in_terminal):
@@ -143,13 +143,13 @@ def test_a_dumb_terminal_gets_lines(in_terminal):
     sent = in_terminal(*SMALL, environment={"TERM": "dumb"}).sent
     assert "\x1b" not in sent
     assert "━" not in sent
-    assert "fail: VJP-FD[Exp-cpu]: rank is 2" in sent
+    assert "fail: VJP-FD[Exp-cpu]: rank: got 2" in sent
 
 
 def test_a_log_has_no_control_characters_and_no_dots(eventful):
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", eventful.out)
-    before = eventful.out.partition("=== what does not")[0].splitlines()[:-1]
-    assert "fail: VJP-FD[Exp-cpu]: rank is 2, but should be less" in before
+    before = eventful.out.partition("=== failures")[0].splitlines()[:-1]
+    assert "fail: VJP-FD[Exp-cpu]: rank: got 2, expected less" in before
     told = r"|checking .*|devices .*|bringing up nodes\.\.\.|\[gw\d+\] node down: .*|(fail|error|vacuous): VJP-.*: .*"
     assert not [line for line in before if not re.fullmatch(told, line)]
 
@@ -206,20 +206,20 @@ class Followed:
         self.lines = []
         terminal = SimpleNamespace(write_line=self.lines.append)
         plugins = SimpleNamespace(get_plugin=lambda _: terminal)
-        self.reporter = SimpleNamespace(collected=set(), finished=set(), results=[])
+        self.controller = SimpleNamespace(collected=set(), finished=set(), results=[])
         monkeypatch.setattr(progress, "_terminal_of", lambda _: None)
         config = SimpleNamespace(pluginmanager=plugins)
-        self.progress = progress.Progress(self.reporter, config, tmp_path)
+        self.progress = progress.Progress(self.controller, config, tmp_path)
 
     def collect(self, count):
-        self.reporter.collected = {f"test[m-{n}]" for n in range(count)}
+        self.controller.collected = {f"test[m-{n}]" for n in range(count)}
 
     def end(self, number, outcome):
         nodeid = f"test[m-{number}]"
         self.progress.pytest_runtest_logstart(nodeid)
-        self.reporter.finished.add(nodeid)
+        self.controller.finished.add(nodeid)
         line = {"id": f"A-01[{number}]", "outcome": outcome, "reason": "because"}
-        self.reporter.results.append(line)
+        self.controller.results.append(line)
         self.progress.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, when="teardown"))
 
 
@@ -228,7 +228,7 @@ def followed(monkeypatch, tmp_path):
     return Followed(monkeypatch, tmp_path)
 
 
-def test_a_log_gets_a_line_a_minute_and_one_for_each_shortfall(followed, clock):
+def test_a_log_gets_a_line_a_minute_and_one_for_each_failure(followed, clock):
     followed.collect(400)
     for number in range(200):
         followed.end(number, "vacuous" if number == 130 else "pass")
@@ -237,18 +237,18 @@ def test_a_log_gets_a_line_a_minute_and_one_for_each_shortfall(followed, clock):
         "61 of 400, 1:00, about 0:01 left",
         "121 of 400, 2:00, about 0:01 left",
         "vacuous: A-01[130]: because",
-        "181 of 400, 1 falls short, 3:00, about 0:01 left",
+        "181 of 400, 1 failed, 3:00, about 0:01 left",
     ]
     assert followed.lines == told
 
 
-def test_a_flood_of_shortfalls_is_cut(followed):
+def test_a_flood_of_failures_is_cut(followed):
     followed.collect(100)
     for number in range(100):
         followed.end(number, "vacuous")
-    assert len(followed.lines) == progress.SHORTFALLS_TOLD + 1
-    assert followed.lines[-1] == "(more are told at the end)"
-    assert followed.progress.summary().startswith("100 of 100, 100 fall short, ")
+    assert len(followed.lines) == progress.FAILURES_SHOWN + 1
+    assert followed.lines[-1] == "(the end of the run shows all failures)"
+    assert followed.progress.summary().startswith("100 of 100, 100 failed, ")
 
 
 def test_what_runs_is_named_as_its_worker_says(followed, clock, tmp_path):

@@ -10,26 +10,28 @@ import signal
 import subprocess
 import time
 
+import execnet
 import jsonschema
 import pytest
 
-from autograd_conformance.harness import report
-from autograd_conformance.harness.commands import running
-from autograd_conformance.harness.outcomes import OUTCOMES, Record, UsageProblem
-from autograd_conformance.harness.subject import Subject
+from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import OUTCOMES, Broken, Finding, Kind, Record, UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import results
+from autograd_conformance.implementations.deviations import Cause, Deviation, Refused
 from autograd_conformance.implementations.model import ModelImplementation
-from autograd_conformance.implementations.protocol import Deviation
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.conftest import COMMAND
 
-SCHEMA = json.loads((running.PACKAGE / "harness" / "report.schema.json").read_text())
+SCHEMA = json.loads((PACKAGE / "harness" / "reports" / "report.schema.json").read_text())
 LINES = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["outcome"]["enum"] == list(OUTCOMES)
-    assert SCHEMA["$defs"]["header"]["properties"]["schema"] == {"const": report.SCHEMA}
+    assert SCHEMA["$defs"]["header"]["properties"]["schema"] == {"const": ndjson.SCHEMA}
 
 
 def test_every_line_fits_the_schema(eventful):
@@ -49,27 +51,36 @@ def test_header_results_footer(eventful):
     assert eventful.header["expected"] == len(eventful.results) == len(kinds) - 2
     assert eventful.header["functions"] == ["Exp", "Square"]
     assert sum(eventful.footer["counts"].values()) == len(eventful.results)
-    assert eventful.footer["verdict"] == "falls short"
+    assert eventful.footer["verdict"] == "fails"
     assert eventful.status == 1
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_a_worker_can_send_a_failure(kind):
+    finding = Finding("output", "1", "2", "", kind=kind)
+    line = results.result_line(Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu"), Broken("", "", "", finding))
+    assert execnet.loads(execnet.dumps(line)) == line
+    assert line["failure"]["kind"] == kind
 
 
 def test_what_is_refused_in_every_example_is_vacuous():
     subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
     # One was begun, and then not tried.
     subject.record = Record(examples=4, checks=3, refused=3, excused=3, excuse="RuntimeError: no rule")
-    line = report.result_line(subject, None)
+    line = results.result_line(subject, None)
     assert (line["outcome"], line["reason"]) == ("vacuous", "refused in every example: RuntimeError: no rule")
     subject.record.answered = 1
-    assert report.result_line(subject, None)["outcome"] == "pass"
+    assert results.result_line(subject, None)["outcome"] == "pass"
 
 
 def test_a_listed_refusal_is_known_and_another_is_not(monkeypatch):
-    listed = Deviation("VJP-REF", "refused in every example: RuntimeError: no *", "r", "l", "seen", function="Exp")
+    shows = (Refused("RuntimeError", starting="no "),)
+    listed = Deviation(("VJP-REF",), shows, Cause(reason="r", link="l", seen=("1.0",)), functions=("Exp",))
     monkeypatch.setattr(ModelImplementation, "deviations", (listed,))
     for excuse, outcome in (("RuntimeError: no rule", "known"), ("RuntimeError: else", "vacuous")):
         subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
         subject.record = Record(examples=3, checks=3, excused=3, excuse=excuse)
-        assert report.result_line(subject, None)["outcome"] == outcome
+        assert results.result_line(subject, None)["outcome"] == outcome
 
 
 def test_the_largest_error_of_each_dtype_is_kept(eventful):
@@ -128,9 +139,9 @@ def test_a_failure_that_does_not_repeat_is_said_to_be_flaky(eventful):
 
 def test_the_terminal_says_it_all(eventful):
     out = eventful.out
-    assert out.index("what does not") < out.index("what holds") < out.index("verdict")
+    assert out.index("= failures =") < out.index("= results =") < out.index("= verdict =")
     assert "hint: it is planted" in out
-    assert "again: autograd-conformance run model" in out
+    assert "rerun: autograd-conformance run model" in out
     held = eventful.footer["counts"]["pass"]
     assert f": {held} of {len(eventful.results) - 2} hold" in out.splitlines()[-3]
     assert "report: autograd-conformance.ndjson" in out
@@ -154,23 +165,61 @@ def test_an_interrupted_run_leaves_a_readable_report_without_a_footer(tmp_path, 
     os.killpg(running.pid, signal.SIGINT)
     out = running.communicate(timeout=60)[0]
     assert running.returncode == 2, out
-    kinds = {line["kind"] for line in report.read(path)}
+    kinds = {line["kind"] for line in ndjson.read(path)}
     assert kinds == {"header", "result"}
     assert "the run did not finish" in out
     assert "without a footer" in out
 
 
-def test_a_run_in_which_every_id_is_not_reached_has_no_footer(command, suite):
-    stopped = command("model", "--suite", str(suite), "--functions", "Square", "-n", "0", "--", "-x")
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_run_that_a_failure_stops_fails_and_has_no_footer(command, suite, workers):
+    words = ("--suite", str(suite), "--functions", "Square", "-n", workers)
+    stopped = command("model", *words, "--", "-x")
     assert stopped.footer is None
     assert stopped.status == 1
+    assert stopped.results["VJP-FD[Square-cpu]"]["outcome"] == "fail"
+    assert "the run did not finish" in stopped.out
+
+
+SKIPS = """
+import pytest
+
+from autograd_conformance.harness.checking.marks import holds
+
+
+@holds("VJP-REF")
+def test_skips(subject, data):
+    pytest.skip("pass: said the test")
+
+
+@holds("VJP-FD")
+def test_skipped_by_the_function(subject, data):
+    exec(compile("pytest.skip('pass: said the Function')", "function.py", "exec"))
+
+
+@holds("VJP-MASK", needs="compile")
+def test_unsupported(subject, data):
+    pytest.skip("pass: never runs")
+"""
+
+
+def test_what_a_skip_says_decides_nothing(command, tmp_path):
+    (tmp_path / "test_skips.py").write_text(SKIPS)
+    run = command("model", "--suite", str(tmp_path / "test_skips.py"), "--functions", "Exp", "-n", "0")
+    assert run.outcomes == {
+        "VJP-REF[Exp-cpu]": "skip", "VJP-FD[Exp-cpu]": "error", "VJP-MASK[Exp-cpu]": "unsupported",
+    }  # fmt: skip
+    assert run.results["VJP-REF[Exp-cpu]"]["reason"] == "pass: said the test"
+    assert "said the Function" in run.results["VJP-FD[Exp-cpu]"]["failure"]["message"]
+    assert run.results["VJP-MASK[Exp-cpu]"]["reason"].startswith("model does not claim compile")
+    assert run.status == 1
 
 
 def test_reading_a_report_that_breaks_off(tmp_path, eventful):
     whole = eventful.path.read_text()
     broken = tmp_path / "broken.ndjson"
     broken.write_text(whole[:-20])
-    assert report.read(broken) == eventful.lines[:-1]
+    assert ndjson.read(broken) == eventful.lines[:-1]
 
 
 @pytest.mark.parametrize("text", ["", "nonsense\n", "[]\n", '{"kind": "result"}\n'])
@@ -178,4 +227,4 @@ def test_reading_what_is_no_report(tmp_path, text):
     path = tmp_path / "other.ndjson"
     path.write_text(text)
     with pytest.raises(UsageProblem, match=re.escape(str(path))):
-        report.read(path)
+        ndjson.read(path)

@@ -1,11 +1,14 @@
-"""Scripts show a failure without this suite, and say that all is right where it is."""
+"""Reproduction scripts: of documented Functions and of users', in the framework's own words."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import textwrap
 from dataclasses import replace
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -14,93 +17,92 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import script
+from autograd_conformance.harness.checking import script
+from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.implementations import torch_script
-from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
+from autograd_conformance.implementations.scripting import Named
+from autograd_conformance.implementations.torch import TorchImplementation
+from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.namespace import ARRAY_NAMES, EXTRA_NAMES
-from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
+from autograd_conformance.reference.rounding import SAFETY
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.scripts import statuses
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, calls
+from autograd_conformance.strategies.layouts import LAYOUTS, place
+from autograd_conformance.strategies.scope import ALL_USED
 
 TORCH = implementations.load("torch")
-
-# Runs every script of a folder, one after the other, where nothing of this suite can be imported.
-DRIVER = """
-import contextlib, io, runpy, sys
-from pathlib import Path
-for path in sorted(Path(sys.argv[1]).iterdir()):
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(said):
-            runpy.run_path(str(path), run_name="__main__")
-    except SystemExit as end:
-        print(path.stem, int(end.code), *said.getvalue().splitlines()[-1:], sep="|")
-assert "autograd_conformance" not in sys.modules
-"""
+EXP = Call("Exp", (Tensor((2,), "complex128", requires_grad=True, layout="strided", fill="normal"),), (Cotangent(),))
 
 
-def statuses(folder, scripts):
-    """The exit status of each script, in a bare interpreter."""
-    for name, text in scripts.items():
-        (folder / f"{name}.py").write_text(text)
-    words = [sys.executable, "-I", "-c", DRIVER, str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return {line.split("|")[0]: int(line.split("|")[1]) for line in done.stdout.splitlines() if line.count("|") == 2}
+def some_call(function):
+    """A call of which every differentiable tensor requires grad, in layouts of its own."""
+    strategy = calls(function, replace(ALL_USED, mask="full"), dtypes=function.dtypes[:1])
+    settings = hypothesis.settings(database=None, phases=[hypothesis.Phase.generate], derandomize=True)
+    return hypothesis.find(strategy, lambda call: all(0 not in t.shape for t in call.tensors), settings=settings)
 
 
-def written(function, test, call):
-    text, problem = script.script_for(TORCH, function, test, {"call": repr(call), "message": "planted"})
-    assert text, problem
-    assert "autograd_conformance" not in text
-    return text
+def finding_of(example, off=0.0):
+    """The finding that the last element of the first gradient is what the reference says, or off by so much."""
+    number = example.track.index(True)
+    expected = example.expected.gradients()[number]
+    index = [side - 1 for side in expected.shape]
+    value, bound = expected.value[tuple(index)], float(SAFETY * expected.error[tuple(index)])
+    what = example.names[number]
+    component = {"aspect": "value", "what": what, "number": number, "index": index, "bound": bound + 1e-12}
+    found = {"what": what, "got": "0.0", "expected": str(value + off), "call": repr(example.call)}
+    return {**found, "component": component}
 
 
-def complex_call(name):
-    tensor = Tensor((2,), "complex128", requires_grad=True, layout="strided", fill="normal")
-    return Call(name, (tensor,), (Cotangent("normal", "conjugated"),), seed=3)
+def test_every_documented_function_runs_in_the_frameworks_own_words(tmp_path):
+    right, wrong = {}, {}
+    for name, function in FUNCTIONS.items():
+        example = Subject(TORCH, function, "cpu").made(some_call(function))
+        for found, off in ((right, 0.0), (wrong, 1.0)):
+            text, problem = script.script_for(TORCH, function, "VJP-REF", finding_of(example, off))
+            assert text, f"{name}: {problem}"
+            assert not re.search(r"\b(xp|ag)\b", text)
+            assert "SimpleNamespace" not in text
+            found[name] = text
+    folders = [tmp_path / "right", tmp_path / "wrong"]
+    for folder in folders:
+        folder.mkdir()
+    assert statuses(folders[0], right) == dict.fromkeys(right, 0)
+    assert statuses(folders[1], wrong) == dict.fromkeys(wrong, 1)
 
 
-def test_a_planted_fault_is_shown_and_its_correct_twin_is_not(tmp_path):
-    found = statuses(
-        tmp_path,
-        {
-            "wrong": written(EXHIBITS["ExpUnconjugated"].function, "VJP-REF", complex_call("ExpUnconjugated")),
-            "right": written(FUNCTIONS["Exp"], "VJP-REF", complex_call("Exp")),
-        },
-    )
-    assert found == {"wrong": 1, "right": 0}
+def test_a_script_is_short_and_has_what_it_needs_alone():
+    example = Subject(TORCH, FUNCTIONS["Exp"], "cpu").made(EXP)
+    text, _ = script.script_for(TORCH, FUNCTIONS["Exp"], "VJP-REF", finding_of(example))
+    lines = text.splitlines()
+    assert len(lines) <= 32
+    assert lines[0].startswith("# VJP-REF: ")
+    assert f"Exp on torch {TORCH.environment().version}" in lines[1]
+    assert [line for line in lines if line.startswith(("import", "from"))] == ["import sys", "import torch"]
+    assert "class Exp(torch.autograd.Function):" in lines
+    assert "def run" not in text
+    assert lines[-1].startswith("sys.exit(")
 
 
-LINEAR = Call(
-    "LinearFunction",
-    (
-        Tensor((2, 3), requires_grad=True, layout="transposed", fill="ramp"),
-        Tensor((4, 3), requires_grad=True, fill="normal"),
-        Tensor((4,), requires_grad=True, layout="offset"),
-    ),
-    (Cotangent("normal"),),
-)
-MUL = Call(
-    "NumpyMul",
-    (Tensor((3,), requires_grad=True), Tensor((3,), requires_grad=True, fill="ramp")),
-    (Cotangent(),),
-)
-CUBE = Call("MyCube", (Tensor((3,), requires_grad=True, fill="ramp"),), (Cotangent("normal"), Cotangent()))
-
-
-def test_every_property_has_a_script_that_accepts_what_is_right(tmp_path):
-    tests = [*PROPERTIES, *(test for test in torch_script.SCRIPT.demonstrations if "/" in test)]
-    special = {
-        "DBL-ONCE": Call("Sort", (Tensor((2, 3), requires_grad=True, fill="spaced"), 1), (Cotangent(), None)),
-        "BATCH-VMAP": MUL,
-        "JVP-REF": CUBE,
-        "JVP-ADJOINT": CUBE,
-    }
-    scripts = {}
-    for test in tests:
-        call = special.get(test, LINEAR)
-        scripts[test.replace("/", " ")] = written(FUNCTIONS[call.function], test, call)
-    assert statuses(tmp_path, scripts) == dict.fromkeys(scripts, 0)
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "complex64", "int64"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_tensor_is_exact_in_its_layout(layout, dtype):
+    for shape in ((), (3,), (2, 3), (1, 2, 2, 3), (0, 2), (70,)):
+        values = np.arange(np.prod(shape)).reshape(shape) - 1.0
+        values = values.astype(np.complex128) * (1 - 0.5j) if "complex" in dtype else values
+        values = np.broadcast_to(values[:1], shape) if layout == "expanded" and shape else values
+        values = values.astype(np.int64) if dtype == "int64" else values
+        made = place(TORCH.xp, lambda a, d: TORCH.array(a, d, "cpu"), values, dtype, layout)
+        track = dtype != "int64"
+        text = torch_script.tensor(Named("x", values, dtype, layout, track), "cpu", place)
+        again = eval(text, {"torch": torch})
+        assert again.requires_grad == track
+        assert torch.equal(again.detach(), made)
+        assert again.dtype == made.dtype
+        if not values.size:
+            continue
+        for seen in (torch.Tensor.stride, torch.Tensor.storage_offset, torch.is_conj, torch.Tensor.is_neg):
+            assert seen(again) == seen(made), text
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,7 @@ def test_every_property_has_a_script_that_accepts_what_is_right(tmp_path):
         np.array(1.5),
         np.array([0.0, -0.0, np.nan, np.inf, -np.inf]),
         np.array([complex(-0.0, np.nan), complex(np.inf, -0.0)]),
+        np.full((2, 3), -0.0),
         np.ones((2, 3)),
         np.zeros((0, 3)),
         np.arange(90).reshape(9, 10),
@@ -118,29 +121,136 @@ def test_every_property_has_a_script_that_accepts_what_is_right(tmp_path):
     ids=str,
 )
 def test_literals_are_exact(values):
-    again = eval(script.literal(values), {"np": np, "nan": np.nan, "inf": np.inf})
+    text = torch_script.literal(values, values.dtype.name)
+    again = eval(text, {"torch": torch}).numpy()
     assert again.shape == values.shape
     assert again.dtype == values.dtype
-    assert again.tobytes() == values.tobytes() or np.array_equal(again, values, equal_nan=True)
-    assert np.array_equal(np.signbit(again.real), np.signbit(values.real)) or values.dtype == bool
+    assert np.array_equal(again, values, equal_nan=values.dtype.kind in "fc")
+    assert values.dtype == bool or np.array_equal(np.signbit(again.real), np.signbit(values.real))
 
 
-def test_the_namespace_of_the_scripts_is_that_of_the_adapter():
+def test_the_names_of_the_scripts_are_those_of_the_adapter():
     xp = TORCH.xp
     differing = {n for n in (*ARRAY_NAMES, *EXTRA_NAMES) if getattr(xp, n) is not getattr(torch, n, None)}
     assert differing == set(torch_script.NAMES) & {*ARRAY_NAMES, *EXTRA_NAMES}
     for name, text in torch_script.NAMES.items():
         found, mine = eval(text, {"torch": torch, "np": np}), getattr(xp, name)
-        assert found is mine or found.__code__.co_argcount == mine.__code__.co_argcount
+        count = mine.__code__.co_argcount if hasattr(mine, "__code__") else 1
+        assert found is mine or found.__code__.co_argcount == count
 
 
-def test_a_failure_without_a_script_says_why():
-    text, problem = script.script_for(
-        implementations.load("model"), FUNCTIONS["Exp"], "VJP-REF", {"call": "Call('Exp')"}
-    )
+class OwnEngine(TorchImplementation):
+    """An adapter that takes gradients in its own way."""
+
+    def vjp(self, f, primals, *, track=None):
+        return super().vjp(f, primals, track=track)
+
+
+@pytest.mark.parametrize(
+    ("implementation", "change", "reason"),
+    [
+        (implementations.load("model"), {}, "no script for the implementation model"),
+        (OwnEngine(), {}, "the adapter OwnEngine has its own vjp()"),
+        (TORCH, {"flaky": True}, "fails only sometimes"),
+        (TORCH, {"component": {}}, "does not say as data what is wrong"),
+        (TORCH, {"what": None}, "ended with an error"),
+    ],
+    ids=("no text", "own engine", "flaky", "no data", "error"),
+)
+def test_a_failure_without_a_script_says_why(implementation, change, reason):
+    example = Subject(TORCH, FUNCTIONS["Exp"], "cpu").made(EXP)
+    failure = {k: v for k, v in {**finding_of(example), **change}.items() if v is not None}
+    text, problem = script.script_for(implementation, FUNCTIONS["Exp"], "VJP-REF", failure)
     assert text is None
-    assert "model" in problem
+    assert reason in problem
+
+
+def test_a_body_without_source_has_no_script():
     nameless = replace(FUNCTIONS["Exp"], body=lambda xp, ag: FUNCTIONS["Exp"].body(xp, ag))
-    text, problem = script.script_for(TORCH, nameless, "VJP-REF", {"call": repr(complex_call("Exp"))})
+    failure = finding_of(Subject(TORCH, FUNCTIONS["Exp"], "cpu").made(EXP))
+    text, problem = script.script_for(TORCH, nameless, "VJP-REF", failure)
     assert text is None
-    assert "no plain function" in problem or "not a plain function" in problem
+    assert "not a plain function" in problem
+
+
+# Users' Functions of which a script cannot import the class and write the arguments: it imports the declaration.
+DECLARED = """
+import torch
+from autograd_conformance.harness.check import Declaration, Factory
+
+
+class Powers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, power, module):
+        ctx.save_for_backward(x)
+        ctx.power, ctx.module = power, module
+        return x**power + module(x).detach() * 0
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        factor = ctx.power{fault}
+        return g * factor * x ** (ctx.power - 1), None, None
+
+
+def twice(seed):
+    scale = 1 + torch.rand(())
+    return lambda x: x * scale
+
+
+def bound(base):
+    class Local(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.exp() * base
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            return g * x.exp() * (base{fault})
+
+    return Local.apply
+
+
+FLOAT = Declaration(Powers, "float[n] positive", 2.5, abs, name="Float", dtypes="float64")
+MADE = Declaration(Powers, "float[n] positive", 2.5, Factory(twice), name="Made", dtypes="float64")
+LAMBDA = Declaration(lambda x: Powers.apply(x, 3, abs), "float[n]", name="Lambda", dtypes="float64")
+LOCAL = Declaration(bound(2.0), "float[n]", name="Local", dtypes="float64")
+COMPARED = Declaration(
+    bound(2.0), "float[n]", name="Compared", reference=lambda x: x.exp() * 2, dtypes=("float64", "float32")
+)
+"""
+
+
+def test_scripts_of_users_import_what_was_declared(tmp_path):
+    declarations = tmp_path / "declarations.py"
+    declarations.write_text(DECLARED.replace("{fault}", " * 1.01"))
+    command = [COMMAND, "check", str(declarations), "--profile", "quick"]
+    done = subprocess.run(
+        [*command, "--properties", "VJP-FD,VJP-REF"],
+        cwd=tmp_path,
+        env=OUTSIDE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "no script" not in done.stdout, done.stdout
+    found = sorted((tmp_path / "autograd-conformance-scripts").iterdir())
+    assert {path.stem.partition("-")[0] for path in found} == {"Float", "Made", "Lambda", "Local", "Compared"}, done
+    runner = textwrap.dedent(
+        """
+        import runpy, sys
+        for path in sys.argv[1:]:
+            try:
+                runpy.run_path(path, run_name="__main__")
+            except SystemExit as end:
+                print(int(end.code or 0), file=sys.stderr)
+        """
+    )
+    for fault, status in ((" * 1.01", "1"), ("", "0")):
+        declarations.write_text(DECLARED.replace("{fault}", fault))
+        ran = subprocess.run(
+            [sys.executable, "-B", "-c", runner, *map(str, found)], capture_output=True, text=True, check=False
+        )
+        assert ran.stderr.split() == [status] * len(found), ran.stdout + ran.stderr

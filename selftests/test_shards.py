@@ -12,10 +12,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from autograd_conformance.harness import cli, plugin, report
-from autograd_conformance.harness.commands import running
+from autograd_conformance.harness import cli
+from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.shards import Shard, merged
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import plugin
+from autograd_conformance.harness.running.shards import Shard, merged
 from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests.reports import HEADER, lines, result, write
 
@@ -66,7 +68,7 @@ def test_balanced_shards_have_each_id_once_and_new_ids_move_none():
 def said(monkeypatch, tmp_path):
     """Exit status and output of the command, in an empty folder; no test may be started."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running.pytest, "main", lambda _: pytest.fail("tests were started"))
+    monkeypatch.setattr(run_command.pytest, "main", lambda _: pytest.fail("tests were started"))
 
     def call(*words):
         done = CliRunner().invoke(cli.main, [str(word) for word in words])
@@ -94,7 +96,7 @@ MODEL = {**HEADER["implementation"], "name": "model"}
         (("--tx", "2*popen", "-n", "2"), ("-n 2", "--tx", "exclude each other")),
         (("--", "--tx", "2*popen"), ("--tx", 'before "--"')),
         (("--", "--numprocesses=2"), ("-n", 'before "--"')),
-        (("--tx", "ssh=far", "--suite", "."), ("on this machine alone",)),
+        (("--tx", "ssh=far", "--suite", "."), ("only on this machine",)),
     ],
 )
 def test_mistakes_are_told_before_anything_runs(said, tmp_path, words, parts):
@@ -122,8 +124,8 @@ def test_merged_shards_are_the_whole(tmp_path):
     whole = lines(FOUR)
     parts = {tmp_path / "a": shard(2, FOUR[1:], python="3.12"), tmp_path / "b": shard(1, FOUR[:1], platform="q")}
     found = merged(parts)
-    assert report.complete(found)
-    assert report.comparable(found[1:-1]) == report.comparable(whole[1:-1])
+    assert not ndjson.flaw(found)
+    assert ndjson.comparable(found[1:-1]) == ndjson.comparable(whole[1:-1])
     assert (found[-1]["digest"], found[-1]["all"]) == (whole[-1]["digest"], whole[-1]["all"])
     assert (found[0]["shard"], found[0]["expected"], found[0]["python"]) == (None, 4, "3.12, 3.11.7")
 
@@ -135,17 +137,17 @@ def test_merged_shards_are_the_whole(tmp_path):
         ([shard(1, FOUR[:2], count=3), shard(3, FOUR[2:], count=3)], "no report of shard 2/3"),
         ([shard(1, FOUR[:2]), shard(1, FOUR[2:])], "are both shard 1/2"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[1:])], "VJP-REF[Sort-cpu] is in both"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[3:])], "have 3 test ids, and not the 4"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[3:])], "have 3 test ids, but the run has 4"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], all_ids=ALL[1:])], "choice of test ids"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], count=3)], "number of shards is 2 in the one and 3"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], seed=1)], "seed is 0 in the one and 1"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], dtype="float32")], "dtype is None in the one and float32"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], count=3)], "number of shards is 2 in the first and 3"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], seed=1)], "seed is 0 in the first and 1"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:], dtype="float32")], "dtype is None in the first and float32"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], balance="0" * 64)], "balance"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], implementation={**MODEL, "name": "mine", "version": "2"})], "version"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], packages={"hypothesis": "5"})], "packages"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[2:])[:-1]], "not the report of a whole shard: the run did not finish"),
-        ([shard(1, FOUR[:2]), lines(FOUR[2:])], "is no shard"),
-        ([lines(FOUR)], "is no shard"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:])[:-1]], "not the report of a complete shard: the run did not finish"),
+        ([shard(1, FOUR[:2]), lines(FOUR[2:])], "is not a shard"),
+        ([lines(FOUR)], "is not a shard"),
     ],
 )
 def test_what_is_not_the_whole_is_not_merged(said, tmp_path, parts, reason):
@@ -159,7 +161,7 @@ def test_what_is_not_the_whole_is_not_merged(said, tmp_path, parts, reason):
 def test_mistakes_in_merging(said, tmp_path):
     a, b = (write(tmp_path / f"{n}", shard(n, FOUR[2 * n - 2 : 2 * n])) for n in (1, 2))
     for words, reason in (
-        ((), "name the shards' reports"),
+        ((), "give the reports of all shards"),
         ((a, b, "-o", b), "would overwrite a shard"),
         ((a, a, b), "given twice"),
         ((a, "none"), "No such file"),
@@ -177,9 +179,9 @@ NARROW = ("model", "--properties", "FWD-VALUE,NIG-*,VJP-NONDIFF", "--profile", "
 
 
 def told(path):
-    found = report.read(path)
-    assert report.complete(found), report.complete(found).reason
-    return report.comparable(found[1:-1])
+    found = ndjson.read(path)
+    assert not ndjson.flaw(found), str(ndjson.flaw(found))
+    return ndjson.comparable(found[1:-1])
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +213,7 @@ def test_shards_change_nothing(command, alone, tmp_path, count, more):
         paths.append(str(tmp_path / f"{n}.ndjson"))
     seconds = {id: line["seconds"] for id, line in alone.results.items()} if "--balance" in more else {}
     for n, path in enumerate(paths, 1):
-        ids = {line["id"] for line in report.read(Path(path)) if line["kind"] == "result"}
+        ids = {line["id"] for line in ndjson.read(Path(path)) if line["kind"] == "result"}
         assert ids == Shard(n, count, seconds).mine(alone.results)
         assert ids
     target = tmp_path / "all.ndjson"
@@ -227,9 +229,9 @@ def test_a_shard_without_ids_is_whole(command, tmp_path):
         for n in (1, 2):
             run = command(*words, "--shard", f"{n}/2", "--report", f"{n}", "-n", workers, folder=tmp_path)
             assert run.status == 0, run.out
-            assert report.complete(report.read(tmp_path / f"{n}"))
+            assert not ndjson.flaw(ndjson.read(tmp_path / f"{n}"))
         assert f"shard {n}/2 has no test id" in run.out or "1 of 1 hold" in run.out
-        assert len(merged({tmp_path / n: report.read(tmp_path / n) for n in ("1", "2")})) == 3
+        assert len(merged({tmp_path / n: ndjson.read(tmp_path / n) for n in ("1", "2")})) == 3
 
 
 def test_it_is_the_same_with_torch(command, tmp_path):
@@ -238,8 +240,8 @@ def test_it_is_the_same_with_torch(command, tmp_path):
     whole = [told(command(*words, workers).path) for workers in ("1", "2")]
     for n in (1, 2):
         assert command(*words, "1", "--shard", f"{n}/2", "--report", f"{n}", folder=tmp_path).status == 0
-    found = merged({tmp_path / n: report.read(tmp_path / n) for n in ("1", "2")})
-    assert whole[0] == whole[1] == report.comparable(found[1:-1])
+    found = merged({tmp_path / n: ndjson.read(tmp_path / n) for n in ("1", "2")})
+    assert whole[0] == whole[1] == ndjson.comparable(found[1:-1])
 
 
 # Workers elsewhere, and workers that are lost.
@@ -272,9 +274,9 @@ def test_another_interpreter_has_its_own_packages(command, dying, bare):
 def test_an_interpreter_without_the_suite_is_told_at_once(command, bare):
     run = command(*NARROW, "--tx", f"popen//python={bare[0]}")
     assert run.status == 2
-    assert "does not start: ModuleNotFoundError: No module named" in run.out
+    assert "cannot start: ModuleNotFoundError: No module named" in run.out
     assert run.out.count("Traceback") == 0
-    assert report.complete(run.lines).reason.startswith("the run did not finish")
+    assert not ndjson.flaw(run.lines).finished
 
 
 @pytest.mark.parametrize(
@@ -295,7 +297,7 @@ def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
 def test_a_worker_with_other_versions_is_refused():
     wanted = {"hypothesis": "6.1", "torch": "2.13"}
     plugin._verify_the_same(wanted, wanted)
-    with pytest.raises(UsageProblem, match=r"has torch 2\.12, and the run is of torch 2\.13"):
+    with pytest.raises(UsageProblem, match=r"has torch 2\.12, but the run uses torch 2\.13"):
         plugin._verify_the_same(wanted, wanted | {"torch": "2.12"})
 
 
@@ -304,13 +306,13 @@ import os
 
 import pytest
 
-from autograd_conformance.harness.marks import holds
+from autograd_conformance.harness.checking.marks import holds
 
 
 @holds("VJP-REF")
 def test_dying(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected.gradients())
     if "PYTEST_XDIST_WORKER" in os.environ:
         os._exit(0)
 
@@ -318,7 +320,7 @@ def test_dying(subject, data):
 @holds("VJP-FD")
 def test_right(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected_gradients())
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected.gradients())
 """
 RUN = ("model", "--functions", "Exp", "--profile", "quick", "--seed", "1")
 
@@ -335,7 +337,7 @@ def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying, how):
     run = command(*RUN, "--suite", "dying", *how, folder=dying)
     assert run.status == 1
     assert run.outcomes == {"VJP-REF[Exp-cpu]": "error", "VJP-FD[Exp-cpu]": "pass"}
-    assert report.complete(run.lines)
+    assert not ndjson.flaw(run.lines)
 
 
 @pytest.mark.parametrize(
@@ -353,7 +355,7 @@ def test_a_worker_that_dies_outside_of_a_test_leaves_no_whole_report(command, dy
     assert run.status == 2, run.out
     assert "worker gw" in run.out
     assert reason in run.out
-    assert not report.complete(run.lines)
+    assert ndjson.flaw(run.lines)
 
 
 @pytest.fixture
@@ -392,4 +394,4 @@ def test_a_worker_that_dies_on_another_machine_is_seen(command, far, tmp_path):
         str(tmp_path / "lethal.py"), "--functions", "Exp", "--properties", "VJP-REF", "--tx", far, folder=tmp_path
     )
     assert run.status == 2, run.out
-    assert not report.complete(report.read(run.path))
+    assert ndjson.flaw(ndjson.read(run.path))

@@ -9,7 +9,7 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from autograd_conformance.harness.own import Declaration, Factory
+from autograd_conformance.harness.check import Declaration, Factory
 
 
 class Scaled(Function):

@@ -1,4 +1,4 @@
-"""Whole calls of a custom Function: small printable values that rebuild from their own text."""
+"""Calls of a custom Function: small values that print as text, and can be rebuilt from that text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from autograd_conformance.reference.definitions import Array, Function, Shape, S
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
+from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples, strata
 
 
 class _Printable:
-    """Prints as the shortest constructor call that makes it again."""
+    """Prints as the shortest constructor call that makes an equal value."""
 
     def __repr__(self) -> str:
         parts = []
@@ -36,9 +37,10 @@ class _Printable:
 
 @dataclass(frozen=True, repr=False)
 class Tensor(_Printable):
-    """A tensor argument of a call: its values are made from ``fill`` and the call's seed, then ``specials``.
+    """A tensor argument of a call.
 
-    ``specials`` are (position, value) pairs in row-major order.
+    Its values are made from ``fill`` and the call's seed. Then ``specials``, which are (position, value) pairs in
+    row-major order, are written over them.
     """
 
     shape: Shape
@@ -59,10 +61,10 @@ class Cotangent(_Printable):
 
 @dataclass(frozen=True, repr=False)
 class Call(_Printable):
-    """One call of a Function: its arguments, in order and without the omitted ones, and its outputs' cotangents.
+    """One call of a Function: its arguments in order, without the omitted ones, and the cotangents of its outputs.
 
-    A cotangent None means that the output is not used. ``smooth`` says that values are kept off the kinks.
-    ``repr`` is Python text that `parse` turns into an equal call.
+    The cotangent of an unused output is None. If ``smooth``, values keep away from kinks.
+    ``repr`` gives Python text that `parse` turns into an equal call.
     """
 
     function: str
@@ -92,11 +94,11 @@ _CONSTRUCTORS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in 
 
 
 def parse(text: str) -> Call:
-    """The call that a text stands for. Raises ValueError for anything but a printed call."""
+    """The call that was printed as this text. Raises ValueError for any other text."""
     try:
         call = _evaluate(ast.parse(text.strip(), mode="eval").body)
     except (SyntaxError, TypeError, RecursionError, MemoryError) as problem:
-        # The last two: what the parser makes of deep nesting.
+        # Deeply nested text makes the parser raise the last two.
         raise ValueError(f"not a printed call: {text[:200]!r}: {problem}") from problem
     if not isinstance(call, Call):
         raise ValueError(f"not a printed call: {text!r}")
@@ -117,9 +119,12 @@ def _evaluate(node: ast.expr) -> Any:
 
 
 def tensor_values(call: Call, function: Function) -> tuple[Any, ...]:
-    """The arguments' values in NumPy: float64 or complex128 rounded to the tensor's dtype, the rest as given."""
+    """The values of the arguments.
+
+    Those of a tensor are a NumPy array in float64 or complex128, rounded to the tensor's dtype. Others stay as given.
+    """
     rng = np.random.default_rng(call.seed)
-    # Of a tensor that comes later the shape is known already.
+    # The shapes of later tensors are known already; their values are not.
     named = {a.name: v for a, v in zip(function.arguments, call.args, strict=False)}
     found = []
     for argument, given in zip(function.arguments, call.args, strict=False):
@@ -144,7 +149,7 @@ def _values(argument: Any, tensor: Tensor, call: Call, rng: np.random.Generator,
 
 
 def cotangent_values(call: Call, shapes: Sequence[Shape], dtypes: Sequence[str]) -> tuple[Any, ...]:
-    """The cotangents' values in NumPy, one per output, None for an output that is not used."""
+    """The values of the cotangents: one NumPy array per output, None for an unused output."""
     rng = np.random.default_rng(call.seed + 1)
     found: list[Any] = []
     for cotangent, shape, dtype in zip(call.cotangents, shapes, dtypes, strict=True):
@@ -187,31 +192,36 @@ _SOMETIMES = st.sampled_from((False, False, False, True))
 
 @lru_cache(maxsize=64)
 def masks(count: int, *, some: bool) -> tuple[tuple[bool, ...], ...]:
-    """Every subset of ``count`` tensors, the full one first; with ``some`` without the empty one."""
+    """Every subset of ``count`` tensors, the full one first; with ``some``, without the empty one."""
     subsets = [tuple(bool(number >> bit & 1) for bit in range(count)) for number in range(2**count)]
     return tuple(sorted((s for s in subsets if any(s) or not some), key=lambda s: -sum(s)))
 
 
 def recast(call: Call, dtype: str) -> Call:
-    """The call with its floating tensors in another dtype."""
+    """The same call with its floating tensors in ``dtype``."""
     args = tuple(replace(a, dtype=dtype) if isinstance(a, Tensor) and a.dtype in _FLOATING else a for a in call.args)
     return replace(call, args=args)
 
 
 def masked(call: Call, mask: Sequence[bool]) -> Call:
-    """The call with other tensors requiring grad, one entry of the mask for each."""
+    """The same call with ``mask`` saying which tensors require grad, one entry per tensor."""
     flags = iter(mask)
     args = tuple(replace(a, requires_grad=next(flags)) if isinstance(a, Tensor) else a for a in call.args)
     return replace(call, args=args)
 
 
 def with_cotangents(call: Call, layout: str) -> Call:
-    """The call with all its cotangents in that layout."""
+    """The same call with all cotangents in ``layout``."""
     return replace(call, cotangents=tuple(c and replace(c, layout=layout) for c in call.cotangents))
 
 
+def with_inputs(call: Call, layout: str) -> Call:
+    """The call with all its tensors in that layout."""
+    return replace(call, args=tuple(replace(a, layout=layout) if isinstance(a, Tensor) else a for a in call.args))
+
+
 def varied(call: Call, function: Function) -> Call:
-    """A call with the same shapes and arguments, and other values."""
+    """A call with the same shapes and non-tensor arguments, but other tensor values."""
     args = tuple(
         _refilled(argument, given) if isinstance(given, Tensor) else given
         for argument, given in zip(function.arguments, call.args, strict=False)
@@ -226,12 +236,11 @@ def _refilled(argument: Any, tensor: Tensor) -> Tensor:
     )
 
 
-def _static_value(draw: Callable[..., Any], argument: Any, shapes: Shapes) -> Any:
-    return _choose(draw, tuple(argument.choices(shapes)))
-
-
 def _forms(function: Function) -> tuple[tuple[str, ...], ...]:
-    """The ways in which the optional arguments may come, the fullest first; only trailing ones can be omitted."""
+    """Every combination of given, None and omitted arguments, the one with all given first.
+
+    Only trailing arguments can be omitted.
+    """
     forms: list[tuple[str, ...]] = [()]
     for argument in function.arguments:
         ways = ("given", *(argument.optional if isinstance(argument, Array) else ()))
@@ -242,107 +251,111 @@ def _forms(function: Function) -> tuple[tuple[str, ...], ...]:
 
 
 def _trackable(function: Function, form: tuple[str, ...]) -> int:
-    """How many differentiable tensors are given in a form."""
+    """The number of differentiable tensors that a form gives."""
     return sum(a.differentiable and way == "given" for a, way in zip(function.arguments, form, strict=True))
 
 
 @lru_cache(maxsize=4096)
 def _layouts(shape: Shape, dtype: str, repeats: bool) -> tuple[str, ...]:
-    # Repeating a slice would make ties and invalid indices.
+    # An expanded tensor repeats its first slice: that makes ties, and indices that are not valid.
     return tuple(name for name in layouts_module.suitable(shape, dtype) if repeats or name != "expanded")
 
 
 @lru_cache(maxsize=4096)
 def calls(
     function: Function,
+    scope: Scope = ANY_CALL,
     *,
     dtypes: tuple[str, ...] | None = None,
-    device: str = "cpu",
     shapes: tuple[Shapes, ...] | None = None,
-    some: bool = True,
-    full: bool = False,
-    layouts: bool = True,
-    contiguous: bool = True,
-    expanded: bool = True,
-    smooth: bool = False,
-    specials: bool = True,
-    extremes: bool = False,
-    unused: bool = True,
-    cotangent_layouts: bool = True,
-    omitted: bool = True,
-    steady: bool = False,
+    device: str = "cpu",
 ) -> st.SearchStrategy[Call]:
-    """Calls of a Function within its domain.
+    """Calls of a Function within its domain, on a device.
 
-    ``dtypes`` and ``shapes`` restrict the draw; ``some`` asks for at least one tensor that requires grad and ``full``
-    for all of them; without ``contiguous`` every tensor that can lie otherwise does, without ``expanded`` none
-    has stride 0; ``layouts``, ``specials``, ``unused`` (outputs without a cotangent), ``cotangent_layouts`` and
-    ``omitted`` (arguments left out) switch a dimension of the draw off; ``extremes`` writes a value of extreme
-    magnitude over some elements; ``smooth`` keeps values off the kinks. A ``steady`` draw takes as many choices for any
-    shape, so that one among many large ones shrinks to a small one.
+    ``scope`` says what varies. ``dtypes`` and ``shapes`` restrict those that the Function's domain has.
 
     Shrinks towards a single element, float64, every tensor requiring grad, contiguous layouts and ones.
+
+    >>> calls(FUNCTIONS["Exp"]).example()
+    Call('Exp', args=(Tensor((), dtype='complex128', requires_grad=True, fill='zeros'),),
+         cotangents=(Cotangent(layout='channels_last'),), seed=2099)
     """
-    among = shape_tuples(function) if shapes is None else shapes
-    forms = tuple(form for form in _forms(function) if omitted or "omitted" not in form)
+    groups = strata(shape_tuples(function) if shapes is None else shapes)
     kinds = function.dtypes if dtypes is None else dtypes
-    subsets = {form: masks(_trackable(function, form), some=some)[: 1 if full else None] for form in forms}
+    forms = tuple(form for form in _forms(function) if scope.omitted_arguments or "omitted" not in form)
+    some = scope.mask != "any"
+    subsets = {form: masks(_trackable(function, form), some=some) for form in forms}
+    if scope.mask == "full":
+        subsets = {form: subset[:1] for form, subset in subsets.items()}
     differentiable = [output.differentiable for output in function.outputs]
-    used = masks(sum(differentiable), some=some)[: None if unused else 1]
+    used = masks(sum(differentiable), some=some)[: None if scope.unused_outputs else 1]
 
     @st.composite
     def one(draw: st.DrawFn) -> Call:
-        group = _choose(draw, strata(among))
-        drawn_shapes = group[draw(_SEEDS) % len(group)] if steady else _choose(draw, group)
+        group = _choose(draw, groups)
+        drawn_shapes = group[draw(_SEEDS) % len(group)] if scope.steady else _choose(draw, group)
         dtype = _choose(draw, kinds)
         form = _choose(draw, forms)
         mask = iter(_choose(draw, subsets[form]))
         sides = iter(drawn_shapes)
         args: list[Any] = []
-        # Where all tensors are alike, what is computed from several of them meets kinks, or fills its mantissa.
+        # If all tensors are equal, what is computed from several of them meets kinks, or fills its mantissa.
         common = draw(_COMMON)
         for argument, way in zip(function.arguments, form, strict=True):
             if way == "omitted":
                 break
             if not isinstance(argument, Array):
-                args.append(_static_value(draw, argument, drawn_shapes))
+                args.append(_choose(draw, tuple(argument.choices(drawn_shapes))))
                 continue
             shape = next(sides)
             if way == "none":
                 args.append(None)
             else:
-                args.append(_tensor(draw, argument, shape, dtype, argument.differentiable and next(mask), common))
+                tracked = argument.differentiable and next(mask)
+                args.append(_tensor(draw, scope, argument, shape, dtype, tracked=tracked, common=common))
         consumers = iter(_choose(draw, used))
-        cotangents = tuple(_cotangent(draw) if d and next(consumers) else None for d in differentiable)
-        return Call(function.name, tuple(args), cotangents, device, draw(_SEEDS), smooth)
-
-    def _tensor(draw: st.DrawFn, argument: Array, shape: Shape, dtype: str, tracked: bool, common: str) -> Tensor:
-        domain = _domain(argument, smooth)
-        kind = argument.dtype or dtype
-        layout = "contiguous"
-        if layouts:
-            repeats = expanded and values_module.DOMAINS[domain].elementwise and argument.dtype is None
-            suitable = _layouts(shape, kind, repeats)
-            among = suitable if contiguous or len(suitable) == 1 else suitable[1:]
-            # Drawn among all, so that it stays the same layout while the shape shrinks.
-            layout = _choose(draw, _ALL_LAYOUTS)
-            layout = layout if layout in among else among[0]
-        if argument.dtype is not None:
-            return Tensor(shape, kind, False, layout)
-        fills = values_module.DOMAINS[domain].fills
-        # Drawn in any case: shrinking would otherwise prefer the common fill, which takes fewer choices.
-        drawn = _choose(draw, fills)
-        fill = common if common in fills else drawn
-        special: tuple[tuple[int, float], ...] = ()
-        if extremes and values_module.admits_specials(domain):
-            special = tuple(draw(_extremes(kind, domain)))
-        elif specials and values_module.admits_specials(domain) and draw(_SOMETIMES):
-            special = tuple(draw(_SPECIALS))
-        return Tensor(shape, kind, tracked, layout, fill, special)
-
-    def _cotangent(draw: st.DrawFn) -> Cotangent:
-        fill = _choose(draw, ("ones", "ramp", "normal", "dense"))
-        # Which layouts suit is known only with the output's shape; one that does not suit is laid out contiguously.
-        return Cotangent(fill, _choose(draw, _ALL_LAYOUTS) if cotangent_layouts else "contiguous")
+        cotangents = tuple(_cotangent(draw, scope) if d and next(consumers) else None for d in differentiable)
+        return Call(function.name, tuple(args), cotangents, device, draw(_SEEDS), scope.smooth)
 
     return one()
+
+
+def _tensor(
+    draw: st.DrawFn, scope: Scope, argument: Array, shape: Shape, dtype: str, *, tracked: bool, common: str
+) -> Tensor:
+    domain = _domain(argument, scope.smooth)
+    kind = argument.dtype or dtype
+    repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
+    layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))
+    if argument.dtype is not None:
+        return Tensor(shape, kind, False, layout)
+    fills = values_module.DOMAINS[domain].fills
+    # Drawn even if it is not used: otherwise shrinking would prefer the common fill, which takes fewer choices.
+    drawn = _choose(draw, fills)
+    fill = common if common in fills else drawn
+    return Tensor(shape, kind, tracked, layout, fill, _specials(draw, scope, kind, domain))
+
+
+def _layout(draw: st.DrawFn, scope: Scope, suitable: tuple[str, ...]) -> str:
+    among = suitable if scope.layouts != "unexpanded" else tuple(name for name in suitable if name != "expanded")
+    if scope.layouts == "non-contiguous" and len(suitable) > 1:
+        among = suitable[1:]
+    # Drawn from all layouts, so that it stays the same while the shape shrinks.
+    layout: str = _choose(draw, _ALL_LAYOUTS)
+    return layout if layout in among else among[0]
+
+
+def _specials(draw: st.DrawFn, scope: Scope, dtype: str, domain: Values) -> tuple[tuple[int, float], ...]:
+    if not values_module.admits_specials(domain):
+        return ()
+    if scope.specials == "extreme":
+        return tuple(draw(_extremes(dtype, domain)))
+    if scope.specials == "ordinary" and draw(_SOMETIMES):
+        return tuple(draw(_SPECIALS))
+    return ()
+
+
+def _cotangent(draw: st.DrawFn, scope: Scope) -> Cotangent:
+    fill = _choose(draw, ("ones", "ramp", "normal", "dense"))
+    # Which layouts suit depends on the output's shape; one that does not suit becomes contiguous.
+    return Cotangent(fill, _choose(draw, _ALL_LAYOUTS) if scope.cotangent_layouts else "contiguous")

@@ -1,4 +1,4 @@
-"""What comes before and after a Function in a longer computation, with the chain rule written out in NumPy."""
+"""Operations before and after a Function in a longer computation, with their VJPs in NumPy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Tools:
-    """What an implementation supplies to operate with: its array namespace, and Square as a custom Function."""
+    """What an implementation supplies for compositions: its array namespace, and Square as a custom Function."""
 
     xp: Any
     square: Callable[[Any], Any]
@@ -19,7 +19,7 @@ class Tools:
 
 @dataclass(frozen=True, repr=False)
 class Before:
-    """Built-in operations that hand on the values they are given, exactly, and so every gradient too."""
+    """Built-in operations that return exactly the values they get, and so pass every gradient on unchanged."""
 
     name: str
     apply: Callable[[Any, Any], Any]

@@ -2,7 +2,7 @@
 
 A tensor is a kind, its dimensions in brackets, and words that narrow its values: ``float[n,m] positive``. Dimensions
 are names (the same length wherever a name occurs), lengths, sums such as ``h+p-1``, ``...`` (any shape, the same
-wherever it occurs) and ``~`` (any shape that broadcasts with the others). Anything else is no tensor.
+wherever it occurs) and ``~`` (any shape that broadcasts with the others). Any other text is not a tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Static
 
-# The dtypes that the floating kinds of tensors are drawn in.
+# The dtypes of each floating kind of tensor.
 KINDS = {"float": REAL, "complex": COMPLEX, "number": FLOATING}
 INTEGERS = ("int", "bool", "permutation")
 DOMAINS = {
@@ -35,15 +35,15 @@ WORDS = {
     "positive": "at least 1/8",
     "nonzero": "at least 1/8 away from 0",
     "unit": "between 0 and 1",
-    "separated": "no two alike, at least 1/4 apart",
+    "separated": "all different, at least 1/4 apart",
     "sorted": "increasing along the last dimension",
     "ball": "vectors along the last dimension shorter than 1",
     "spd": "symmetric (Hermitian) positive definite matrices",
     "lower": "lower triangular matrices",
     "upper": "upper triangular matrices",
-    "constant": "has no gradient, on purpose",
+    "constant": "has no gradient, intentionally",
     "sparse": "given as a sparse tensor",
-    "optional": "None is passed, too; also written float[n]?",
+    "optional": "None is passed as well; also written float[n]?",
 }
 FORMS = (
     "float[n,m], complex[n], number[...], each with words such as positive; float[n](1.5..2)",
@@ -55,20 +55,20 @@ _TENSOR = re.compile(
     r"(?P<kind>[a-z]+)\[(?P<dims>[^\]]*)\]\s*(?:\((?P<low>[^)]+?)\.\.(?P<high>[^)]+)\))?\s*(?P<none>\??)(?P<words>[\s\w-]*)"
 )
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
-# The lengths of dimensions that cannot be empty: ends of a range, and parts of a sum.
+# The lengths of dimensions that cannot be empty: those in the bounds of a range, and parts of a sum.
 _NOT_EMPTY = (1, 2, 3, 4, 17)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Unreadable(ValueError):
-    """A text describes no argument; the message says what is wrong and what is understood."""
+    """Raised for a text that does not describe an argument; says what is wrong and what may be written."""
 
 
 @dataclass
 class Arguments:
-    """Arguments read one after the other, in one space of named dimensions.
+    """The arguments of a Function, read one after the other. They share their named dimensions.
 
-    ``kinds`` are the kinds of floating tensors among them, ``sizes`` what the shapes of a Function are made with.
+    ``kinds`` are the kinds of the floating tensors, ``sizes`` the possible lengths of dimensions, by name.
     """
 
     found: list[Array | Static] = field(default_factory=list)
@@ -79,19 +79,19 @@ class Arguments:
     _bounds: dict[str, str] = field(default_factory=dict)
 
     def add(self, text: str, name: str) -> None:
-        """Read one more. Raises Unreadable."""
+        """Read one more argument. Raises Unreadable."""
         match = _TENSOR.fullmatch(text.strip())
         self.found.append(_static(text.strip(), name) if match is None else self._tensor(match, text, name))
 
     def take(self, argument: Array | Static) -> None:
-        """Take one that is described by more than a text; its dimensions are those of `Array`."""
+        """Add an argument that is already an `Array` or a `Static`."""
         self.found.append(argument)
         if isinstance(argument, Array):
             self._dims[argument.name] = argument.dims
             self.kinds.update(() if argument.dtype else ("number",))
 
     def size(self, name: str, sides: Sequence[int]) -> None:
-        """Let a named dimension have these lengths only. Raises Unreadable for one that no tensor has."""
+        """Restrict a named dimension to these lengths. Raises Unreadable if no tensor has that dimension."""
         if name not in self._names:
             raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self._names) or '-'}")
         try:
@@ -99,20 +99,18 @@ class Arguments:
         except (TypeError, ValueError):
             lengths = ()
         if not lengths or min(lengths) < 0:
-            raise Unreadable(f"sizes of {name!r} are lengths, as in (1, 2, 3), and not {sides!r}")
+            raise Unreadable(f"the sizes of {name!r} must be lengths, such as (1, 2, 3), not {sides!r}")
         self.sizes[self._names[name]] = lengths
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """The dtypes of calls. Raises Unreadable where the tensors have none in common."""
+        """The dtypes of calls. Raises Unreadable if the tensors have none in common."""
         self._verify_bounds()
         common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds)]
         if not self.kinds:
-            raise Unreadable(
-                "no argument is a floating tensor, such as float[n], so that there is nothing to differentiate"
-            )
+            raise Unreadable("no argument is a floating tensor, such as float[n]: there is nothing to differentiate")
         if not common:
-            raise Unreadable("float and complex tensors in one call are not supported; let one of them be number[...]")
+            raise Unreadable("a call cannot have both float and complex tensors; describe one of them as number[...]")
         return tuple(common)
 
     def _tensor(self, match: re.Match[str], text: str, name: str) -> Array:
@@ -126,7 +124,7 @@ class Arguments:
             raise Unreadable(f"unknown word {unknown[0]!r} in {text!r}; choose from: {', '.join(WORDS)}")
         domains = [DOMAINS[word] for word in words if word in DOMAINS]
         if len(domains) > 1 or (domains and kind in INTEGERS):
-            raise Unreadable(f"{text!r} narrows its values in a way that does not go together: {' '.join(words)}")
+            raise Unreadable(f"{text!r}: these words cannot be combined: {' '.join(words)}")
         dims = self._read(match["dims"], text)
         self._dims[name] = dims
         optional: tuple[Any, ...] = ("none",) if match["none"] or "optional" in words else ()
@@ -143,15 +141,15 @@ class Arguments:
         )  # fmt: skip
 
     def _interval(self, match: re.Match[str], text: str, domains: list[str]) -> tuple[float, float] | None:
-        """The ends of a floating tensor's range, if it has one."""
+        """The bounds of a floating tensor's range, if it has one."""
         if match["low"] is None:
             return None
         try:
             low, high = float(match["low"]), float(match["high"])
         except ValueError:
-            raise Unreadable(f"{text!r}: the ends of a floating range are numbers, as in float[n](1.1..1.9)") from None
+            raise Unreadable(f"{text!r}: a floating range has numbers as bounds, such as (1.1..1.9)") from None
         if domains or match["kind"] != "float" or not low < high:
-            raise Unreadable(f"{text!r}: a range goes with float tensors and no other word, and ends above its start")
+            raise Unreadable(f"{text!r}: a range needs a float tensor, no other domain (positive, ...), and low < high")
         return low, high
 
     def _integer(self, kind: str, match: re.Match[str], dims: str, text: str) -> dict[str, Any]:
@@ -173,15 +171,15 @@ class Arguments:
         return {"dtype": "int64", "make": make}
 
     def _bound(self, text: str, whole: str) -> Callable[[Mapping[str, int]], int]:
-        """An end of a range: a number, a dimension's name, or a sum of these."""
+        """A bound of a range: an integer, the name of a dimension, or a sum of these."""
         if re.fullmatch(r"\s*-?\s*\w+(\s*[+-]\s*\w+)*\s*", text) is None:
-            raise Unreadable(f"{whole!r}: {text!r} is no integer, dimension, or sum of these")
+            raise Unreadable(f"{whole!r}: {text!r} is not an integer, a dimension, or a sum of these")
         terms = [(sign, n if n.isdigit() else self._canonical(n)) for sign, n in re.findall(r"([+-]?)\s*(\w+)", text)]
         self._bounds.update({name: whole for _, name in terms if not name.isdigit()})
         return lambda sides: sum((-1 if s == "-" else 1) * (int(n) if n.isdigit() else sides[n]) for s, n in terms)
 
     def _verify_bounds(self) -> None:
-        """Every dimension that is the end of a range is one of a tensor, and not empty."""
+        """Check that each dimension in the bounds of a range belongs to a tensor, and keep it from being empty."""
         names = {name: shown for shown, name in self._names.items()}
         present = {token for dims in self._dims.values() for token in dims.split()}
         summed = {name for token in present if not token.isalpha() for name in re.findall("[a-z]+", token)}
@@ -193,41 +191,41 @@ class Arguments:
             self.sizes.setdefault(name, _NOT_EMPTY)
 
     def _sides(self, named: Mapping[str, Any], dims: str, shape: tuple[int, ...]) -> dict[str, int]:
-        """The lengths of the named dimensions, as the tensors of the call have them."""
+        """The lengths of the named dimensions in a call, taken from the shapes of its tensors."""
         known = [(self._dims[n], tuple(x.shape)) for n, x in named.items() if n in self._dims and x is not None]
         found: dict[str, int] = {}
         for text, lengths in (*known, (dims, shape)):
             tokens = text.split()
             ends = [i for i, token in enumerate(tokens) if token[0] in "*~"]
-            # Behind a part of any rank, dimensions are counted from the end.
+            # After a part of any rank, dimensions are counted from the end.
             places = [i - len(tokens) if ends and i > ends[0] else i for i in range(len(tokens))]
             found.update({t: lengths[i] for t, i in zip(tokens, places, strict=True) if t.isalpha()})
         return found
 
     def _read(self, text: str, whole: str) -> str:
-        """Dimensions as `reference.definitions.Array` has them."""
+        """The dimensions in the notation of `reference.definitions.Array`."""
         return " ".join(self._token(token.strip(), whole) for token in text.split(",") if token.strip())
 
     def _token(self, token: str, whole: str) -> str:
         if token in ("...", "~"):
             return {"...": "*any", "~": "~any"}[token]
         if re.fullmatch(r"(\w+)(\s*[+-]\s*\w+)*", token) is None:
-            raise Unreadable(f"{whole!r}: {token!r} is no dimension; write a name, a length, a sum, ... or ~")
+            raise Unreadable(f"{whole!r}: {token!r} is not a dimension; write a name, a length, a sum, ... or ~")
         return _NAME.sub(lambda name: self._canonical(name[0]), token.replace(" ", ""))
 
     def _canonical(self, name: str) -> str:
-        # Shapes are made with names of small letters alone.
+        # The names in dims consist of small letters.
         letters = "abcdefghijklmnopqrstuvwxyz"
         return self._names.setdefault(name, letters[len(self._names) % 26] * (1 + len(self._names) // 26))
 
 
 def constant(value: Any, name: str) -> Static:
-    """An argument that is always this object, whatever it is."""
+    """An argument that is always this object."""
     return Static(name=name, choices=lambda _: (0,), build=lambda _: value)
 
 
 def made(factory: Callable[[int], Any], name: str) -> Static:
-    """An argument that a factory makes of a seed."""
+    """An argument that a factory makes from a seed."""
     return Static(name=name, choices=lambda _: tuple(range(6)), build=factory)
 
 
@@ -243,7 +241,7 @@ def _static(text: str, name: str) -> Static:
         choices = tuple(ast.literal_eval(part.strip()) for part in re.split(r"\|(?=(?:[^']*'[^']*')*[^']*$)", text))
     except (ValueError, SyntaxError):
         raise Unreadable(
-            f"{text!r} describes no argument; write a tensor or a choice of Python values: {'; '.join(FORMS)}"
+            f"{text!r} does not describe an argument; write a tensor or a choice of Python values: {'; '.join(FORMS)}"
         ) from None
     return Static(name=name, choices=_fixed(choices))
 
@@ -253,7 +251,7 @@ def _between(kind: str, low: float, high: float, text: str) -> tuple[Any, ...]:
         raise Unreadable(f"{text!r}: {low:g} is larger than {high:g}")
     if kind == "int":
         if high - low > 1000 or low != int(low) or high != int(high):
-            raise Unreadable(f"{text!r}: an int range has two integers, at most 1000 apart")
+            raise Unreadable(f"{text!r}: the bounds of an int range are two integers, at most 1000 apart")
         return tuple(range(int(low), int(high) + 1))
     return tuple(dict.fromkeys(low + share * (high - low) for share in (0.5, 0.25, 0.75, 0.125, 0.9375)))
 

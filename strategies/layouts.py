@@ -1,4 +1,4 @@
-"""Memory layouts: how a tensor's elements lie in the storage that it is a view of."""
+"""Memory layouts: how a tensor's elements are stored, and the view that finds them there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from autograd_conformance.reference.definitions import Shape
 
 @dataclass(frozen=True)
 class Layout:
-    """A way to store an array: ``buffer`` makes the contiguous storage, ``view`` finds the array in it.
+    """A way to store an array: ``buffer(values)`` makes the contiguous storage, ``view(xp, buffer, shape)`` reads it.
 
-    ``suits(shape, dtype)`` says whether the layout differs from the contiguous one for that shape. An expanded array
-    repeats its first slice along its first dimension, so ``buffer`` may change values: see `stored`.
-    ``view(xp, buffer, shape)`` works in any array namespace.
+    ``suits(shape, dtype)`` says whether the layout differs from the contiguous one. The view works in any array
+    namespace ``xp``. An expanded array repeats its first slice, so that its values may differ from those given: see
+    `stored`.
     """
 
     name: str
@@ -102,25 +102,25 @@ LAYOUTS = {
 
 
 def suitable(shape: Shape, dtype: str) -> tuple[str, ...]:
-    """The layouts in which a tensor of that shape and dtype can lie, contiguous first."""
+    """The layouts that a tensor of that shape and dtype can have, contiguous first."""
     return tuple(name for name, layout in LAYOUTS.items() if layout.suits(shape, dtype))
 
 
 def _kind(layout: str, shape: Shape, dtype: str) -> Layout:
-    """The layout, or the contiguous one where it does not suit."""
+    """The layout, or the contiguous one if it does not suit."""
     kind = LAYOUTS[layout]
     return kind if kind.suits(shape, dtype) else LAYOUTS["contiguous"]
 
 
 def stored(values: Any, dtype: str, layout: str) -> Any:
-    """The values that an array has after it was laid out: an expanded one repeats its first slice."""
+    """The values that an array has in that layout: an expanded array repeats its first slice."""
     if _kind(layout, values.shape, dtype).name != "expanded":
         return values
     return np.broadcast_to(values[:1], values.shape).copy()
 
 
 def place(xp: Any, array: Callable[[Any, str], Any], values: Any, dtype: str, layout: str) -> Any:
-    """A tensor with these values in that layout, contiguous where the layout does not suit the shape.
+    """A tensor with these values in that layout, or contiguous if the layout does not suit the shape.
 
     ``array(values, dtype)`` makes a contiguous tensor.
     """

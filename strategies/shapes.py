@@ -8,15 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 
-from hypothesis import strategies as st
-
 from autograd_conformance.reference.definitions import Function, Shape, Shapes
 
 SIDES = (1, 2, 3, 0, 4, 17)
 MAX_RANK = 5
 MAX_ELEMENTS = 512
 
-# Sizes just past a vector width and a block, and ranks at which implementations change their code path.
+# Sizes just above a vector width or a block, where implementations change their code path.
 _LARGE: tuple[Shape, ...] = ((17,), (33,), (65,), (257,), (4, 33), (17, 17), (2, 3, 17))
 _SMALL: dict[int, tuple[int, ...]] = {0: (), 1: (1, 2, 3, 5), 2: (1, 2, 3), 3: (1, 2, 3), 4: (1, 2), 5: (1, 2)}
 _EMPTY: tuple[Shape, ...] = (
@@ -74,7 +72,7 @@ def _named(dims: str) -> Iterable[str]:
 
 
 def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
-    """The shape that a dims text stands for under an assignment of its names."""
+    """The shape that a text of dims means, given the sizes of its names."""
     shape: list[int] = []
     for token in dims.split():
         value = sizes.get(token)
@@ -94,12 +92,12 @@ def _term(name: str, sizes: Mapping[str, int | Shape]) -> int:
 
 @lru_cache
 def shape_tuples(function: Function) -> tuple[Shapes, ...]:
-    """Every assignment of shapes to the tensor arguments that the Function's domain admits, simplest first."""
+    """Every combination of shapes that the tensor arguments of a Function may have, the simplest first."""
     dims = [argument.dims for argument in function.arrays]
     broadcast = [text for text in dims if text.startswith("~")]
     if broadcast:
         if len(set(dims)) > 1:
-            raise ValueError(f"{function.name}: arguments that broadcast stand alone, under one name: {dims}")
+            raise ValueError(f"{function.name}: if an argument broadcasts, all do, under one name; not {dims}")
         return broadcastable_pairs(len(broadcast))
     names = dict.fromkeys(name for text in dims for name in _named(text))
     free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
@@ -114,8 +112,10 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
 
 @lru_cache
 def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
-    """The shapes in groups that are drawn from alike, the simplest first: by the highest rank, and apart from these
-    those with a long side, those with many elements and the empty ones."""
+    """The shapes in groups, each of which is drawn equally often, the simplest first.
+
+    There is a group for each highest rank, and one each for a long side, for many elements, and for no elements.
+    """
     groups: dict[tuple[int, int], list[Shapes]] = {}
     for found in among:
         kinds = (
@@ -130,7 +130,7 @@ def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
 
 @lru_cache
 def few_shape_tuples(function: Function, per_rank: int) -> tuple[Shapes, ...]:
-    """So many of the Function's shapes from each group of `strata`, the simplest among them."""
+    """At most ``per_rank`` of the Function's shapes from each group of `strata`, evenly spread, the simplest first."""
     return tuple(
         shapes
         for group in strata(shape_tuples(function))
@@ -138,16 +138,8 @@ def few_shape_tuples(function: Function, per_rank: int) -> tuple[Shapes, ...]:
     )
 
 
-def shapes(function: Function, *, among: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Shapes]:
-    """Shapes for the tensor arguments of a Function, tied as its domain says.
-
-    ``among`` restricts them. Shrinks towards few elements, few dimensions and no empty side.
-    """
-    return st.sampled_from(shape_tuples(function) if among is None else among)
-
-
 def degenerate(shapes: Shapes) -> bool:
-    """Whether some tensor has no elements or no dimensions."""
+    """Whether a tensor has no elements or no dimensions."""
     return () in shapes or any(0 in shape for shape in shapes)
 
 

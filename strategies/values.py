@@ -1,7 +1,7 @@
-"""Values of tensors: a few fills that read well and shrink well, and special values written over them.
+"""Values of tensors: a few fills that are easy to read and to shrink, and special values written over them.
 
-But for those of the dense fill, which has full mantissas, every number is a small multiple of a power of two and so
-exact in every floating dtype.
+Every number is a small multiple of a power of two, and so exact in every floating dtype. The exception is the dense
+fill, which has full mantissas.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ EXTREMES: dict[str, Callable[[Precision], float]] = {
     "log of largest": lambda p: float(math.floor(math.log(p.largest))),
 }  # fmt: skip
 
-# Those at which no product of two overflows, of either sign.
+# Values of both signs for which no product of two overflows.
 MODERATE: dict[str, Callable[[Precision], float]] = {
     **{name: EXTREMES[name] for name in ("zero", "negative zero", "tiny", "subnormal")},
     "root of largest": EXTREMES["root of largest"],
@@ -57,7 +57,7 @@ def _dense(rng: np.random.Generator, size: int) -> Any:
     return np.clip(rng.standard_normal(size), -4, 4)
 
 
-# In the order in which a failing example prefers them.
+# In the order in which shrinking prefers them.
 FILLS: dict[str, Fill] = {
     "ones": lambda _, size: np.ones(size),
     "ramp": _ramp,
@@ -78,7 +78,7 @@ def _same(a: Any) -> Any:
 
 
 def _irregular(a: Any) -> Any:
-    # No element lies on a multiple of 1/8, where kinks are, nor do two that were equal stay so.
+    # No element is a multiple of 1/8, where kinks are, and equal elements become different.
     return a * 1.0137 + 0.0219 + 0.0007 * (np.arange(a.size).reshape(a.shape) % 29)
 
 
@@ -119,10 +119,10 @@ def _hermitian(a: Any) -> Any:
 
 @dataclass(frozen=True)
 class Domain:
-    """The fills of a domain, in the order in which a failing example prefers them, and what brings them into it.
+    """The fills of a domain, in the order in which shrinking prefers them, and ``into``, which maps them into it.
 
-    In an ``elementwise`` one every element may be any of the others. ``tangent`` projects a direction onto those in
-    which the domain can be left by no step.
+    ``elementwise`` means that each element may be chosen without regard to the others, so that elements may repeat.
+    ``tangent`` projects a direction onto those along which every small step stays in the domain.
     """
 
     fills: tuple[str, ...]
@@ -136,7 +136,7 @@ _VARIED = ("normal", "dense", "ramp", "dense")
 
 DOMAINS: dict[Values, Domain] = {
     "any": Domain(("ones", "ramp", "normal", "zeros", "dense", "shuffled ramp", "dense")),
-    # Where formulas switch to a series, or ought to.
+    # With values at which formulas switch to a series, or should.
     "free": Domain(("ones", "ramp", "normal", "zeros", "dense", "small", "smaller", "dense")),
     "nonzero": Domain(_PLAIN, lambda a: np.where(a < 0, a - 0.125, a + 0.125)),
     "positive": Domain(_PLAIN, lambda a: np.abs(a) + 0.125),
@@ -157,7 +157,7 @@ def admits_specials(domain: Values) -> bool:
 
 
 def fill(name: str, domain: Values, shape: Shape, rng: np.random.Generator, *, complex_values: bool = False) -> Any:
-    """A float64 (or complex128) array of the shape, filled as named and brought into the domain."""
+    """A float64 (or complex128) array of the shape, with the named fill mapped into the domain."""
     kind, size = DOMAINS[domain], math.prod(shape)
     # An elementwise domain bounds the real part; the imaginary one is free.
     real = FILLS[name](rng, size).reshape(shape)

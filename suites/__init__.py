@@ -1,1 +1,1 @@
-"""What is checked: tests, and in files with an underscore the words that they share."""
+"""What is checked. Files with an underscore hold helpers that several test files share."""

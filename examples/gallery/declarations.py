@@ -17,7 +17,7 @@ from snntorch.surrogate import Sigmoid
 from torch_struct.semirings.sparse_max import _SimplexProject
 from torchdiffeq import odeint_adjoint
 
-from autograd_conformance.harness.own import Declaration, Factory
+from autograd_conformance.harness.check import Declaration, Factory
 
 # alpha = 1 divides by 0: near it, rounding grows.
 entmax = Declaration(

@@ -1,4 +1,4 @@
-"""The subcommands of ``autograd-conformance``, a module for each kind, and what they share."""
+"""The subcommands of ``autograd-conformance``, and their common exit status and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ USAGE = 2
 
 
 class Problem(click.ClickException):
-    """One sentence on stderr, and the exit status of a usage error."""
+    """An error: one sentence on stderr, and exit status 2."""
 
     exit_code = USAGE
 
@@ -23,7 +23,7 @@ class Group(click.Group):
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        # Nothing was found out; exit status 1 would say that something falls short.
+        # A crash is not a failure of the implementation, which would be exit status 1.
         except Exception:  # noqa: BLE001
             traceback.print_exc()
             sys.exit(USAGE)

@@ -1,4 +1,4 @@
-"""``autograd-conformance list``: what there is to choose from."""
+"""``autograd-conformance list``: Functions, properties, clauses, findings and implementations."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import click
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness import catalogue, clause_table, findings, report
+from autograd_conformance.harness import catalogue
 from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.views import clause_table, findings
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import FUNCTIONS
@@ -23,27 +25,29 @@ from autograd_conformance.reference.properties import PROPERTIES
 
 @click.group("list", cls=Group)
 def list_() -> None:
-    """List what there is to choose from."""
+    """List Functions, properties, clauses, findings or implementations."""
 
 
 @list_.command("functions")
 def list_functions() -> None:
-    """The Functions that the suite checks."""
+    """List the documented Functions that the suite checks."""
     rows = [(f.name, ", ".join(a.name for a in f.arguments), f.exercises, f.document) for f in FUNCTIONS.values()]
     _table(("function", "arguments", "exercises", "document"), rows)
 
 
 @list_.command("properties")
 def list_properties() -> None:
-    """The properties that it checks of each."""
+    """List the properties that the suite checks for every Function."""
     _table(("property", "what must hold"), [(p.id, p.sentence) for p in PROPERTIES.values()])
 
 
 @list_.command("clauses")
-@click.option("--coverage", is_flag=True, help="Print how many of each group are tested, as Markdown, instead.")
-@click.option("--report", "report_", metavar="FILE", help="Print what a report says of each, as Markdown, instead.")
+@click.option("--coverage", is_flag=True, help="Print how many clauses of each group are tested instead, as Markdown.")
+@click.option(
+    "--report", "report_", metavar="FILE", help="Print the results of each clause in a report instead, as Markdown."
+)
 def list_clauses(coverage: bool, report_: str | None) -> None:
-    """The clauses of the documented contract, with their tests."""
+    """List the clauses of the documented contract, with their tests."""
     if coverage and report_ is not None:
         raise Problem("--coverage and --report exclude each other; give one of them")
     if report_ is not None:
@@ -58,23 +62,25 @@ def list_clauses(coverage: bool, report_: str | None) -> None:
 
 def _clauses_of(path: Path) -> str:
     try:
-        results = [line for line in report.read(path) if "clause" in line]
+        results = [line for line in ndjson.read(path) if "clause" in line]
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     if not results:
-        raise Problem(f"{path} has no result of a clause; write one with: autograd-conformance run --report {path}")
+        raise Problem(
+            f"{path} has no results of clauses; write a report with: autograd-conformance run --report {path}"
+        )
     return clause_table.markdown(results)
 
 
 @list_.command("findings")
 def list_findings() -> None:
-    """What the implementations are known not to keep, as Markdown: faults and differences, with scripts."""
+    """List the known faults and differences of the implementations with their scripts, as Markdown."""
     click.echo(findings.markdown(), nl=False)
 
 
 @list_.command("implementations")
 def list_implementations() -> None:
-    """The implementations that it can check."""
+    """List the implementations that the suite can check."""
     _table(
         ("implementation", "installed"),
         [(name, _installed(name)) for name in (*implementations.ADAPTERS, *implementations.joined())],

@@ -1,7 +1,7 @@
-"""The clauses as data: every sentence of PyTorch's documented contract, and what implementers rely on beside it.
+"""The clauses as data: the sentences of PyTorch's documented contract, and what implementers rely on besides.
 
-CONTRACT is what PyTorch says; DIALECTS has what each other implementation says of its own interface, by the name of
-its folder in suites/dialects; CLAUSES has them all.
+CONTRACT holds the clauses of PyTorch; DIALECTS those of every other implementation about its own interface, by the
+name of its folder in suites/dialects; CLAUSES holds all of them.
 """
 
 from __future__ import annotations

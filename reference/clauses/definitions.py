@@ -1,4 +1,4 @@
-"""What a clause is: one sentence of a documented contract, with all that is known about it beside its test."""
+"""Clause: one sentence of a documented contract, with its source and its planted fault."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Level = Literal["documented", "observed"]
 class Clause:
     """One sentence of a contract.
 
-    A ``documented`` clause is promised by ``document`` (a name of DOCUMENTS, a colon, and the place in it); an
-    ``observed`` one is what released versions do and implementers or forks have to keep, and there ``document`` says
-    where it can be read; a clause of another implementation than PyTorch says so in words, and ``quote`` has the
-    documentation's own. ``needs`` lists capabilities (see `implementations.protocol.CAPABILITIES`), separated by
-    blanks; ``since`` is the first release that has the feature. ``fault`` says in words what is planted to see the
-    clause's test fail. ``untested`` and ``unplanted`` are the reasons why there is no test or no planted fault.
+    A ``documented`` clause is promised by ``document``: a name of DOCUMENTS, a colon, and the place in it. An
+    ``observed`` clause is what released versions do and what implementers or forks have to keep; ``document`` says
+    where it can be read. In a clause of another implementation than PyTorch, ``document`` is text and ``quote`` the
+    words of the documentation. ``needs`` lists capabilities (see `implementations.protocol.CAPABILITIES`), separated by
+    blanks; ``since`` is the first release with the feature. ``fault`` describes the planted fault that the clause's
+    test must catch. ``untested`` and ``unplanted`` give the reason if there is no test or no planted fault.
     """
 
     id: str

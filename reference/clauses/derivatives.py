@@ -53,7 +53,7 @@ CLAUSES = (
         "saving it in a combined forward.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="classes",
-        fault="saving an input that is returned as it is raises nothing",
+        fault="saving an input that is returned as it is raises no error",
     ),
     Clause(
         "SETUP-07",
@@ -67,8 +67,8 @@ CLAUSES = (
     Clause(
         "SETUP-08",
         "documented",
-        "Beside a setup_context forward may have keyword-only parameters, and apply takes them by keyword or leaves "
-        "them at their defaults.",
+        "If setup_context is defined, forward may have keyword-only parameters, and apply takes them by keyword or "
+        "leaves them at their defaults.",
         "Function: forward",
         fault="apply raises TypeError for every forward with keyword-only parameters",
     ),
@@ -88,7 +88,7 @@ CLAUSES = (
         "grad raises an error that says so.",
         "extending: Step 3",
         needs="once_differentiable double_backward accumulate",
-        fault="the error of a second derivative does not speak of once_differentiable",
+        fault="the error of a second derivative does not mention once_differentiable",
     ),
     Clause(
         "ONCE-03",
@@ -140,7 +140,7 @@ CLAUSES = (
         "its gradients may then require grad.",
         "tutorials: Double Backward with Custom Functions",
         needs="double_backward requires_grad",
-        fault="under no_grad backward runs with grad mode off in spite of create_graph",
+        fault="under no_grad backward runs with grad mode off despite create_graph",
     ),
     Clause(
         "DBL-02",
@@ -217,7 +217,7 @@ CLAUSES = (
         "An inference tensor may be an argument of a recorded call that does not save it.",
         "autograd mechanics: Inference Mode",
         needs="requires_grad",
-        fault="apply refuses inference tensors in every recorded call",
+        fault="apply raises for inference tensors in every recorded call",
     ),
     Clause(
         "MODE-04",

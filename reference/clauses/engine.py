@@ -78,7 +78,7 @@ CLAUSES = (
         "Nodes that no requested input needs are not run.",
         "autograd mechanics: Whether a particular hook will be fired",
         needs="requires_grad",
-        fault="the whole graph is run, whichever inputs are requested",
+        fault="all nodes of the graph run, whichever inputs are requested",
     ),
     Clause(
         "ENG-11",
@@ -123,14 +123,14 @@ CLAUSES = (
     Clause(
         "ENG-16",
         "observed",
-        "A cotangent of nothing but zeros still runs backward.",
+        "backward runs even if all of its cotangents are zeros.",
         "source: torch/csrc/autograd/engine.cpp",
         fault="backward is skipped when all of its cotangents are zero",
     ),
     Clause(
         "LAYOUT-01",
         "observed",
-        "Cotangents reach backward as they are, be they expanded, transposed or empty: backward must not assume that "
+        "Cotangents reach backward as they are, even if expanded, transposed or empty: backward must not assume that "
         "they are contiguous.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="views",
@@ -215,7 +215,7 @@ CLAUSES = (
         "NODE-06",
         "documented",
         "A tensor's gradient edge can stand for it in grad and backward, as output and as input; a tensor that does "
-        "not require grad has none, and asking raises.",
+        "not require grad has none, and asking for it raises.",
         "graph: get_gradient_edge",
         needs="requires_grad accumulate",
         since="2.7",

@@ -24,7 +24,7 @@ CLAUSES = (
     Clause(
         "CKPT-03",
         "documented",
-        "Reentrant checkpointing refuses grad and backward(inputs=...) with an error.",
+        "Under reentrant checkpointing grad and backward(inputs=...) raise an error.",
         "checkpoint: use_reentrant",
         needs="checkpoint",
         fault="grad through reentrant checkpointing gives zeros",
@@ -36,7 +36,7 @@ CLAUSES = (
         "checkpoint: use_reentrant",
         needs="checkpoint",
         since="2.9",
-        fault="checkpoint takes use_reentrant=False for granted without a word",
+        fault="checkpoint silently assumes use_reentrant=False",
     ),
     Clause(
         "THREAD-01",
@@ -50,8 +50,8 @@ CLAUSES = (
     Clause(
         "THREAD-02",
         "documented",
-        "Threads that run backward on one graph get its gradients, at once too, if it is retained; otherwise the saved "
-        "tensors that one of them used up give the others the error of a second backward.",
+        "Threads that run backward on one graph, even at the same time, each get its gradients if it is retained; "
+        "otherwise one of them frees the saved tensors, and the others get the error of a second backward.",
         "autograd mechanics: Graph retaining",
         needs="threads",
         fault="backward passes in other threads than the main one retain the graph",
@@ -106,7 +106,7 @@ CLAUSES = (
         "in single precision.",
         "gradcheck: gradcheck",
         needs="requires_grad",
-        fault="gradcheck makes inputs contiguous instead of refusing those that overlap",
+        fault="gradcheck makes inputs contiguous instead of raising for those that overlap",
     ),
     Clause(
         "CHECK-03",
@@ -114,7 +114,7 @@ CLAUSES = (
         "gradcheck catches a backward that ignores its cotangent, varies from run to run, lacks a gradient, or fails "
         "on undefined cotangents.",
         "gradcheck: gradcheck",
-        fault="gradcheck takes the gradients of repeated runs for equal",
+        fault="gradcheck assumes that the gradients of repeated runs are equal",
     ),
     Clause(
         "CHECK-04",
@@ -130,7 +130,7 @@ CLAUSES = (
         "documented",
         "With check_grad_dtypes gradcheck fails exactly if backward returns a gradient whose dtype is not its input's.",
         "gradcheck: check_grad_dtypes",
-        fault="check_grad_dtypes refuses every backward",
+        fault="check_grad_dtypes fails for every backward",
     ),
     Clause(
         "CHECK-06",
@@ -227,7 +227,7 @@ CLAUSES = (
         "COMPILE-08",
         "observed",
         "With a backend that runs the traced graph as it is, a compiled Function keeps its second derivative or "
-        "refuses it loudly.",
+        "raises.",
         "source: torch/_dynamo/variables/higher_order_ops.py",
         needs="compile double_backward",
         fault="the second derivative of compiled code is twice too large",
@@ -235,10 +235,10 @@ CLAUSES = (
     Clause(
         "COMPILE-09",
         "documented",
-        "make_fx, symbolic_trace and torch.export see the operations of forward and no trace of the Function.",
+        "make_fx, symbolic_trace and torch.export see the operations of forward and nothing of the Function itself.",
         "source: torch/_functorch/autograd_function.py",
         needs="compile",
-        fault="make_fx takes the outputs of a Function for constants",
+        fault="make_fx treats the outputs of a Function as constants",
     ),
     Clause(
         "COMPILE-10",
@@ -259,7 +259,7 @@ CLAUSES = (
         "LIB-02",
         "documented",
         "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
-        "formula, and outputs that alias inputs are refused.",
+        "formula, and outputs that alias inputs raise.",
         "library: torch.library.register_autograd",
         fault="an operator without a formula gives zero gradients",
     ),

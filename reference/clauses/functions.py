@@ -64,7 +64,7 @@ CLAUSES = (
     Clause(
         "FN-08",
         "observed",
-        "A list or dict returned by forward is a single opaque output: apply hands it on untouched, and the tensors "
+        "A list or dict returned by forward is a single opaque output: apply returns it unchanged, and the tensors "
         "in it do not require grad.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="requires_grad",
@@ -99,8 +99,8 @@ CLAUSES = (
     Clause(
         "FN-12",
         "documented",
-        "Keyword arguments given to apply reach forward like others, whether they fill a positional parameter, a "
-        "keyword-only one or **kwargs; tensors among them are differentiated.",
+        "Keyword arguments given to apply reach forward like other arguments, whether they fill a positional "
+        "parameter, a keyword-only one or **kwargs; tensors among them are differentiated.",
         "Function: forward",
         needs="keywords",
         since="2.13",
@@ -156,7 +156,7 @@ CLAUSES = (
         "A class must not define both backward and vjp: differentiating it raises an error.",
         "source: torch/autograd/function.py",
         needs="classes",
-        fault="vjp silently takes precedence over a backward beside it",
+        fault="vjp silently takes precedence over the backward of the same class",
     ),
     Clause(
         "FN-19",
@@ -175,7 +175,7 @@ CLAUSES = (
     Clause(
         "FN-21",
         "documented",
-        "forward and backward are static methods: a class that defines one without @staticmethod is refused.",
+        "forward and backward are static methods: a class that defines one without @staticmethod raises an error.",
         "Function: forward",
         fault="methods without @staticmethod are made static when the class is created",
     ),
@@ -227,7 +227,7 @@ CLAUSES = (
         "FN-27",
         "documented",
         "A subclass of a custom Function that overrides backward is differentiated by the override, and its node "
-        "bears the subclass's name followed by Backward.",
+        "is named after the subclass, with Backward appended.",
         "source: torch/autograd/function.py",
         needs="requires_grad",
         fault="a subclass is differentiated by its parent's backward",
@@ -263,7 +263,7 @@ CLAUSES = (
         "error.",
         "Function: mark_dirty",
         needs="numpy requires_grad",
-        fault="inputs that require grad refuse numpy() in forward too",
+        fault="numpy() raises in forward too for inputs that require grad",
     ),
     Clause(
         "CTX-01",
@@ -294,8 +294,8 @@ CLAUSES = (
     Clause(
         "CTX-04",
         "documented",
-        "save_for_backward, save_for_forward, mark_dirty and mark_non_differentiable each count once a call: of "
-        "several calls only the last has an effect.",
+        "save_for_backward, save_for_forward, mark_dirty and mark_non_differentiable each take effect once per call of "
+        "the Function: if one of them is called several times, only its last call has an effect.",
         "Function: save_for_backward",
         needs="inplace jvp nondifferentiable",
         fault="a second save_for_backward adds to what the first one saved",
@@ -313,8 +313,8 @@ CLAUSES = (
     Clause(
         "CTX-06",
         "observed",
-        "In forward and setup_context ctx.saved_tensors does not have what save_for_backward was given, which is there "
-        "on grad_fn and in backward, until the graph is freed.",
+        "In forward and setup_context ctx.saved_tensors does not have what save_for_backward was given; grad_fn and "
+        "backward have it until the graph is freed.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="context",
         fault="ctx.saved_tensors can be read in forward right after saving",
@@ -322,8 +322,8 @@ CLAUSES = (
     Clause(
         "CTX-07",
         "observed",
-        "In forward ctx.to_save, non_differentiable, dirty_tensors and saved_for_forward hold the tuple that their "
-        "method was given, which can be assigned as well, and read None before it and after apply.",
+        "In forward ctx.to_save, non_differentiable, dirty_tensors and saved_for_forward hold the tuple that was given "
+        "to their method, and can also be assigned; before that, and after apply, they are None.",
         "source: torch/autograd/function.py",
         needs="inplace jvp nondifferentiable",
         fault="ctx.to_save still holds the saved tensors after apply",

@@ -58,12 +58,12 @@ CLAUSES = (
         "backward returns several gradients as a tuple and a single one bare or in a tuple; a list is an error.",
         "extending: Step 2",
         needs="gradient_checks",
-        fault="a list of gradients is taken like a tuple",
+        fault="a list of gradients is accepted like a tuple",
     ),
     Clause(
         "GRAD-08",
         "observed",
-        "A number, an array or another object that is no tensor, returned as the gradient of a tensor that requires "
+        "A number, an array or another object that is not a tensor, returned as the gradient of a tensor that requires "
         "grad, is an error.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="gradient_checks",
@@ -120,8 +120,8 @@ CLAUSES = (
     Clause(
         "GRAD-15",
         "observed",
-        "backward may return the very tensor that it got: grad() may hand that object on, but the .grad fields of two "
-        "leaves never share memory.",
+        "backward may return the same tensor object that it got, and grad() may return it too, but the .grad fields of "
+        "two leaves never share memory.",
         "source: torch/csrc/autograd/functions/accumulate_grad.h",
         needs="accumulate",
         fault="two leaves that get the same gradient tensor share it as their .grad",
@@ -161,7 +161,7 @@ CLAUSES = (
     Clause(
         "OUT-03",
         "observed",
-        "A tensor that forward returns twice comes back as one object with the last position's output_nr: its whole "
+        "A tensor that forward returns twice comes back as one object with the last position's output_nr: all of its "
         "gradient arrives there, and zeros at the earlier position.",
         "source: torch/csrc/autograd/custom_function.cpp",
         needs="requires_grad",
@@ -170,7 +170,8 @@ CLAUSES = (
     Clause(
         "OUT-04",
         "documented",
-        "An output that is no view may be modified in place after the call, and the gradients of both steps compose.",
+        "An output that is not a view may be modified in place after the call, and the gradients of both steps "
+        "compose.",
         "autograd mechanics: In-place operations with autograd",
         needs="inplace",
         fault="outputs are views that cannot be modified in place",
@@ -267,7 +268,7 @@ CLAUSES = (
         "set_materialize_grads takes a bool, and any other type is an error.",
         "source: torch/csrc/autograd/python_function.cpp",
         needs="materialize",
-        fault="set_materialize_grads takes the truth of any value",
+        fault="set_materialize_grads accepts any value and uses its truth",
     ),
     Clause(
         "MAT-04",

@@ -157,7 +157,7 @@ CLAUSES = (
     Clause(
         "PACK-07",
         "documented",
-        "Under saved-tensor hooks too, changing a saved tensor in place makes the later access to it raise.",
+        "If a saved tensor is changed in place, a later access to it raises under saved-tensor hooks as well.",
         "autograd mechanics: In-place correctness checks",
         needs="saved_hooks saved_check",
         fault="under hooks a clone is saved, so that no change is noticed",

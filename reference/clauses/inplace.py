@@ -63,7 +63,7 @@ CLAUSES = (
         "A Function that changes a view in place may return one tensor only; more are an error.",
         "source: torch/csrc/autograd/custom_function.cpp",
         needs="inplace views",
-        fault="a second output beside a dirty view is accepted",
+        fault="a second output besides a dirty view is accepted",
     ),
     Clause(
         "DIRTY-08",
@@ -76,8 +76,8 @@ CLAUSES = (
     Clause(
         "DIRTY-09",
         "documented",
-        "mark_dirty is for inputs: in a recorded call a tensor that is not one gives a warning, and what is no tensor "
-        "is an error.",
+        "mark_dirty is for inputs: in a recorded call a tensor that is not one gives a warning, and anything but a "
+        "tensor is an error.",
         "Function: mark_dirty",
         needs="inplace",
         fault="marking a tensor that is not an input gives no warning",
@@ -146,7 +146,7 @@ CLAUSES = (
         "DIRTY-17",
         "documented",
         "A hook registered on a tensor before it is changed in place stays with the old grad_fn and sees the gradient "
-        "for the old value; one registered later sees that for the new.",
+        "for the old value; one registered later sees the gradient for the new value.",
         "autograd mechanics: Behavior of Tensor hooks when Tensor is modified in-place",
         needs="inplace requires_grad",
         fault="hooks move to the new grad_fn when their tensor is changed in place",

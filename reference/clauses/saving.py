@@ -18,7 +18,7 @@ CLAUSES = (
         "In a recorded call save_for_backward raises TypeError for anything that is neither a tensor nor None.",
         "extending: Step 2",
         needs="context",
-        fault="objects that are no tensors are saved as None",
+        fault="objects that are not tensors are saved as None",
     ),
     Clause(
         "SAVE-03",
@@ -44,7 +44,7 @@ CLAUSES = (
         "view or a detached alias.",
         "autograd mechanics: In-place correctness checks",
         needs="saved_check views",
-        fault="reading saved tensors makes no check for changes in place",
+        fault="changes in place are not checked when saved tensors are read",
     ),
     Clause(
         "SAVE-06",
@@ -67,8 +67,8 @@ CLAUSES = (
     Clause(
         "SAVE-08",
         "documented",
-        "Tensors stored on ctx as attributes are not checked for changes in place, and backward uses them as they are "
-        "by then.",
+        "Tensors stored on ctx as attributes are not checked for changes in place, and backward uses the values that "
+        "they have when it runs.",
         "Function: save_for_backward",
         needs="saved_check",
         fault="a tensor attribute of ctx that was changed in place is an error",
@@ -146,7 +146,7 @@ CLAUSES = (
         "next node runs.",
         "extending: Step 2",
         needs="memory",
-        fault="saved tensors are kept until the whole backward pass is over",
+        fault="saved tensors are kept until the backward pass is over",
     ),
     Clause(
         "MEM-05",
@@ -170,7 +170,7 @@ CLAUSES = (
         "BOX-01",
         "documented",
         "With boxed_grads_call set to True, backward gets one mutable list with an entry for each output, and returns "
-        "its gradients as ever.",
+        "its gradients as usual.",
         "Function: boxed_grads_call",
         since="2.13",
         fault="backward gets a tuple instead of a list",
@@ -192,7 +192,7 @@ CLAUSES = (
         "raises RuntimeError.",
         "source: torch/csrc/autograd/python_function.cpp",
         since="2.13",
-        fault="class flags that are not bools count by their truth",
+        fault="class flags that are not bools are accepted, and their truth is used",
     ),
     Clause(
         "BOX-04",
@@ -212,7 +212,7 @@ CLAUSES = (
         "Function: clear_saved_tensors_on_access",
         needs="memory",
         since="2.11",
-        fault="reading saved_tensors leaves the node its references although the flag is set",
+        fault="the node keeps its references when saved_tensors is read, although the flag is set",
     ),
     Clause(
         "CLEAR-02",

@@ -75,7 +75,7 @@ CLAUSES = (
     Clause(
         "JVP-09",
         "observed",
-        "A tangent from jvp whose dtype is not its output's is taken as it is: neither refused nor cast.",
+        "A tangent from jvp whose dtype is not its output's is used as it is: it neither raises nor is cast.",
         "source: torch/csrc/autograd/autograd_meta.cpp",
         needs="jvp gradient_checks",
         fault="tangents are cast to the dtype of their output",
@@ -118,8 +118,8 @@ CLAUSES = (
     Clause(
         "JVP-14",
         "documented",
-        "A jvp made of differentiable operations can be differentiated in reverse, and gradcheck verifies jvp beside "
-        "backward if asked to.",
+        "A jvp made of differentiable operations can be differentiated in reverse, and gradcheck can verify jvp as "
+        "well as backward.",
         "extending: Forward mode AD",
         needs="jvp requires_grad",
         fault="tangents come back from jvp detached",
@@ -144,7 +144,7 @@ CLAUSES = (
     Clause(
         "FUNC-01",
         "documented",
-        "Function transforms refuse a Function without setup_context, with an error that asks for one.",
+        "Function transforms raise for a Function without setup_context, with an error that says that it is needed.",
         "extending torch.func: Basic Usage",
         fault="transforms run a combined forward as ordinary operations",
     ),
@@ -171,7 +171,7 @@ CLAUSES = (
         "Without a batching rule jacrev still works if the backward can be batched, whereas jacfwd and hessian raise.",
         "extending torch.func: Defining the vmap staticmethod",
         needs="jvp vmap",
-        fault="jacrev refuses a Function without a batching rule",
+        fault="jacrev raises for a Function without a batching rule",
     ),
     Clause(
         "FUNC-05",
@@ -217,8 +217,8 @@ CLAUSES = (
     Clause(
         "FUNC-10",
         "observed",
-        "Under function transforms apply takes positional parameters of forward by keyword and refuses keyword-only "
-        "ones with a TypeError.",
+        "Under function transforms apply takes positional parameters of forward by keyword and raises TypeError for "
+        "keyword-only ones.",
         "source: torch/autograd/function.py",
         since="2.13",
         fault="under a transform keyword arguments are dropped in favour of defaults",
@@ -236,7 +236,7 @@ CLAUSES = (
         "FUNC-12",
         "observed",
         "Under n nested func.grad and func.jvp setup_context runs n + 1 times, each time with its own ctx and "
-        "needs_input_grad: first for the call without them, then from the outermost in.",
+        "needs_input_grad: first for the call without transforms, then from the outermost transform inwards.",
         "source: torch/_functorch/autograd_function.py",
         fault="setup_context runs twice at each level of a transform",
     ),
@@ -298,12 +298,12 @@ CLAUSES = (
         "for one that computes with NumPy.",
         "grad: is_grads_batched",
         needs="batched_cotangents numpy",
-        fault="the first cotangent of a batch is used for all of it",
+        fault="the first cotangent of a batch is used for every entry of it",
     ),
     Clause(
         "VMAP-08",
         "documented",
-        "vmap keeps the semantics of the whole Function: its own backward, mathematical or not, gives the gradient of "
+        "vmap keeps the semantics of the Function: its own backward, mathematical or not, gives the gradient of "
         "a loop of calls.",
         "extending torch.func: Defining the vmap staticmethod",
         needs="vmap",

@@ -1,4 +1,4 @@
-"""The documented Functions, each once, and the exhibits: printed versions that are wrong."""
+"""FUNCTIONS, the documented Functions, and EXHIBITS, published versions that are wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Function with a fault that has been published, and what must catch it."""
+"""Published Functions that are wrong, and the properties that must catch them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from autograd_conformance.reference.definitions import Function
 
 @dataclass(frozen=True, kw_only=True)
 class Exhibit:
-    """A faulty Function: it declares what the right one does, and its body does something else.
+    """A faulty Function: its declaration is that of the correct one, its body does something else.
 
-    ``caught_by`` lists the properties that must fail on it, ``fault`` says in one sentence what is wrong.
+    ``caught_by`` lists the properties that must fail on it; ``fault`` says in one sentence what is wrong.
     """
 
     function: Function

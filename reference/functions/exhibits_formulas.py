@@ -307,7 +307,7 @@ TWO_MATMULS = Exhibit(
 
 
 def _lltm(xp: Any, ag: Any, *, declared: bool = True, slope_at_zero: int = 1, bias_fits: bool = True) -> Any:
-    """The LLTM cell with the faults of the printed one, each of which can be switched on alone."""
+    """The LLTM cell. Each fault of the printed one can be switched on alone."""
     declare = ag.once_differentiable if declared else lambda backward: backward
 
     def sigmoid(z):

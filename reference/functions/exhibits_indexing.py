@@ -21,6 +21,7 @@ from autograd_conformance.reference.functions.convolution import (
     scipy_conv2d_forward,
 )
 from autograd_conformance.reference.functions.exhibit import Exhibit
+from autograd_conformance.reference.functions.exhibits_formulas import TWO_MATMULS
 from autograd_conformance.reference.functions.indexing import (
     NUMPY_SORT,
     NUMPY_TAKE,
@@ -266,7 +267,7 @@ SCIPY_CONV2D_UNDECLARED = Exhibit(
 )
 
 
-def two_matmuls_body(xp: Any, ag: Any) -> Any:
+def two_matmuls_cleared_body(xp: Any, ag: Any) -> Any:
     class TwoMatmuls(ag.Function):
         clear_saved_tensors_on_access = True
 
@@ -289,24 +290,13 @@ def two_matmuls_body(xp: Any, ag: Any) -> Any:
     return TwoMatmuls
 
 
-TWO_MATMULS = Exhibit(
-    function=Function(
+TWO_MATMULS_CLEARED = Exhibit(
+    function=replace(
+        TWO_MATMULS.function,
         name="TwoMatmulsCleared",
-        body=two_matmuls_body,
-        arguments=(
-            Array(name="x", dims="n i"),
-            Array(name="w1", dims="i j"),
-            Array(name="w2", dims="j k"),
-        ),
-        forward=lambda x, w1, w2: (x @ w1 @ w2,),
-        vjp=lambda cotangents, x, w1, w2: (
-            cotangents[0] @ w2.T @ w1.T,
-            x.T @ (cotangents[0] @ w2.T),
-            (x @ w1).T @ cotangents[0],
-        ),
-        sizes={"n": (1, 2, 3, 0), "i": (1, 2, 3), "j": (1, 2, 4), "k": (1, 2, 0)},
+        body=two_matmuls_cleared_body,
+        sizes={"n": (1, 2, 3, 0), "a": (1, 2, 3), "b": (1, 2, 4), "c": (1, 2, 0)},
         dtypes=REAL,
-        document="Extending PyTorch, clear_saved_tensors_on_access",
         exercises="gives its saved tensors up at the first backward",
     ),
     caught_by=("VJP-REPEAT", "DBL-CORRECT"),

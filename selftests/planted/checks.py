@@ -10,10 +10,10 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from autograd_conformance.harness import profiles
-from autograd_conformance.harness.marks import Claim
+from autograd_conformance.harness.checking import drawing
+from autograd_conformance.harness.checking.marks import Claim, claims_in
+from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken
-from autograd_conformance.harness.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.suites import functions as suite
@@ -25,8 +25,7 @@ SEEDS = 4
 def tests() -> tuple[tuple[Claim, Any], ...]:
     """Every test of the suite of any Function, with its claim."""
     modules = [import_module(f"{suite.__name__}.{found.name}") for found in pkgutil.iter_modules(suite.__path__)]
-    marked = [t for module in modules for t in vars(module).values() if getattr(t, "pytestmark", None)]
-    return tuple((test.pytestmark[0].args[0], test) for test in marked)
+    return tuple((claim, test) for module in modules for claim, test in claims_in(module) if isinstance(claim, Claim))
 
 
 def tests_of(
@@ -49,7 +48,7 @@ def check(
 ) -> Subject:
     """Run a test. Raises Broken where the property does not hold, Vacuous where nothing was checked."""
     subject = Subject(implementation, function, device, claim.property_id, variant=claim.variant, allowed=claim.dtypes)
-    profiles.prepare(test, f"{claim.property_id}:{claim.variant}:{function.name}", seed)
+    drawing.prepare(test, f"{claim.property_id}:{claim.variant}:{function.name}", seed)
     test(subject)
     subject.record.verify_exercised()
     return subject

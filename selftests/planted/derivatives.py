@@ -183,7 +183,7 @@ DERIVATIVES = (
             {"backward": staticmethod(ag.once_differentiable(SQUARE.body(xp, ag).backward))},
         ),
         "declared once-differentiable in the code and twice in the description",
-        "refused",
+        "second derivative",
     ),
     planted(
         "DBL-ONCE",
@@ -199,7 +199,7 @@ DERIVATIVES = (
         ),
         "once_differentiable is missing",
         "the second derivative",
-        "refused loudly",
+        "an exception",
     ),
     *(
         planted("JVP-REF", twin, name, body, fault, "tangent of output 0")

@@ -209,7 +209,7 @@ FORWARD = (
         "EmptyRefused",
         square_with(lambda xp, ctx, x, y: xp.reshape(y, (*x.shape[:1], -1)).view_as(y)),
         "reshapes with -1, which is ambiguous without elements",
-        "exception",
+        "the call raised",
     ),
     planted(
         "FWD-EMPTY",
@@ -217,7 +217,7 @@ FORWARD = (
         "ScalarBecomesRow",
         square_with(lambda xp, ctx, x, y: y if x.shape else xp.reshape(y, (1,))),
         "a 0-d tensor comes back with one dimension",
-        "exception",
+        "the call raised",
         "shape",
     ),
     planted(
@@ -267,7 +267,7 @@ FORWARD = (
         "InplaceCopied",
         custom(forward=_inplace_copied, backward=lambda xp, ctx, g: g),
         "marks its input dirty and returns another tensor",
-        "exception",
+        "the call raised",
     ),
     planted(
         "FWD-GRADFLAG",

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from autograd_conformance.harness.clauses import ClauseSubject
-from autograd_conformance.harness.marks import ClauseClaim
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.marks import ClauseClaim
 from autograd_conformance.harness.outcomes import Broken
-from autograd_conformance.implementations.protocol import Deviation, Implementation
+from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.selftests import planting
 from autograd_conformance.selftests.planting import Fault, checks_in
@@ -74,11 +75,7 @@ def _raised_of_listed(fault: Fault, mends: Sequence[Mend], claim: ClauseClaim, t
 
 def _is_listed(claim: ClauseClaim, raised: BaseException | None) -> bool:
     deviation = deviation_of(claim)
-    return (
-        isinstance(raised, Broken)
-        and deviation is not None
-        and deviation.covers(raised.finding.what, raised.finding.got)
-    )
+    return isinstance(raised, Broken) and deviation is not None and deviation.covers(raised.finding.as_json())
 
 
 def _raised_on_mended(claim: ClauseClaim, test: Any, fault: Fault, mends: Sequence[Mend]) -> BaseException | None:

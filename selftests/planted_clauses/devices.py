@@ -43,7 +43,7 @@ FAULTS = (
     Fault(
         "DEV-01",
         lambda: around_backward(_moves_everything),
-        says=("no scalar",),
+        says=("not a scalar",),
         words="gradients of any shape move to another device",
     ),
 )

@@ -232,7 +232,7 @@ FAULTS = (
     Fault(
         "CHECK-04",
         lambda: _part("_test_undefined_backward_mode", lambda _: _nothing),
-        says=("no error, and True",),
+        says=("no error, but the result True",),
         neighbours=("CHECK-03",),
     ),
     Fault("CHECK-05", lambda: _gradcheck(_refuses_with_dtypes)),

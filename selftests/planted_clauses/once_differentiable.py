@@ -142,7 +142,7 @@ FAULTS = (
     Fault(
         "ONCE-02",
         lambda: replaced(torch._C._functions, "DelayedError", _names_nothing),
-        says=("it to name",),
+        says=("a message that names",),
         neighbours=("ONCE-07",),
     ),
     Fault(

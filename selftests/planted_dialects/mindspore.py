@@ -178,7 +178,7 @@ FUNCTIONS = (
         "MINDSPORE-FUNCTION-01", lambda: replaced(ms._Function, "apply", vars(_Differentiated)["apply"]), ("gradient",)
     ),
     functions("FUNCTION-02", backward(_padded), "gradients"),
-    functions("FUNCTION-03", backward(_dropped), "no tensor"),
+    functions("FUNCTION-03", backward(_dropped), "non-tensor argument"),
     functions("FUNCTION-04", backward(_only_tensors), "no tensor"),
     functions("FUNCTION-05", _flags, "needs_input_grad"),
     functions("FUNCTION-06", _first_entry_of_gradients, "gradients"),
@@ -408,7 +408,7 @@ GRADIENTS = (
     wrapped("VJP-02", "vjp", _last_for_all(), words="all functions are the one of the last call"),
     wrapped("VJP-03", "vjp", _last_as_first, "output"),
     wrapped("VJP-04", "vjp", _fitting, "vector"),
-    wrapped("VJP-05", "vjp", _closing, "no tensor"),
+    wrapped("VJP-05", "vjp", _closing, "non-tensor input"),
     wrapped("STOP-01", "stop_gradient", lambda stop: lambda x: x, "gradients", owner=ops),
 )
 

@@ -282,7 +282,9 @@ FAULTS = (
     Fault("TENSORFLOW-GRAD-16", lambda: ruled(lambda *given: given[2]), ("gradient",)),
     Fault("TENSORFLOW-GRAD-17", lambda: ruled(lambda rule, _, gs: _shortened(rule(*gs))), ("gradient",)),
     Fault("TENSORFLOW-VAR-01", lambda: ruled_with_variables(_reversed_variables), ("gradients",)),
-    Fault("TENSORFLOW-VAR-02", lambda: ruled_with_variables(_no_keyword), ("grad_fn without them", "no error")),
+    Fault(
+        "TENSORFLOW-VAR-02", lambda: ruled_with_variables(_no_keyword), ("grad_fn that does not take them", "no error")
+    ),
     Fault("TENSORFLOW-VAR-03", lambda: ruled_with_variables(_fitted), ("variables", "no error")),
     Fault("TENSORFLOW-VAR-04", lambda: ruled_with_variables(_with_arguments), ("variables that grad_fn gets",)),
     Fault(

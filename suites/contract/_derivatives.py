@@ -1,4 +1,4 @@
-"""How the tests of the contract call a Function that they wrote, and differentiate it again and again."""
+"""Calls of generated Functions, and derivatives of any order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
 
 # Small enough that products of a few of them are exact in every dtype.
@@ -17,21 +17,30 @@ FACTORS = (1, -1, 2, -2)
 
 
 def arguments(polynomial: Polynomial, tensors: Sequence[Any]) -> tuple[Any, ...]:
-    """The arguments of a generated Function, with these tensors at the places of its own."""
+    """The arguments of a generated Function, with these tensors in place of its own."""
     given = iter(tensors)
     pairs = zip(polynomial.arguments, polynomial.values, strict=True)
     return tuple(next(given) if kind in TENSORS else value for kind, value in pairs)
 
 
 def primals(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, ...]:
-    """Its tensor arguments."""
+    """New tensors for the tensor arguments of a generated Function."""
     return subject.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
 
 
-def gradients(
+def drawn_cotangents(
+    subject: ClauseSubject, data: Any, polynomial: Polynomial, label: str = "used outputs"
+) -> tuple[Any, ...]:
+    """Draw cotangents for some of the float outputs, at least one; None for the other outputs."""
+    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    some = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1), label)
+    return polynomial.cotangents([i in some for i in range(len(polynomial.outputs))])
+
+
+def gradient_function(
     subject: ClauseSubject, f: Callable[..., Any], cotangents: Sequence[Any], **options: Any
 ) -> Callable[..., tuple[Any, ...]]:
-    """The function that gives the gradients of ``f`` for these cotangents, zeros where there is none."""
+    """A function that returns the gradients of ``f`` for these cotangents, zeros where there is none."""
 
     def g(*tensors: Any) -> tuple[Any, ...]:
         found = subject.implementation.vjp(f, tensors, **options)[1](cotangents, differentiable=True)
@@ -40,13 +49,13 @@ def gradients(
     return g
 
 
-def derivative(
+def derivative_function(
     subject: ClauseSubject, f: Callable[..., Any], order: int, cotangent: Any
 ) -> Callable[..., tuple[Any, ...]]:
-    """The function that gives a derivative of the elementwise ``f``, weighted at each order with the cotangent."""
+    """A function that returns a derivative of the elementwise ``f``; each order is weighted with the cotangent."""
     if order == 0:
         return f
-    return gradients(subject, derivative(subject, f, order - 1, cotangent), (cotangent,))
+    return gradient_function(subject, derivative_function(subject, f, order - 1, cotangent), (cotangent,))
 
 
 def _zeros(subject: ClauseSubject, like: Any) -> Any:

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject
 
-# Sums of a few small products are exact in it.
+# Sums of a few small products are exact in this dtype.
 DTYPE = "float32"
 
 
@@ -24,9 +24,9 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Functions one after another, each a linear map of earlier values: leaves come first, then outputs of the steps.
+    """A graph of Functions, each a linear map of earlier values. Leaves are numbered first, then outputs of steps.
 
-    ``outputs`` are the values from which a backward pass starts; a value may be there twice. Weights, leaves and
+    ``outputs`` are the values from which a backward pass starts; a value may occur twice. Weights, leaves and
     cotangents are small integers that ``seed`` determines.
     """
 
@@ -63,10 +63,10 @@ class Graph:
         return self.made_by.index(step)
 
     def pass_over(self, cotangents: Sequence[Any]) -> Pass:
-        """What a backward pass from all outputs has to compute; a cotangent None leaves its output out."""
+        """What a backward pass from the outputs has to compute; None as a cotangent leaves its output out."""
         arrived: list[Any] = [None] * len(self.made_by)
         for value, g in zip(self.outputs, cotangents, strict=True):
-            arrived[value] = added(arrived[value], g)
+            arrived[value] = sum_of_gradients(arrived[value], g)
         given: dict[int, tuple[Any, ...]] = {}
         for k in reversed(range(len(self.steps))):
             first, step = self.first_output(k), self.steps[k]
@@ -75,8 +75,12 @@ class Graph:
                 given[k] = tuple(np.zeros(self.shape) if g is None else g for g in mine)
                 for value, column in zip(step.inputs, self.weights(k).T, strict=True):
                     total = sum(w * g for w, g in zip(column, given[k], strict=True))
-                    arrived[value] = added(arrived[value], np.asarray(total))
+                    arrived[value] = sum_of_gradients(arrived[value], np.asarray(total))
         return Pass(tuple(arrived), given)
+
+    def leaf_gradients(self, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients of the leaves, None where there is none."""
+        return self.pass_over(cotangents).gradients[: self.leaves]
 
     def leading_to(self, values: Sequence[int]) -> set[int]:
         """The steps on the way from these values to the outputs."""
@@ -98,16 +102,16 @@ class Pass(NamedTuple):
 
 
 @dataclass
-class Ran:
+class PassLog:
     """The backwards that ran: which step's, in order, and with which cotangents."""
 
     order: list[int] = field(default_factory=list)
     cotangents: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], Ran]:
-    """All values of the graph over these leaves, and what ran in backward passes since."""
-    ran = Ran()
+def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tuple[tuple[Any, ...], PassLog]:
+    """All values of the graph over these leaves, and a log of the backwards that run later."""
+    ran = PassLog()
     values = list(leaves)
     for k, step in enumerate(graph.steps):
         apply = subject.implementation.function(_linear(subject, graph.weights(k).tolist(), k, ran))
@@ -115,7 +119,7 @@ def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tup
     return tuple(values), ran
 
 
-def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: Ran) -> Any:
+def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: PassLog) -> Any:
     base = subject.implementation.ag.Function
 
     def forward(_: Any, *xs: Any) -> tuple[Any, ...]:
@@ -130,7 +134,7 @@ def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: Ran
     return type(base)(f"Step{k}", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
 
 
-def added(a: Any, b: Any) -> Any:
+def sum_of_gradients(a: Any, b: Any) -> Any:
     """The sum of two gradients, either of which may be None."""
     return a if b is None else b if a is None else np.asarray(a + b)
 
@@ -140,9 +144,9 @@ def graphs(
     draw: Any, *, min_leaves: int = 1, max_steps: int = 4, max_outputs: int = 3, step_outputs: int = 2,
     shape: tuple[int, ...] | None = None, repeated: bool | None = None,
 ) -> Graph:  # fmt: skip
-    """A graph in which every step may take any earlier value, also twice, and every made value may be an output.
+    """A graph: steps may take any earlier value, also twice; any output of a step may be an output of the graph.
 
-    ``repeated`` says whether an output is there twice; if None, that may be.
+    ``repeated`` says whether an output occurs twice; None leaves that to chance.
     """
     leaves = draw(st.integers(min_leaves, 3))
     steps: list[Step] = []
@@ -159,8 +163,8 @@ def graphs(
     return Graph(leaves, tuple(steps), tuple(outputs), draw(shapes), draw(st.integers(0, 99)))
 
 
-def drawn(subject: ClauseSubject, data: Any, **restrictions: Any) -> Graph:
-    """A graph of Functions with as many outputs as those of the implementation may have."""
+def drawn_graph(subject: ClauseSubject, data: Any, **restrictions: Any) -> Graph:
+    """Draw a graph of Functions, which have several outputs if the implementation allows it."""
     several = 2 if "tuples" in subject.implementation.capabilities else 1
     graph: Graph = subject.draw(data, graphs(step_outputs=several, **restrictions), "graph")
     return graph

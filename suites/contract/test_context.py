@@ -1,20 +1,26 @@
-"""ctx: one object in all methods of a call, and what its own methods leave on it."""
+"""ctx: one object in all methods of a call, and what the methods of ctx leave on it."""
 
 import operator
 from itertools import accumulate
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import STYLES
-from autograd_conformance.suites.contract._watching import THREE, doubled, run_forward, three_tensors, watching
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._ctx_observers import (
+    THREE,
+    doubled,
+    observing_ctx,
+    run_forward_mode,
+    three_tensors,
+)
+from autograd_conformance.suites.contract._handwritten import STYLES
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text("xyz", max_size=3), st.lists(st.integers(0, 9), max_size=3)
 )
 ATTRIBUTES = st.dictionaries(st.text("abc", min_size=1, max_size=3), VALUES, min_size=1, max_size=3)
 
-# Several calls of one method of ctx, each with the positions of the tensors that it is given.
+# Several calls of one method of ctx: the positions of the tensors that each gets.
 CALLS = st.lists(st.lists(st.integers(0, 2), unique=True, max_size=3), min_size=2, max_size=3)
 
 
@@ -31,12 +37,13 @@ def _run_backward(subject, polynomial, cls):
     subject.run(polynomial, cls=cls).gradients(polynomial.cotangents())
 
 
-# How each of the methods that read ctx is reached.
-RUNS = {"backward": _run_backward, "jvp": run_forward}
+# How to run each of the methods that read ctx.
+RUNS = {"backward": _run_backward, "jvp": run_forward_mode}
 
 
 @keeps("CTX-01")
 def test_one_ctx_carries_any_attribute(subject, data):
+    """An attribute stored on ctx is the same object in backward or jvp, and ctx itself is the same object."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), separate=None)
     attributes = subject.draw(data, ATTRIBUTES, "stored on ctx")
     method = subject.draw(data, tuple(RUNS), "read in")
@@ -51,7 +58,7 @@ def test_one_ctx_carries_any_attribute(subject, data):
         found = _read(ctx, attributes)
         read.append([(found[name], found[name] is value) for name, value in attributes.items()])
 
-    RUNS[method](subject, polynomial, watching(subject, polynomial, enter, leave))
+    RUNS[method](subject, polynomial, observing_ctx(subject, polynomial, enter, leave))
     what = f"attributes of ctx in {method}, and whether they are the objects stored"
     subject.assert_equal(what, got=read, expected=[[(value, True) for value in attributes.values()]])
     subject.assert_that(all(map(operator.is_, given, taken)), f"ctx of {method}", got=taken[0], expected=given[0])
@@ -59,9 +66,10 @@ def test_one_ctx_carries_any_attribute(subject, data):
 
 @keeps("CTX-02", needs="context")
 def test_ctx_is_the_node(subject, data):
+    """ctx is the grad_fn of every output, in forward and in backward, and not an instance of the class."""
     polynomial = subject.polynomial(data, separate=None)
     seen = []
-    cls = watching(subject, polynomial, lambda ctx, *_: seen.append(ctx), seen.append)
+    cls = observing_ctx(subject, polynomial, lambda ctx, *_: seen.append(ctx), seen.append)
     run = subject.run(polynomial, cls=cls)
     run.gradients(polynomial.cotangents())
     pairs = zip(polynomial.outputs, run.outputs, strict=True)
@@ -74,6 +82,7 @@ def test_ctx_is_the_node(subject, data):
 
 @keeps("CTX-03")
 def test_attributes_survive_backward(subject, data):
+    """Each further backward reads the attributes as the backward before it left them."""
     polynomial = subject.polynomial(data, separate=None)
     attributes = subject.draw(data, ATTRIBUTES, "stored in forward")
     changes = subject.draw(data, st.lists(ATTRIBUTES, min_size=1, max_size=3), "stored in each backward")
@@ -83,7 +92,9 @@ def test_attributes_survive_backward(subject, data):
         read.append(_read(ctx, attributes))
         _store(ctx, next(coming))
 
-    run = subject.run(polynomial, cls=watching(subject, polynomial, lambda ctx, *_: _store(ctx, attributes), leave))
+    run = subject.run(
+        polynomial, cls=observing_ctx(subject, polynomial, lambda ctx, *_: _store(ctx, attributes), leave)
+    )
     for _ in changes:
         run.gradients(polynomial.cotangents())
     held = accumulate(changes[:-1], operator.or_, initial=attributes)
@@ -93,6 +104,7 @@ def test_attributes_survive_backward(subject, data):
 
 @keeps("CTX-04")
 def test_the_last_save_counts(subject, data):
+    """After several calls of a save method, saved_tensors holds what the last call saved."""
     name = subject.draw(data, ("save_for_backward", "save_for_forward"), "method of ctx")
     calls = subject.draw(data, CALLS, "tensors of each call")
     separate = subject.draw(data, STYLES, "separate style")
@@ -113,6 +125,7 @@ def test_the_last_save_counts(subject, data):
 
 @keeps("CTX-04", variant="marked", needs="requires_grad")
 def test_the_last_mark_of_outputs_counts(subject, data):
+    """After several calls of mark_non_differentiable, only the outputs of the last call do not require grad."""
     calls = subject.draw(data, CALLS, "outputs of each call of mark_non_differentiable")
     separate = subject.draw(data, STYLES, "separate style")
 
@@ -130,6 +143,7 @@ def test_the_last_mark_of_outputs_counts(subject, data):
 
 @keeps("CTX-04", variant="dirty")
 def test_the_last_mark_of_inputs_counts(subject, data):
+    """After several calls of mark_dirty, only the inputs of the last call have a higher version."""
     calls = subject.draw(data, CALLS, "inputs of each call of mark_dirty")
     separate = subject.draw(data, STYLES, "separate style")
     tensors = subject.tensors(THREE)
@@ -147,7 +161,8 @@ def test_the_last_mark_of_inputs_counts(subject, data):
 
 @keeps("CTX-06")
 def test_saved_tensors_is_empty_where_they_are_saved(subject, data):
+    """ctx.saved_tensors is empty right after save_for_backward, in forward or setup_context."""
     polynomial = subject.polynomial(data, separate=None)
     seen = []
-    subject.run(polynomial, cls=watching(subject, polynomial, lambda ctx, *_: seen.append(ctx.saved_tensors)))
+    subject.run(polynomial, cls=observing_ctx(subject, polynomial, lambda ctx, *_: seen.append(ctx.saved_tensors)))
     subject.assert_equal("ctx.saved_tensors right after save_for_backward", got=seen, expected=[()])

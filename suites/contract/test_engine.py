@@ -4,22 +4,22 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.harness.observe import observed
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.checking.observe import observed
 from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._graphs import DTYPE, added, computed, drawn
-from autograd_conformance.suites.contract._styles import function
-from autograd_conformance.suites.contract._ways import (
+from autograd_conformance.suites.contract._grad_and_backward import (
     BACKWARD,
     GRAD,
-    called,
-    differentiated,
-    drawn_graph,
+    argument_gradients,
+    drawn_create_graph,
     drawn_way,
-    gradients,
-    handing,
-    returning,
+    function_of_tensors,
+    gradients_of,
+    with_changed_gradients,
+    with_rule,
 )
+from autograd_conformance.suites.contract._graphs import DTYPE, computed, drawn_graph, sum_of_gradients
+from autograd_conformance.suites.contract._handwritten import define_apply
 
 
 def _pass(subject, way, graph, cotangents, **options):
@@ -32,7 +32,7 @@ def _pass(subject, way, graph, cotangents, **options):
         return tuple(values[o] for o in graph.outputs)
 
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
-    return differentiated(subject, way, f, leaves, given, **options), log[-1]
+    return gradients_of(subject, way, f, leaves, given, **options), log[-1]
 
 
 SHAPES = ((), (1,), (3,), (1, 1), (2, 3), (3, 2), (1, 3))
@@ -41,11 +41,12 @@ SHAPES = ((), (1,), (3,), (1, 1), (2, 3), (3, 2), (1, 3))
 def _misshapen(subject, polynomial, position, shape):
     cotangents = polynomial.cotangents()
     wrong = (*cotangents[:position], np.ones(shape), *cotangents[position + 1 :])
-    return lambda way: gradients(subject, way, polynomial, wrong)
+    return lambda way: argument_gradients(subject, way, polynomial, wrong)
 
 
 @keeps("ENG-02")
 def test_a_cotangent_of_another_shape_raises(subject, data):
+    """A cotangent whose shape is not its output's raises, at any position; one of the right shape is accepted."""
     polynomial = subject.polynomial(data, separate=None, outputs=("float",), shapes=((), (1,), (3,), (2, 3)))
     position = subject.draw(data, range(len(polynomial.outputs)), "position of the output")
     shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of its cotangent")
@@ -53,44 +54,39 @@ def test_a_cotangent_of_another_shape_raises(subject, data):
     wrong = _misshapen(subject, polynomial, position, shape)
     what = f"a cotangent of shape {shape} for an output of shape {polynomial.shape}"
     subject.assert_raises(subject.implementation.refusals, lambda: wrong(way), what)
-    right = gradients(subject, way, polynomial, cotangents)
+    right = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients for the right shapes", got=right, expected=polynomial.vjp(cotangents))
 
 
 @keeps("ENG-02", variant="message")
 def test_the_message_names_the_shapes_of_the_first_output(subject, data):
+    """The error for a wrong shape names position 0, the cotangent's shape and the output's shape."""
     polynomial = subject.polynomial(data, outputs=("float",), shapes=((3,), (2, 3)))
     shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of the first cotangent")
-    way = drawn_way(subject, data)
-    wrong = _misshapen(subject, polynomial, 0, shape)
-    facts = [0, *shape, *polynomial.shape]
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: wrong(way),
-        "a cotangent of another shape than its output",
-        naming=facts,
-    )
+    _assert_message(subject, data, polynomial, 0, shape)
 
 
 @keeps("ENG-02", variant="later-message")
 def test_the_message_names_the_shapes_of_a_later_output(subject, data):
+    """The error for a wrong shape at a later output names that output's position and both shapes."""
     polynomial = subject.polynomial(data, outputs=("float",), max_outputs=3, shapes=((3,), (2, 3)))
     assume(len(polynomial.outputs) > 1)
     position = subject.draw(data, range(1, len(polynomial.outputs)), "position of the output")
     shape = subject.draw(data, [s for s in SHAPES if s != polynomial.shape], "shape of its cotangent")
+    _assert_message(subject, data, polynomial, position, shape)
+
+
+def _assert_message(subject, data, polynomial, position, shape):
+    """The error for this wrong shape names the position and both shapes."""
     way = drawn_way(subject, data)
     wrong = _misshapen(subject, polynomial, position, shape)
-    facts = [position, *shape, *polynomial.shape]
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: wrong(way),
-        "a cotangent of another shape than its output",
-        naming=facts,
-    )
+    what, facts = "a cotangent of another shape than its output", [position, *shape, *polynomial.shape]
+    subject.assert_raises(subject.implementation.refusals, lambda: wrong(way), what, naming=facts)
 
 
 @keeps("ENG-02", variant="cast")
 def test_backward_sees_cotangents_in_the_dtype_of_its_outputs(subject, data):
+    """backward gets real cotangents of any dtype in the dtype of its outputs."""
     implementation = subject.implementation
     polynomial = subject.polynomial(data, separate=None, outputs=("float",))
     real = [d for d in implementation.dtypes if not d.startswith("complex")]
@@ -100,16 +96,19 @@ def test_backward_sees_cotangents_in_the_dtype_of_its_outputs(subject, data):
     given = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
     body = polynomial.body(implementation.xp, implementation.ag)
     watched, seen = observed(body, implementation.ag.Function, needs=False)
-    f, way = called(subject, polynomial, watched), drawn_way(subject, data)
-    got = differentiated(subject, way, f, primals(subject, polynomial), given, polynomial.track)
-    told = [implementation.describe(g).dtype for g in seen.cotangents]
-    subject.assert_equal("dtypes of the gradients that backward gets", got=told, expected=[polynomial.dtype] * count)
+    f, way = function_of_tensors(subject, polynomial, watched), drawn_way(subject, data)
+    got = gradients_of(subject, way, f, primals(subject, polynomial), given, polynomial.track)
+    found_dtypes = [implementation.describe(g).dtype for g in seen.cotangents]
+    subject.assert_equal(
+        "dtypes of the gradients that backward gets", got=found_dtypes, expected=[polynomial.dtype] * count
+    )
     expected = [g for g, i in zip(polynomial.vjp([values * 1.0] * count), polynomial.needs, strict=True) if i]
     subject.assert_all_same("gradients", got=[g for g in got if g is not None], expected=expected)
 
 
 @keeps("ENG-02", variant="complex")
 def test_cotangents_are_complex_where_outputs_are(subject, data):
+    """A complex cotangent of a real output raises, and so does a real one of a complex output."""
     array = subject.implementation.array
     shape = subject.draw(data, ((), (3,), (2, 1)), "shape")
     dtypes = [d for d in subject.implementation.dtypes if d.startswith(("float", "complex"))]
@@ -118,12 +117,12 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
     assume(others)
     other = subject.draw(data, others, "dtype of the cotangent")
     way = drawn_way(subject, data)
-    double = function(subject, lambda x: x * 2, lambda ctx, g: g * 2)
+    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: g * 2)
     ones = np.ones(shape)
 
     def gradient(cotangent):
         x = array(ones, dtype, subject.device)
-        return differentiated(subject, way, double, [x], [array(ones, cotangent, subject.device)])
+        return gradients_of(subject, way, double, [x], [array(ones, cotangent, subject.device)])
 
     what = f"a {other} cotangent of a {dtype} output"
     subject.assert_raises(subject.implementation.refusals, lambda: gradient(other), what, naming=[other, dtype])
@@ -133,7 +132,8 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
 
 @keeps("ENG-03")
 def test_backward_adds_to_what_grad_holds(subject, data):
-    graph = drawn(subject, data)
+    """backward() adds to a .grad that holds something and sets one that is None."""
+    graph = drawn_graph(subject, data)
     before = subject.draw(
         data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "holds something"
     )
@@ -146,16 +146,16 @@ def test_backward_adds_to_what_grad_holds(subject, data):
 
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
     initial = subject.tensors(held, DTYPE)
-    options = {"initial": initial, "differentiable": drawn_graph(subject, data)}
+    options = {"initial": initial, "differentiable": drawn_create_graph(subject, data)}
     got = subject.implementation.backward(f, leaves, given, track=[True] * graph.leaves, **options)
-    gradients_of_leaves = graph.pass_over(cotangents).gradients[: graph.leaves]
-    expected = [added(h, g) for h, g in zip(held, gradients_of_leaves, strict=True)]
+    expected = [sum_of_gradients(h, g) for h, g in zip(held, graph.leaf_gradients(cotangents), strict=True)]
     subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
 
 
 @keeps("ENG-03", variant="ways")
 def test_what_grad_returns_is_what_backward_accumulates(subject, data):
-    graph = drawn(subject, data)
+    """grad returns the same gradients that backward() puts into .grad, for any choice of tracked leaves."""
+    graph = drawn_graph(subject, data)
     track = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "tracked leaves")
     cotangents = graph.cotangents()
     returned, _ = _pass(subject, GRAD, graph, cotangents, track=track)
@@ -165,12 +165,14 @@ def test_what_grad_returns_is_what_backward_accumulates(subject, data):
 
 @keeps("ENG-04")
 def test_a_node_runs_once_with_the_sum(subject, data):
-    _assert_runs_once(subject, data, drawn(subject, data, repeated=False))
+    """In a random graph every node runs once, with the sum of all gradients that reach it."""
+    _assert_runs_once(subject, data, drawn_graph(subject, data, repeated=False))
 
 
 @keeps("ENG-04", variant="repeated")
 def test_the_sum_counts_an_output_as_often_as_it_is_given(subject, data):
-    _assert_runs_once(subject, data, drawn(subject, data, repeated=True))
+    """An output that is given twice contributes both its cotangents, and its node still runs once."""
+    _assert_runs_once(subject, data, drawn_graph(subject, data, repeated=True))
 
 
 def _assert_runs_once(subject, data, graph):
@@ -181,18 +183,19 @@ def _assert_runs_once(subject, data, graph):
     seen = [g for given in ran.cotangents for g in given]
     wanted = [g for k in ran.order for g in expected.cotangents[k]]
     subject.assert_all_same(f"cotangents of steps {ran.order}", got=seen, expected=wanted)
-    gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
-    subject.assert_all_same("gradients", got=got, expected=gradients)
+    expected_gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients)
 
 
 @keeps("ENG-05")
 def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
+    """The gradients of several calls with several outputs are the sum over all outputs."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_outputs=4)
     repeats = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
     way = drawn_way(subject, data)
     each = [polynomial.cotangents(salt=10 * n) for n in range(repeats)]
-    f = called(subject, polynomial)
-    got = differentiated(
+    f = function_of_tensors(subject, polynomial)
+    got = gradients_of(
         subject,
         way,
         lambda *xs: tuple(y for _ in range(repeats) for y in f(*xs)),
@@ -206,7 +209,8 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
 
 @keeps("ENG-10", examples=4)
 def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
-    graph = drawn(subject, data, min_leaves=2)
+    """A pass for some of the leaves runs only the nodes that lead to them."""
+    graph = drawn_graph(subject, data, min_leaves=2)
     flags = st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves)
     wanted = subject.draw(data, flags.filter(lambda w: any(w) and not all(w)), "wanted leaves")
     log = []
@@ -218,7 +222,7 @@ def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
 
     cotangents = graph.cotangents()
     _, pullback = subject.implementation.vjp(f, subject.tensors(graph.values, DTYPE))
-    got = pullback(subject.tensors(cotangents, DTYPE), wrt=wanted, differentiable=drawn_graph(subject, data))
+    got = pullback(subject.tensors(cotangents, DTYPE), wrt=wanted, differentiable=drawn_create_graph(subject, data))
     expected = graph.pass_over(cotangents)
     needed = graph.leading_to([leaf for leaf, want in enumerate(wanted) if want]) & set(expected.cotangents)
     subject.assert_equal("steps that ran, sorted", got=sorted(log[0].order), expected=sorted(needed))
@@ -228,17 +232,19 @@ def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
 
 @keeps("ENG-16")
 def test_zeros_run_backward(subject, data):
-    graph = drawn(subject, data)
+    """Cotangents of zeros run the same nodes as any others."""
+    graph = drawn_graph(subject, data)
     zeros = [np.zeros(graph.shape)] * len(graph.outputs)
     got, ran = _pass(subject, drawn_way(subject, data), graph, zeros)
     expected = graph.pass_over(zeros)
     subject.assert_equal("steps that ran, sorted", got=sorted(ran.order), expected=sorted(expected.cotangents))
-    gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
-    subject.assert_all_same("gradients", got=got, expected=gradients)
+    expected_gradients = subject.returned(expected.gradients[: graph.leaves], graph.shape)
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients)
 
 
 @keeps("LAYOUT-02")
 def test_cotangents_are_like_their_outputs_whatever_comes_after(subject, data):
+    """The cotangent has its output's shape, dtype and device even if the consumer returned another one."""
     implementation = subject.implementation
     first = subject.polynomial(data, "function", separate=None, arguments=("tracked",), outputs=("float",))
     last = subject.polynomial(data, "consumer", arguments=("tracked",), max_arguments=1, outputs=("float",))
@@ -246,14 +252,14 @@ def test_cotangents_are_like_their_outputs_whatever_comes_after(subject, data):
     dtype = subject.draw(data, real, "dtype of the consumer's gradient")
     lead = tuple(subject.draw(data, st.lists(st.integers(1, 3), max_size=2), "leading sizes of it"))
     value = implementation.array(np.ones((*lead, *first.shape)), dtype, subject.device)
-    consume = implementation.function(handing(subject, last, lambda _: (value,)))
+    consume = implementation.function(with_rule(subject, last, lambda _: (value,)))
     seen = []
-    cls = returning(subject, first, lambda found: found)
+    cls = with_changed_gradients(subject, first, lambda found: found)
     inner = cls.backward
     cls.backward = staticmethod(lambda ctx, *given: (seen.extend(given), inner(ctx, *given))[1])
-    f = called(subject, first, cls)
+    f = function_of_tensors(subject, first, cls)
     starts = subject.tensors([np.ones(first.shape)] * len(first.outputs), first.dtype)
-    differentiated(
+    gradients_of(
         subject,
         drawn_way(subject, data),
         lambda *xs: tuple(consume(y)[0] for y in f(*xs)),

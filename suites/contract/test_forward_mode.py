@@ -1,6 +1,5 @@
 """The forward-mode rule of a Function: when jvp runs, and what it gets."""
 
-import gc
 import weakref
 from contextlib import nullcontext
 from dataclasses import replace
@@ -8,46 +7,54 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._derivatives import gradients, primals
-from autograd_conformance.suites.contract._moving import (
-    drawn_function,
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._derivatives import gradient_function, primals
+from autograd_conformance.suites.contract._garbage import without_collector
+from autograd_conformance.suites.contract._handwritten import define
+from autograd_conformance.suites.contract._jvp_functions import (
+    drawn_jvp_function,
     drawn_tangents,
     expected_tangents,
-    moved,
-    moving,
+    output_tangents,
     right_rule,
     some_tangents,
+    with_jvp,
 )
-from autograd_conformance.suites.contract._styles import define
 
 
 @keeps("JVP-01")
 def test_forward_mode_calls_jvp(subject, data):
-    polynomial = drawn_function(subject, data)
+    """The tangents come from the class's jvp: a jvp that is wrong by a factor gives tangents wrong by it."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     factor = subject.draw(data, (1, -1, 2), "factor by which jvp is wrong")
     rule = right_rule(polynomial)
-    cls = moving(subject, polynomial, lambda *given: tuple(t if t is None else factor * t for t in rule(*given)))
-    got = moved(subject, polynomial, cls, tangents)
+    cls = with_jvp(subject, polynomial, lambda *given: tuple(t if t is None else factor * t for t in rule(*given)))
+    got = output_tangents(subject, polynomial, cls, tangents)
     expected = subject.returned(expected_tangents(polynomial, tangents, factor), polynomial.shape)
     subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("JVP-01", variant="missing")
 def test_a_tangent_needs_a_jvp(subject, data):
-    polynomial = drawn_function(subject, data)
+    """A Function without jvp raises NotImplementedError for a tangent, and works without one."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     what = "forward mode of a Function without jvp"
-    subject.assert_raises(NotImplementedError, lambda: moved(subject, polynomial, cls, tangents), what, naming=["jvp"])
+    subject.assert_raises(
+        NotImplementedError, lambda: output_tangents(subject, polynomial, cls, tangents), what, naming=["jvp"]
+    )
     still = [None] * len(tangents)
-    subject.assert_accepted(lambda: moved(subject, polynomial, cls, still), f"{what}, called without tangents")
+    subject.assert_accepted(
+        lambda: output_tangents(subject, polynomial, cls, still), f"{what}, called without tangents"
+    )
 
 
 @keeps("JVP-02")
 def test_jvp_gets_zeros_for_floating_tensors_that_do_not_move(subject, data):
-    polynomial = drawn_function(subject, data)
+    """jvp gets zeros for floating tensors without a tangent, and None for all other arguments."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     got = _given(subject, polynomial, tangents)
     zeros = [np.zeros(polynomial.shape) if i in polynomial.floating else None for i in range(len(tangents))]
@@ -60,7 +67,8 @@ def test_jvp_gets_zeros_for_floating_tensors_that_do_not_move(subject, data):
 
 @keeps("JVP-03")
 def test_jvp_gets_none_for_what_does_not_move_if_asked_to(subject, data):
-    polynomial = drawn_function(subject, data, materialize=False)
+    """With set_materialize_grads(False) jvp gets None for every argument without a tangent."""
+    polynomial = drawn_jvp_function(subject, data, materialize=False)
     tangents = drawn_tangents(subject, data, polynomial)
     got = _given(subject, polynomial, tangents)
     subject.assert_all_same("arguments of jvp", got=got, expected=tangents)
@@ -74,13 +82,14 @@ def _given(subject, polynomial, tangents):
         given[:] = arguments
         return rule(ctx, *arguments)
 
-    moved(subject, polynomial, moving(subject, polynomial, jvp), tangents)
+    output_tangents(subject, polynomial, with_jvp(subject, polynomial, jvp), tangents)
     return given
 
 
 @keeps("JVP-04")
 def test_jvp_runs_within_apply_and_only_if_an_argument_moves(subject, data):
-    polynomial = drawn_function(subject, data)
+    """jvp runs after forward and before apply returns; without any tangent it does not run."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial, least=0)
     events, rule = [], right_rule(polynomial)
 
@@ -92,15 +101,16 @@ def test_jvp_runs_within_apply_and_only_if_an_argument_moves(subject, data):
         events.append("jvp")
         return rule(ctx, *arguments)
 
-    cls = moving(subject, polynomial, jvp, prepare)
-    moved(subject, polynomial, cls, tangents, after=lambda: events.append("apply returns"))
+    cls = with_jvp(subject, polynomial, jvp, prepare)
+    output_tangents(subject, polynomial, cls, tangents, after=lambda: events.append("apply returns"))
     called = ["jvp"] if any(t is not None for t in tangents) else []
     subject.assert_equal("what happens", got=events, expected=["forward", *called, "apply returns"])
 
 
 @keeps("JVP-04", variant="modes")
 def test_jvp_runs_in_the_grad_mode_of_the_call_and_with_forward_mode_off(subject, data):
-    polynomial = drawn_function(subject, data)
+    """In jvp, operations are recorded if the call was, and a Function without jvp can be called."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     recording = subject.draw(data, (True, False), "call is recorded")
     under = nullcontext if recording else subject.implementation.no_grad
@@ -117,7 +127,7 @@ def test_jvp_runs_in_the_grad_mode_of_the_call_and_with_forward_mode_off(subject
 
     def outputs(*tensors):
         with under():
-            return moved(subject, polynomial, moving(subject, polynomial, jvp), tangents, at=tensors)
+            return output_tangents(subject, polynomial, with_jvp(subject, polynomial, jvp), tangents, at=tensors)
 
     subject.implementation.vjp(outputs, primals(subject, polynomial), track=polynomial.track)
     subject.assert_equal("whether an operation in jvp is recorded", got=recorded, expected=[recording])
@@ -125,7 +135,8 @@ def test_jvp_runs_in_the_grad_mode_of_the_call_and_with_forward_mode_off(subject
 
 @keeps("JVP-12")
 def test_jvp_gets_what_was_saved_for_it(subject, data):
-    polynomial = drawn_function(subject, data)
+    """ctx.saved_tensors in jvp is exactly what save_for_forward got: arguments, new tensors and None."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     things = st.lists(st.sampled_from(("None", "a new tensor", *polynomial.floating)), max_size=4)
     saved = subject.draw(data, things, "saved for jvp, arguments by position")
@@ -140,13 +151,14 @@ def test_jvp_gets_what_was_saved_for_it(subject, data):
         found[:] = ctx.saved_tensors
         return rule(ctx, *given)
 
-    moved(subject, polynomial, moving(subject, polynomial, jvp, prepare), tangents)
+    output_tangents(subject, polynomial, with_jvp(subject, polynomial, jvp, prepare), tangents)
     subject.assert_all_same("ctx.saved_tensors in jvp", got=found, expected=expected)
 
 
 @keeps("JVP-12", variant="refused")
 def test_save_for_forward_takes_tensors_and_none_alone(subject, data):
-    polynomial = drawn_function(subject, data)
+    """save_for_forward raises for anything but tensors and None, at any position."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial, least=0)
     others = {"number": 5, "text": "text", "list": [subject.tensor(1.0)], "array": np.ones(3)}
     other = others[subject.draw(data, others, "saved for jvp")]
@@ -158,10 +170,12 @@ def test_save_for_forward_takes_tensors_and_none_alone(subject, data):
         def prepare(ctx, inputs):
             ctx.save_for_forward(*[None] * before, thing, *[None] * after)
 
-        return moved(subject, polynomial, moving(subject, polynomial, _constant_rule(polynomial), prepare), tangents)
+        return output_tangents(
+            subject, polynomial, with_jvp(subject, polynomial, _constant_rule(polynomial), prepare), tangents
+        )
 
     kinds = (AssertionError, *subject.implementation.refusals)
-    what = "save_for_forward of what is no tensor"
+    what = "save_for_forward of a non-tensor"
     subject.assert_raises(kinds, lambda: call(other), what, naming=["save_for_forward"])
     subject.assert_accepted(lambda: call(subject.tensor(1.0)), "save_for_forward of a tensor")
     subject.assert_accepted(lambda: call(None), "save_for_forward of None")
@@ -169,7 +183,8 @@ def test_save_for_forward_takes_tensors_and_none_alone(subject, data):
 
 @keeps("JVP-12", variant="released", needs="memory")
 def test_what_was_saved_for_jvp_is_released_after_the_call(subject, data):
-    polynomial = drawn_function(subject, data)
+    """A tensor saved for jvp is freed by the time apply returns, without the garbage collector."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial, least=0)
     held, saved = [], []
 
@@ -179,19 +194,14 @@ def test_what_was_saved_for_jvp_is_released_after_the_call(subject, data):
         held.append(ctx)
         saved.append(weakref.ref(kept))
 
-    cls = moving(subject, polynomial, _constant_rule(polynomial), prepare)
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        moved(subject, polynomial, cls, tangents, after=lambda: held.append(saved[0]() is None))
-    finally:
-        if collecting:
-            gc.enable()
+    cls = with_jvp(subject, polynomial, _constant_rule(polynomial), prepare)
+    with without_collector():
+        output_tangents(subject, polynomial, cls, tangents, after=lambda: held.append(saved[0]() is None))
     subject.assert_equal("whether a tensor saved for jvp is gone when apply returns", got=held[1], expected=True)
 
 
 def _constant_rule(polynomial):
-    """A jvp that needs nothing of ctx."""
+    """A jvp that reads nothing from ctx."""
 
     def jvp(ctx, *given):
         some = next(t for t in given if t is not None)
@@ -202,6 +212,7 @@ def _constant_rule(polynomial):
 
 @keeps("JVP-13")
 def test_jvp_and_backward_see_their_own_saved_tensors_alone(subject, data):
+    """jvp reads what save_for_forward kept and backward what save_for_backward kept, in either order of saving."""
     dtype = subject.draw(data, subject.dtypes, "dtype")
     saved = st.lists(st.integers(0, 2), max_size=3)
     for_jvp, for_backward = subject.draw(data, st.tuples(saved, saved), "arguments saved for jvp, for backward")
@@ -238,18 +249,19 @@ def test_jvp_and_backward_see_their_own_saved_tensors_alone(subject, data):
 
 @keeps("JVP-14")
 def test_a_jvp_can_be_differentiated_in_reverse(subject, data):
-    polynomial = drawn_function(subject, data, arguments=("tracked", "None", "text"))
-    cls, positions, power = moving(subject, polynomial), polynomial.tensors, polynomial.power
+    """Reverse mode through jvp gives the derivatives of the output tangents by primals and by tangents."""
+    polynomial = drawn_jvp_function(subject, data, arguments=("tracked", "None", "text"))
+    cls, positions, power = with_jvp(subject, polynomial), polynomial.tensors, polynomial.power
     tangents, cotangents = some_tangents(polynomial, positions), polynomial.cotangents()
 
     def f(*variables):
         at, moves = variables[: len(positions)], iter(variables[len(positions) :])
         given = [None if t is None else next(moves) for t in tangents]
-        return tuple(t for t in moved(subject, polynomial, cls, given, at=at) if t is not None)
+        return tuple(t for t in output_tangents(subject, polynomial, cls, given, at=at) if t is not None)
 
     ts = subject.tensors([tangents[i] for i in positions], polynomial.dtype)
     given = subject.tensors([g for g in cotangents if g is not None], polynomial.dtype)
-    found = gradients(subject, f, given)(*primals(subject, polynomial), *ts)
+    found = gradient_function(subject, f, given)(*primals(subject, polynomial), *ts)
     by_primal, by_tangent = replace(polynomial, power=1).vjp(cotangents), polynomial.vjp(cotangents)
     expected = [power * (power - 1) * tangents[i] * by_primal[i] for i in positions]
     what = "gradients of the tangents of the outputs, by primals and by tangents"
@@ -258,7 +270,8 @@ def test_a_jvp_can_be_differentiated_in_reverse(subject, data):
 
 @keeps("JVP-15")
 def test_jvp_may_delete_attributes_of_ctx(subject, data):
-    polynomial = drawn_function(subject, data)
+    """jvp can delete attributes of ctx; the others stay."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     names = ("factor", "kept", "mask", "shape")
     some = st.sets(st.sampled_from(names), min_size=1).map(sorted)
@@ -277,6 +290,8 @@ def test_jvp_may_delete_attributes_of_ctx(subject, data):
         left.extend(name for name in names if hasattr(ctx, name))
         return rule(ctx, *given)
 
-    cls = moving(subject, polynomial, jvp, prepare)
-    subject.assert_accepted(lambda: moved(subject, polynomial, cls, tangents), "deleting attributes of ctx in jvp")
+    cls = with_jvp(subject, polynomial, jvp, prepare)
+    subject.assert_accepted(
+        lambda: output_tangents(subject, polynomial, cls, tangents), "deleting attributes of ctx in jvp"
+    )
     subject.assert_equal("attributes that are left", got=left, expected=[name for name in names if name not in deleted])

@@ -3,24 +3,25 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import DTYPES, SHAPES, polynomials
-from autograd_conformance.suites.contract._moving import (
-    drawn_function,
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import DTYPES, SHAPES, polynomials
+from autograd_conformance.suites.contract._handwritten import define
+from autograd_conformance.suites.contract._jvp_functions import (
+    drawn_jvp_function,
     drawn_tangents,
     expected_tangents,
-    moved,
-    moving,
+    output_tangents,
     right_rule,
+    with_jvp,
 )
-from autograd_conformance.suites.contract._styles import define
 
 FACTORS = (2.0, -1.0, 3.0)
 
 
 @keeps("JVP-05")
 def test_jvp_returns_one_tangent_for_each_output(subject, data):
-    polynomial = drawn_function(subject, data)
+    """A jvp that returns too few or too many tangents raises, even if the surplus ones are None."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     right = len(polynomial.outputs)
     count = subject.draw(data, st.integers(0, right + 2).filter(lambda n: n != right), "number of tangents from jvp")
@@ -32,17 +33,18 @@ def test_jvp_returns_one_tangent_for_each_output(subject, data):
         some = found[polynomial.outputs.index("float")]
         return (*found, *(None if none else some for none in surplus))[:count]
 
-    wrong = moving(subject, polynomial, jvp)
+    wrong = with_jvp(subject, polynomial, jvp)
     what = "forward mode of a Function whose jvp returns another number of tangents"
-    action = lambda: moved(subject, polynomial, wrong, tangents)  # noqa: E731
+    action = lambda: output_tangents(subject, polynomial, wrong, tangents)  # noqa: E731
     subject.assert_raises(subject.implementation.refusals, action, what, naming=[right, count])
-    got = moved(subject, polynomial, moving(subject, polynomial), tangents)
+    got = output_tangents(subject, polynomial, with_jvp(subject, polynomial), tangents)
     expected = subject.returned(expected_tangents(polynomial, tangents), polynomial.shape)
     subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("JVP-06")
 def test_what_is_not_differentiable_gets_no_tangent(subject, data):
+    """A tangent for a marked or an integer output raises."""
     polynomial = _with_output(subject, data, "marked", "integers")
     tangents = drawn_tangents(subject, data, polynomial)
     positions = [o for o, kind in enumerate(polynomial.outputs) if kind in ("marked", "integers")]
@@ -54,28 +56,30 @@ def test_what_is_not_differentiable_gets_no_tangent(subject, data):
         found[position] = found[polynomial.outputs.index("float")]
         return tuple(found)
 
-    cls = moving(subject, polynomial, jvp)
+    cls = with_jvp(subject, polynomial, jvp)
     what = "a tangent for an output that is not differentiable"
     facts = ["jvp", ("output", "position"), (position, position + 1)]
     subject.assert_raises(
-        subject.implementation.refusals, lambda: moved(subject, polynomial, cls, tangents), what, naming=facts
+        subject.implementation.refusals, lambda: output_tangents(subject, polynomial, cls, tangents), what, naming=facts
     )
 
 
 @keeps("JVP-06", variant="none")
 def test_jvp_returns_none_for_what_has_no_tangent(subject, data):
+    """None from jvp is accepted for marked outputs, integer outputs and non-tensors."""
     polynomial = _with_output(subject, data, "marked", "integers", "static")
     tangents = drawn_tangents(subject, data, polynomial)
-    cls = moving(subject, polynomial)
+    cls = with_jvp(subject, polynomial)
     what = "a None from jvp for what has no tangent"
-    got = subject.assert_accepted(lambda: moved(subject, polynomial, cls, tangents), what)
+    got = subject.assert_accepted(lambda: output_tangents(subject, polynomial, cls, tangents), what)
     expected = subject.returned(expected_tangents(polynomial, tangents), polynomial.shape)
     subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("JVP-07")
 def test_jvp_returns_none_for_any_output(subject, data):
-    polynomial = drawn_function(subject, data, materialize=None, outputs=("float",))
+    """None from jvp is accepted for a differentiable output too, and means a zero tangent."""
+    polynomial = drawn_jvp_function(subject, data, materialize=None, outputs=("float",))
     tangents = drawn_tangents(subject, data, polynomial)
     every = range(len(polynomial.outputs))
     some = st.sets(st.sampled_from(every), min_size=1).map(sorted)
@@ -85,9 +89,9 @@ def test_jvp_returns_none_for_any_output(subject, data):
     def jvp(ctx, *given):
         return tuple(None if o in dropped else t for o, t in enumerate(rule(ctx, *given)))
 
-    cls = moving(subject, polynomial, jvp)
+    cls = with_jvp(subject, polynomial, jvp)
     what = "a None from jvp for a floating output"
-    got = subject.assert_accepted(lambda: moved(subject, polynomial, cls, tangents), what)
+    got = subject.assert_accepted(lambda: output_tangents(subject, polynomial, cls, tangents), what)
     expected = [0.0 * t if o in dropped else t for o, t in enumerate(expected_tangents(polynomial, tangents))]
     zeros = [np.zeros(polynomial.shape) if t is None else t for t in got]
     subject.assert_all_same("tangents", got=zeros, expected=list(map(np.asarray, expected)))
@@ -95,32 +99,36 @@ def test_jvp_returns_none_for_any_output(subject, data):
 
 @keeps("JVP-08")
 def test_a_tangent_has_the_shape_of_its_output(subject, data):
-    polynomial = drawn_function(subject, data)
+    """A tangent whose shape is not its output's raises."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     shapes = [shape for shape in (*SHAPES, (4,), (2, 1, 3)) if shape != polynomial.shape]
     shape = subject.draw(data, shapes, "shape of a tangent from jvp")
     position = subject.draw(data, _floats(polynomial), "output that it is for")
     wrong = subject.tensor(np.ones(shape), polynomial.dtype)
-    cls = moving(subject, polynomial, _replacing(polynomial, position, lambda _: wrong))
+    cls = with_jvp(subject, polynomial, _replacing(polynomial, position, lambda _: wrong))
     what = "a tangent of another shape than its output"
     facts = [("shape", "shapes", "size"), *polynomial.shape]
     subject.assert_raises(
-        subject.implementation.refusals, lambda: moved(subject, polynomial, cls, tangents), what, naming=facts
+        subject.implementation.refusals, lambda: output_tangents(subject, polynomial, cls, tangents), what, naming=facts
     )
-    right = moving(subject, polynomial)
-    subject.assert_accepted(lambda: moved(subject, polynomial, right, tangents), "a tangent of the shape of its output")
+    right = with_jvp(subject, polynomial)
+    subject.assert_accepted(
+        lambda: output_tangents(subject, polynomial, right, tangents), "a tangent of the shape of its output"
+    )
 
 
 @keeps("JVP-09")
 def test_a_tangent_keeps_its_dtype(subject, data):
-    polynomial = drawn_function(subject, data)
+    """A tangent of another dtype than its output comes back in its own dtype, with its values."""
+    polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
     dtypes = [d for d in DTYPES if d in subject.implementation.dtypes]
     dtype = subject.draw(data, dtypes, "dtype of a tangent from jvp")
     position = subject.draw(data, _floats(polynomial), "output that it is for")
     values = expected_tangents(polynomial, tangents)[position]
-    cls = moving(subject, polynomial, _replacing(polynomial, position, lambda _: subject.tensor(values, dtype)))
-    found = moved(subject, polynomial, cls, tangents)[position]
+    cls = with_jvp(subject, polynomial, _replacing(polynomial, position, lambda _: subject.tensor(values, dtype)))
+    found = output_tangents(subject, polynomial, cls, tangents)[position]
     subject.assert_equal("dtype of the tangent", got=subject.implementation.describe(found).dtype, expected=dtype)
     subject.assert_same("tangent", got=found, expected=values)
 
@@ -144,6 +152,7 @@ COPIES = {
 
 @keeps("JVP-10")
 def test_the_tangent_of_a_view_is_a_view(subject, data):
+    """Where forward returns a view, jvp has to return that view of the tangent; a copy raises."""
     view = VIEWS[subject.draw(data, VIEWS, "forward returns")]
     copied = COPIES[subject.draw(data, COPIES, "instead of the view of the tangent, jvp returns")]
     arrays, tangents, position = _drawn_arguments(subject, data, (2, 3))
@@ -160,12 +169,13 @@ def test_the_tangent_of_a_view_is_a_view(subject, data):
     got = subject.assert_accepted(lambda: tangents_with(tangent_of), "a tangent that is the same view")
     subject.assert_all_same("tangents", got=got, expected=[tangent_of(tangents[position])])
     action = lambda: tangents_with(lambda t: copied(xp, tangent_of(t)))  # noqa: E731
-    what = "a tangent that is no view"
+    what = "a tangent that is not a view"
     subject.assert_raises(subject.implementation.refusals, action, what, naming=["jvp", ("view", "share", "input")])
 
 
 @keeps("JVP-11")
 def test_the_tangent_of_what_changes_in_place_does_so_too(subject, data):
+    """Where forward changes its input in place, jvp has to do so with the tangent; a copy raises."""
     copied = COPIES[subject.draw(data, COPIES, "instead of the tangent itself, jvp returns")]
     factor = subject.draw(data, FACTORS, "factor")
     arrays, tangents, position = _drawn_arguments(subject, data, (3,))
@@ -216,7 +226,7 @@ def _floats(polynomial):
 
 
 def _replacing(polynomial, position, change):
-    """The right jvp, but for the tangent of one output."""
+    """The right jvp, except for the tangent of one output."""
     rule = right_rule(polynomial)
 
     def jvp(ctx, *given):

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import STYLES, function
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
 WEIGHTS = st.integers(-3, 3)
 X = np.array([1.0, 2.0])
 G = np.array([3.0, -1.0])
 
-# Objects that are no tensors.
+# Non-tensors.
 OBJECTS = (
     st.integers(-9, 9)
     | st.sampled_from((None, True, 0.5, 1j, "text", b"bytes", ..., NotImplemented, int, len, range(3)))
@@ -33,7 +33,7 @@ CONTAINERS = {
 
 
 def _noting(subject, polynomial, note):
-    """The polynomial's Function, which shows its arguments to ``note`` in forward."""
+    """The polynomial's Function, whose forward calls ``note(arguments)``."""
     body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
     def forward(*args):
@@ -44,14 +44,14 @@ def _noting(subject, polynomial, note):
 
 
 def _called(subject, apply, tracked=True):
-    """The very thing that apply gives for one tensor."""
+    """The very object that apply returns for one tensor."""
     results = []
     subject.implementation.vjp(lambda x: results.append(apply(x)), [subject.tensor(X)], track=[tracked])
     return results[0]
 
 
 def _seen(subject, apply, look, tracked):
-    """What ``look`` makes of the very thing that apply gives for one tensor, and the outputs of the call."""
+    """``look(result)`` for the very object that apply returns for one tensor, and the outputs of the call."""
     seen = []
 
     def f(x):
@@ -71,6 +71,7 @@ def _assert_very(subject, what, *, got, expected):
 
 @keeps("FN-01")
 def test_apply_gives_forwards_result_and_records_it(subject, data):
+    """apply returns forward's values and dtypes, and every differentiable output has a grad_fn."""
     polynomial = subject.polynomial(data, separate=None)
     run = subject.run(polynomial)
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
@@ -83,6 +84,7 @@ def test_apply_gives_forwards_result_and_records_it(subject, data):
 
 @keeps("FN-02")
 def test_all_outputs_of_a_call_have_one_node(subject, data):
+    """The outputs of one call share a grad_fn; those of a second call have another one."""
     polynomial = subject.polynomial(data, separate=None, max_outputs=6)
     run, another = subject.run(polynomial), subject.run(polynomial)
     floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
@@ -94,6 +96,7 @@ def test_all_outputs_of_a_call_have_one_node(subject, data):
 
 @keeps("FN-03")
 def test_every_tensor_argument_is_differentiated(subject, data):
+    """Every tracked tensor gets its gradient, also among dozens of arguments."""
     drawn = subject.polynomial(data, separate=None)
     copies = subject.draw(data, (1, 2, 15), "times that the arguments are repeated")
     polynomial = replace(drawn, arguments=drawn.arguments * copies)
@@ -104,6 +107,7 @@ def test_every_tensor_argument_is_differentiated(subject, data):
 
 @keeps("FN-03", variant="objects")
 def test_arguments_of_any_type_reach_forward(subject, data):
+    """Objects of any type before and after a tensor reach forward as the very same objects."""
     before, after = (subject.draw(data, st.lists(OBJECTS, max_size=4), f"{w} the tensor") for w in ("before", "after"))
     seen = []
 
@@ -114,7 +118,7 @@ def test_arguments_of_any_type_reach_forward(subject, data):
     def backward(ctx, g):
         return (*(None for _ in before), 2 * g, *(None for _ in after))
 
-    apply = function(subject, forward, backward, separate=subject.draw(data, STYLES, "setup_context"))
+    apply = define_apply(subject, forward, backward, separate=subject.draw(data, STYLES, "setup_context"))
     _, pullback = subject.implementation.vjp(lambda x: apply(*before, x, *after), [subject.tensor(X)])
     (got,) = pullback([subject.tensor(G)])
     # Some implementations run forward again for a pullback.
@@ -127,10 +131,11 @@ def test_arguments_of_any_type_reach_forward(subject, data):
 
 @keeps("FN-04")
 def test_tensors_in_containers_are_not_tracked(subject, data):
+    """A tensor in a list, tuple or dict gets no gradient and does not make the output require grad."""
     pack, take = CONTAINERS[subject.draw(data, sorted(CONTAINERS), "container of x")]
     weight = subject.draw(data, WEIGHTS, "weight")
     beside = subject.draw(data, st.booleans(), "y, passed beside the container, requires grad")
-    apply = function(
+    apply = define_apply(
         subject,
         lambda container, y: take(container) * weight + y * 2,
         lambda ctx, g: (None, g * 2),
@@ -146,6 +151,7 @@ def test_tensors_in_containers_are_not_tracked(subject, data):
 
 @keeps("FN-06")
 def test_forward_records_nothing(subject, data):
+    """Results of operations inside forward do not require grad."""
     polynomial = subject.polynomial(data, separate=None)
     seen = []
 
@@ -160,8 +166,9 @@ def test_forward_records_nothing(subject, data):
 
 @keeps("FN-07")
 def test_a_tensor_stays_a_tensor(subject, data):
+    """If forward returns one tensor, so does apply."""
     weight = subject.draw(data, WEIGHTS, "weight")
-    apply = function(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
+    apply = define_apply(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
     tracked = subject.draw(data, st.booleans(), "x requires grad")
     tensor, outputs = _seen(subject, apply, subject.implementation.is_tensor, tracked)
     subject.assert_equal("whether apply gives a tensor", got=tensor, expected=True)
@@ -170,9 +177,10 @@ def test_a_tensor_stays_a_tensor(subject, data):
 
 @keeps("FN-07", variant="tuples", needs="tuples")
 def test_a_tuple_stays_a_tuple(subject, data):
+    """If forward returns a tuple, apply returns a tuple of the same length, also of none or one."""
     weights = subject.draw(data, st.lists(WEIGHTS, max_size=4), "weights of the outputs")
     separate = subject.draw(data, STYLES, "setup_context")
-    apply = function(subject, lambda x: tuple(x * weight for weight in weights), separate=separate)
+    apply = define_apply(subject, lambda x: tuple(x * weight for weight in weights), separate=separate)
     kind, outputs = _seen(subject, apply, type, subject.draw(data, st.booleans(), "x requires grad"))
     subject.assert_equal("type of what apply gives", got=kind, expected=tuple)
     subject.assert_all_same("outputs", got=outputs, expected=[weight * X for weight in weights])
@@ -180,6 +188,7 @@ def test_a_tuple_stays_a_tuple(subject, data):
 
 @keeps("FN-08", needs="objects")
 def test_lists_and_dicts_are_opaque_outputs(subject, data):
+    """apply returns the very list or dict that forward made, and the tensor in it does not require grad."""
     kind = subject.draw(data, ("list", "dict", "nested"), "what forward returns")
     beside = subject.draw(data, st.booleans(), "in a tuple, after a tensor")
     pack, take = CONTAINERS[kind]
@@ -189,7 +198,7 @@ def test_lists_and_dicts_are_opaque_outputs(subject, data):
         made.extend((x * 2, pack(x * 3)))
         return tuple(made) if beside else made[1]
 
-    result = _called(subject, function(subject, forward, separate=subject.draw(data, STYLES, "setup_context")))
+    result = _called(subject, define_apply(subject, forward, separate=subject.draw(data, STYLES, "setup_context")))
     got = result[1] if beside else result
     subject.assert_that(got is made[1], "what apply gives", got=got, expected=f"the very {kind} that forward returned")
     tracked = subject.implementation.requires_grad(take(got))
@@ -199,11 +208,14 @@ def test_lists_and_dicts_are_opaque_outputs(subject, data):
 
 @keeps("FN-09", needs="tuples")
 def test_a_named_tuple_becomes_a_tuple(subject, data):
+    """A named tuple comes back as a plain tuple whose tensors require grad if the input does."""
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "weights of the fields")
     record = namedtuple("Record", [f"field_{i}" for i, _ in enumerate(weights)])
     tracked = subject.draw(data, st.booleans(), "x requires grad")
     separate = subject.draw(data, STYLES, "setup_context")
-    got = _called(subject, function(subject, lambda x: record(*(x * w for w in weights)), separate=separate), tracked)
+    got = _called(
+        subject, define_apply(subject, lambda x: record(*(x * w for w in weights)), separate=separate), tracked
+    )
     subject.assert_equal("type of what apply gives", got=type(got), expected=tuple)
     subject.assert_all_same("outputs", got=got, expected=[weight * X for weight in weights])
     flags = [subject.implementation.requires_grad(y) for y in got]
@@ -212,6 +224,7 @@ def test_a_named_tuple_becomes_a_tuple(subject, data):
 
 @keeps("FN-10")
 def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
+    """Non-tensor outputs come back as the same objects, and backward gets None for each of them."""
     before, after = (subject.draw(data, st.lists(OBJECTS, max_size=3), f"{w} the tensor") for w in ("before", "after"))
     position, seen = len(before), []
 
@@ -220,7 +233,7 @@ def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
         return cotangents[position] * 2
 
     separate = subject.draw(data, STYLES, "setup_context")
-    apply = function(subject, lambda x: (*before, x * 2, *after), backward, separate=separate)
+    apply = define_apply(subject, lambda x: (*before, x * 2, *after), backward, separate=separate)
     outputs, pullback = subject.implementation.vjp(apply, [subject.tensor(X)])
     cotangents = [*(None for _ in before), G, *(None for _ in after)]
     pullback(subject.tensors(cotangents))
@@ -232,6 +245,7 @@ def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
 
 @keeps("FN-24")
 def test_a_call_without_tracked_tensors_is_not_recorded(subject, data):
+    """If no tensor requires grad, forward runs and the outputs have no grad_fn."""
     drawn = subject.polynomial(data, separate=None)
     polynomial = replace(drawn, arguments=tuple("fixed" if a == "tracked" else a for a in drawn.arguments))
     run = subject.run(polynomial)
@@ -243,10 +257,11 @@ def test_a_call_without_tracked_tensors_is_not_recorded(subject, data):
 
 @keeps("FN-24", variant="no-tensors")
 def test_a_call_without_tensors_runs_forward(subject, data):
+    """A call without any tensor argument runs forward, and its output has no grad_fn."""
     objects = subject.draw(data, st.lists(OBJECTS, max_size=3), "arguments")
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "values that forward makes a tensor of")
     array, separate = np.asarray(values, np.float64), subject.draw(data, STYLES, "setup_context")
-    apply = function(subject, lambda *args: subject.tensor(array), separate=separate)
+    apply = define_apply(subject, lambda *args: subject.tensor(array), separate=separate)
     (y,), _ = subject.implementation.vjp(lambda: apply(*objects), [])
     subject.assert_same("output", got=y, expected=array)
     got = (subject.implementation.requires_grad(y), subject.implementation.node(y))

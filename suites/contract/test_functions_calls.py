@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import arguments, primals
-from autograd_conformance.suites.contract._styles import STYLES, define, function
+from autograd_conformance.suites.contract._handwritten import STYLES, define, define_apply
 
 WEIGHTS = st.integers(-3, 3)
 PARAMETERS = ("x", "a", "b", "c")
@@ -40,6 +40,7 @@ def _assert_computes(subject, call, expected, slope, what):
 
 @keeps("FN-11")
 def test_parameters_with_defaults_may_be_left_out(subject, data):
+    """Trailing parameters with defaults may be left out; backward still returns None for them."""
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
     apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
     _assert_computes(subject, lambda x: apply(x, *values), _shifted(X, *values), 2, "a call with defaults")
@@ -47,6 +48,7 @@ def test_parameters_with_defaults_may_be_left_out(subject, data):
 
 @keeps("FN-12")
 def test_keywords_fill_positional_parameters(subject, data):
+    """Positional parameters can be given by keyword, in any order."""
     apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
     positional = subject.draw(data, st.integers(0, 3), "arguments given by position")
     count = subject.draw(data, st.integers(positional + 1, 4), "arguments given in all")
@@ -61,14 +63,16 @@ def test_keywords_fill_positional_parameters(subject, data):
 
 
 @keeps("FN-12", variant="defaults")
-def test_keywords_may_skip_defaults_beside_setup_context(subject, data):
+def test_keywords_may_skip_defaults_with_setup_context(subject, data):
+    """With setup_context, keywords may skip parameters that have defaults."""
     named = subject.draw(data, st.dictionaries(st.sampled_from("abc"), WEIGHTS), "keywords")
     apply = _with_defaults(subject, separate=True)
     _assert_computes(subject, lambda x: apply(x, **named), _shifted(X, **named), 2, "a call with keywords")
 
 
 @keeps("FN-12", variant="skipped")
-def test_keywords_may_skip_defaults_beside_ctx(subject, data):
+def test_keywords_may_skip_defaults_with_ctx(subject, data):
+    """With a forward that takes ctx, keywords may skip parameters that have defaults."""
     skipped = subject.draw(data, ("a", "b", "ab"), "parameters left out before the last keyword")
     values = subject.draw(data, VALUES, "values of the others")
     named = {name: value for name, value in values.items() if name not in skipped}
@@ -78,6 +82,7 @@ def test_keywords_may_skip_defaults_beside_ctx(subject, data):
 
 @keeps("FN-12", variant="keyword-only")
 def test_keywords_fill_keyword_only_parameters(subject, data):
+    """Keywords reach keyword-only parameters of forward."""
     named = subject.draw(data, st.dictionaries(st.sampled_from("ab"), WEIGHTS, min_size=1), "keywords")
 
     def shifted(x, *, a=3, b=5):
@@ -92,6 +97,7 @@ def test_keywords_fill_keyword_only_parameters(subject, data):
 
 @keeps("FN-12", variant="kwargs")
 def test_keywords_fill_kwargs(subject, data):
+    """Keywords reach **kwargs of forward."""
     named = subject.draw(data, st.dictionaries(st.sampled_from("abc"), WEIGHTS, min_size=1), "keywords")
     apart = {"forward": lambda x, **kw: _shifted(x, **kw), "setup_context": lambda ctx, inputs, output: None}
     combined = {"forward": lambda ctx, x, **kw: _shifted(x, **kw)}
@@ -102,30 +108,33 @@ def test_keywords_fill_kwargs(subject, data):
 
 @keeps("FN-13")
 def test_keywords_that_forward_does_not_have_are_refused(subject, data):
+    """A keyword that forward does not have raises TypeError, which names it."""
     apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
     name = subject.draw(data, ("d", "shift", "ctx", "self", "grad"), "keyword")
     x = subject.tensor(X)
     subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "what a keyword that forward does not have gives"
+    what = "a call with a keyword that forward does not have"
     subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
 
 
 @keeps("FN-13", variant="twice")
 def test_an_argument_is_given_once(subject, data):
+    """An argument given by position and by keyword raises TypeError, which names it."""
     apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
     name = subject.draw(data, PARAMETERS[: 1 + len(values)], "keyword")
     x = subject.tensor(X)
     subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "what an argument given by position and by keyword gives"
+    what = "a call with an argument by position and by keyword"
     subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
 
 
 @keeps("FN-14")
 def test_aliases_and_wrappers_do_what_apply_does(subject, data):
+    """An alias, a partial and wrappers of apply give apply's results and gradients."""
     separate = subject.draw(data, STYLES, "setup_context")
-    apply = function(subject, _shifted, lambda ctx, g: (g * 2, None, None, None), separate=separate)
+    apply = define_apply(subject, _shifted, lambda ctx, g: (g * 2, None, None, None), separate=separate)
     alias = apply
 
     def wrapper(x, a=3, *, b=5, c=7):
@@ -152,6 +161,7 @@ def test_aliases_and_wrappers_do_what_apply_does(subject, data):
 
 @keeps("FN-22")
 def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
+    """A direct call of forward is differentiated operation by operation; the custom backward does not run."""
     polynomial = subject.polynomial(data, separate=None, outputs=("float", "integers", "static"))
     body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     called = []
@@ -173,6 +183,7 @@ def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
 
 @keeps("FN-23", needs="requires_grad")
 def test_captured_tensors_get_no_gradient(subject, data):
+    """A tensor captured by closure, default or attribute gets no gradient and does not make the output require grad."""
     separate = subject.draw(data, STYLES, "setup_context")
     tracked = subject.draw(data, st.booleans(), "the argument requires grad")
     kind = subject.draw(data, ("closure", "default", "attribute"), "how forward and backward capture w")
@@ -181,7 +192,7 @@ def test_captured_tensors_get_no_gradient(subject, data):
         holder = SimpleNamespace(w=w)
         captured = {"closure": lambda: w, "default": lambda w=w: w, "attribute": lambda: holder.w}[kind]
         rule = {"forward": lambda x: x * captured(), "backward": lambda ctx, g: g * captured()}
-        return function(subject, **rule, separate=separate, name="Capturing")(x)
+        return define_apply(subject, **rule, separate=separate, name="Capturing")(x)
 
     w = np.array([2.0, -1.0])
     outputs, pullback = subject.implementation.vjp(f, subject.tensors([X, w]), track=[tracked, True])

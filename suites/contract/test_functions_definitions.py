@@ -11,19 +11,19 @@ from weakref import WeakSet
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import STYLES, define, function
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import STYLES, define, define_apply
 
 WEIGHTS = st.integers(-3, 3)
 X = np.array([1.0, 2.0])
 G = np.array([3.0, -1.0])
 
-# What a refusal of a class may be.
+# The exceptions that may refuse a class.
 REFUSALS = (RuntimeError, TypeError, ValueError)
 
 
 class Refused(Exception):
-    """An exception that takes a keyword."""
+    """An exception with a keyword argument."""
 
     def __init__(self, reason, *, code=1):
         super().__init__(reason, code)
@@ -40,7 +40,7 @@ def _pulled(subject, cls):
 
 
 def _on_a_small_stack(action):
-    """The action in a thread whose stack is used up by any recursion as deep as the chains are long."""
+    """The result of the action in a thread whose small stack a recursion along the chains would overflow."""
     before = threading.stack_size(2**18)
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -56,6 +56,7 @@ def _scaling(weight):
 
 @keeps("FN-15")
 def test_a_class_without_forward_cannot_be_applied(subject, data):
+    """Applying a class without forward raises NotImplementedError, whatever else the class defines."""
     methods = {"backward": _scaling(2), "setup_context": lambda ctx, inputs, output: None}
     names = subject.draw(data, st.sets(st.sampled_from(sorted(methods))).map(sorted), "methods of the class")
     args = [subject.tensor(X), *subject.draw(data, st.lists(WEIGHTS, max_size=3), "arguments after a tensor")]
@@ -63,15 +64,16 @@ def test_a_class_without_forward_cannot_be_applied(subject, data):
     complete = subject.implementation.function(define(subject, **given, forward=lambda *_: subject.tensor(G)))
     subject.assert_same("output of a class with forward", got=complete(*args), expected=G)
     apply = subject.implementation.function(define(subject, **given))
-    what = "what applying a class without forward gives"
+    what = "applying a class without forward"
     subject.assert_raises(NotImplementedError, lambda: apply(*args), what, naming=["forward"])
 
 
 @keeps("FN-16")
 def test_a_missing_backward_is_missed_when_it_is_reached(subject, data):
+    """A class without backward can be applied; only a pass that reaches its node raises NotImplementedError."""
     weight = subject.draw(data, WEIGHTS, "weight")
     further = subject.draw(data, st.lists(WEIGHTS, max_size=3), "factors of operations after the call")
-    apply = function(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
+    apply = define_apply(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
 
     def f(x):
         return reduce(mul, further, apply(x)), x * 3
@@ -82,12 +84,13 @@ def test_a_missing_backward_is_missed_when_it_is_reached(subject, data):
     g = subject.tensor(G)
     (got,) = subject.assert_accepted(lambda: pullback([None, g]), "a backward pass that does not reach the node")
     subject.assert_same("gradient of a pass that does not reach the node", got=got, expected=3 * G)
-    what = "what a backward pass that reaches the node gives"
+    what = "a backward pass that reaches the node"
     subject.assert_raises(NotImplementedError, lambda: pullback([g, None]), what, naming=["backward", "vjp"])
 
 
 @keeps("FN-17")
 def test_vjp_in_place_of_backward(subject, data):
+    """A class with vjp instead of backward, its own or inherited, has the gradients that vjp returns."""
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "gradients of the arguments")
     inherited = subject.draw(data, st.booleans(), "the class inherits its methods")
     rule = {"forward": lambda ctx, *xs: xs[0] * 1, "vjp": lambda ctx, g: tuple(g * weight for weight in weights)}
@@ -100,6 +103,7 @@ def test_vjp_in_place_of_backward(subject, data):
 
 @keeps("FN-18")
 def test_backward_and_vjp_exclude_each_other(subject, data):
+    """A class that defines both backward and vjp raises when it is differentiated, also if one is inherited."""
     weights = subject.draw(data, st.tuples(WEIGHTS, WEIGHTS), "what the gradient is multiplied with by each")
     names = subject.draw(data, st.permutations(["backward", "vjp"]), "order of definition")
     split = subject.draw(data, st.booleans(), "the second one is defined in a subclass")
@@ -118,18 +122,19 @@ def test_backward_and_vjp_exclude_each_other(subject, data):
 
 @keeps("FN-26", variant="forward")
 def test_a_function_applied_in_forward_is_not_recorded(subject, data):
+    """A Function applied in another's forward has no grad_fn there, and its backward never runs."""
     separate = subject.draw(data, st.tuples(STYLES, STYLES), "setup_context of the inner and the outer one")
     weight = subject.draw(data, WEIGHTS, "weight of the outer backward")
     called, flags = [], []
 
-    inner = function(subject, lambda x: x * 2, lambda ctx, g: called.append(g), separate=separate[0])
+    inner = define_apply(subject, lambda x: x * 2, lambda ctx, g: called.append(g), separate=separate[0])
 
     def forward(x):
         y = inner(x)
         flags.append((subject.implementation.requires_grad(y), subject.implementation.node(y)))
         return y * 1
 
-    outer = function(subject, forward, _scaling(weight), separate=separate[1])
+    outer = define_apply(subject, forward, _scaling(weight), separate=separate[1])
     _, pullback = subject.implementation.vjp(outer, [subject.tensor(X)])
     (got,) = pullback([subject.tensor(G)])
     subject.assert_equal("requires_grad and grad_fn inside forward", got=flags, expected=[(False, None)])
@@ -139,11 +144,12 @@ def test_a_function_applied_in_forward_is_not_recorded(subject, data):
 
 @keeps("FN-26")
 def test_a_function_applied_in_backward_is_recorded_with_the_graph(subject, data):
+    """A Function applied in a backward is recorded if that backward builds a graph, and only then."""
     first, second = subject.draw(data, st.tuples(WEIGHTS, WEIGHTS), "weights of the inner forward and backward")
     graph = subject.draw(data, st.booleans(), "backward builds a graph")
     separate = subject.draw(data, STYLES, "setup_context of the inner one")
     flags = []
-    inner = function(subject, lambda x: x * first, _scaling(second), separate=separate)
+    inner = define_apply(subject, lambda x: x * first, _scaling(second), separate=separate)
 
     def forward(ctx, x):
         ctx.save_for_backward(x)
@@ -168,6 +174,7 @@ def test_a_function_applied_in_backward_is_recorded_with_the_graph(subject, data
 
 @keeps("FN-27", variant="override")
 def test_a_subclass_is_differentiated_by_its_own_backward(subject, data):
+    """Each class of a chain of subclasses uses the nearest backward that it defines or inherits."""
     first = subject.draw(data, WEIGHTS, "what the first class multiplies the gradient with")
     overrides = subject.draw(data, st.lists(st.none() | WEIGHTS, max_size=3), "what each subclass of the last does")
     base = define(subject, forward=lambda ctx, x: x * 2, backward=_scaling(first))
@@ -180,6 +187,7 @@ def test_a_subclass_is_differentiated_by_its_own_backward(subject, data):
 
 @keeps("FN-28")
 def test_backward_is_looked_up_when_it_runs(subject, data):
+    """A backward that is replaced after the call is the one that runs."""
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "what the replacements multiply with")
     separate = {"setup_context": lambda ctx, inputs, output: None} if subject.draw(data, STYLES, "separate") else {}
     cls = define(subject, forward=lambda *args: args[-1] * 2, backward=_scaling(5), **separate)
@@ -195,6 +203,7 @@ def test_backward_is_looked_up_when_it_runs(subject, data):
 
 @keeps("FN-29")
 def test_exceptions_keep_their_type(subject, data):
+    """An exception raised in a method reaches the caller with its type and arguments."""
     where = subject.draw(data, ("forward", "setup_context", "backward"), "method that raises")
     kind = subject.draw(data, (Refused, KeyError, ZeroDivisionError, StopIteration, NotImplementedError), "exception")
 
@@ -209,6 +218,7 @@ def test_exceptions_keep_their_type(subject, data):
 
 @keeps("FN-30", examples=0.12)
 def test_long_chains_are_differentiated_and_freed(subject, data):
+    """A chain of more than 10 000 calls is differentiated on a small stack, and freed with its graph."""
     length = subject.draw(data, st.integers(10_001, 15_000), "calls in a chain")
     living = WeakSet()
 

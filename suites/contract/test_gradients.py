@@ -1,4 +1,4 @@
-"""What a backward gets and returns: how many gradients, of what kind, shape and dtype, and what becomes of them."""
+"""What backward gets and returns: number, kind, shape and dtype of gradients, and how the engine treats them."""
 
 import itertools
 
@@ -7,27 +7,27 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS, TENSORS
-from autograd_conformance.suites.contract._changed import arriving, multiplied
 from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._graphs import added
-from autograd_conformance.suites.contract._ways import (
-    called,
-    differentiated,
-    drawn_graph,
+from autograd_conformance.suites.contract._grad_and_backward import (
+    argument_gradients,
+    drawn_create_graph,
     drawn_way,
-    gradients,
-    handing,
-    returning,
+    function_of_tensors,
+    gradients_of,
+    with_changed_gradients,
+    with_rule,
 )
+from autograd_conformance.suites.contract._graphs import sum_of_gradients
+from autograd_conformance.suites.contract._inplace_and_views import drawn_preparation, with_history
 
-# What is no tensor, and no gradient.
+# Non-tensors, which are not gradients.
 OTHERS = {"number": 1.0, "integer": 0, "flag": False, "array": np.ones(3), "text": "text"}
-# Tensors by their shapes.
+# Shapes of surplus gradients.
 EXTRA = {"tensor": (3,), "scalar tensor": (), "empty tensor": (0,)}
 SMALL = ((), (1,), (3,), (0,), (2, 3), (1, 3), (3, 1), (4,), (1, 1, 1))
-# A shape, and one of which it is an expansion.
+# How a shape is expanded: leading sizes, and the size of dimensions that were 1.
 EXPANDED = st.tuples(st.lists(st.integers(0, 3), max_size=2), st.integers(1, 3)).map(lambda p: (tuple(p[0]), p[1]))
 
 
@@ -52,7 +52,7 @@ def _summed(values, target):
 
 
 def _without(positions):
-    return lambda gradients: tuple(None if i in positions else g for i, g in enumerate(gradients))
+    return lambda found: tuple(None if i in positions else g for i, g in enumerate(found))
 
 
 def _flags(count):
@@ -61,11 +61,12 @@ def _flags(count):
 
 @keeps("GRAD-01", needs="none_gradients")
 def test_one_argument_for_each_output(subject, data):
+    """backward gets one cotangent for each output, also for outputs that are unused or not differentiable."""
     polynomial = subject.polynomial(data, max_outputs=5, separate=None, materialize=None)
     floats = [kind == "float" for kind in polynomial.outputs]
     used = subject.draw(data, _flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
     nothing = (None,) * len(polynomial.arguments)
-    run = subject.run(polynomial, cls=handing(subject, polynomial, lambda _: nothing))
+    run = subject.run(polynomial, cls=with_rule(subject, polynomial, lambda _: nothing))
     run.gradients(polynomial.cotangents(used))
     got = run.seen.cotangents
     subject.assert_equal("number of gradients that backward gets", got=len(got), expected=len(floats))
@@ -76,62 +77,67 @@ def test_one_argument_for_each_output(subject, data):
 
 @keeps("GRAD-02")
 def test_fewer_gradients_than_arguments_raise(subject, data):
+    """A backward that returns too few gradients raises, and the error names both numbers."""
     polynomial = subject.polynomial(data, separate=None)
     count = len(polynomial.arguments)
     kept = subject.draw(data, range(count), "number of gradients returned")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    short = returning(subject, polynomial, lambda gradients: gradients[:kept])
+    short = with_changed_gradients(subject, polynomial, lambda found: found[:kept])
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, short),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, short),
         f"a backward that returns {kept} of {count} gradients",
         naming=[count, kept],
     )
-    full = gradients(subject, way, polynomial, cotangents)
+    full = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-02", variant="bare")
 def test_a_bare_gradient_for_several_arguments_raises(subject, data):
+    """A backward that returns one bare gradient for several arguments raises."""
     polynomial = subject.polynomial(data)
     count = len(polynomial.arguments)
     assume(count > 1)
     position = subject.draw(data, range(count), "position of the gradient returned bare")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    bare = returning(subject, polynomial, lambda gradients: gradients[position])
+    bare = with_changed_gradients(subject, polynomial, lambda found: found[position])
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, bare),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, bare),
         f"a backward that returns one bare value for {count} arguments",
         naming=[count, 1],
     )
-    full = gradients(subject, way, polynomial, cotangents)
+    full = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-03")
 def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
+    """Extra values from backward raise unless all of them are None."""
     polynomial = subject.polynomial(data, separate=None)
     nothing = (None,) * subject.draw(data, range(3), "None before the extra value")
     tensors = {name: subject.tensor(np.zeros(shape), polynomial.dtype) for name, shape in EXTRA.items()}
     value = {**OTHERS, **tensors}[subject.draw(data, (*EXTRA, *OTHERS), "extra value")]
     way, cotangents, count = drawn_way(subject, data), polynomial.cotangents(), len(polynomial.arguments)
-    more = returning(subject, polynomial, lambda gradients: (*gradients, *nothing, value))
+    more = with_changed_gradients(subject, polynomial, lambda found: (*found, *nothing, value))
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, more),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, more),
         f"a backward that returns {type(value).__name__} beyond its gradients",
         naming=[count, count + len(nothing) + 1],
     )
-    padded = returning(subject, polynomial, lambda gradients: (*gradients, None, *nothing))
+    padded = with_changed_gradients(subject, polynomial, lambda found: (*found, None, *nothing))
     got = subject.assert_accepted(
-        lambda: gradients(subject, way, polynomial, cotangents, padded), "a backward that returns None beyond that"
+        lambda: argument_gradients(subject, way, polynomial, cotangents, padded),
+        "a backward that returns None beyond that",
     )
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-04")
 def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
+    """Anything but None as the gradient of a non-tensor argument raises, and the error names its position."""
     polynomial = subject.polynomial(data, separate=None, arguments=("tracked", "fixed", *STATICS))
     statics = [i for i, kind in enumerate(polynomial.arguments) if kind not in TENSORS]
     assume(statics)
@@ -139,19 +145,22 @@ def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     kind = subject.draw(data, ("tensor", *OTHERS), "gradient")
     value = {**OTHERS, "tensor": subject.tensor(1.0, polynomial.dtype)}[kind]
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    generous = returning(subject, polynomial, lambda gradients: _replaced(gradients, position, value))
+    generous = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, generous),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, generous),
         "a gradient for an argument that is not a tensor",
         naming=["None", (position, position + 1)],
     )
-    got = subject.assert_accepted(lambda: gradients(subject, way, polynomial, cotangents), "None for it")
+    got = subject.assert_accepted(
+        lambda: argument_gradients(subject, way, polynomial, cotangents), "None for a non-tensor argument"
+    )
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-05")
 def test_gradients_of_fixed_tensors_are_not_looked_at(subject, data):
+    """For a tensor that does not require grad, backward may return a tensor of any shape and dtype."""
     polynomial = subject.polynomial(data, separate=None, arguments=TENSORS)
     fixed = [i for i in polynomial.tensors if polynomial.arguments[i] != "tracked"]
     assume(fixed)
@@ -163,91 +172,103 @@ def test_gradients_of_fixed_tensors_are_not_looked_at(subject, data):
         for i, e in zip(fixed, drawn, strict=True)
     }
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    any_shape = returning(subject, polynomial, lambda found: tuple(made.get(i, g) for i, g in enumerate(found)))
+    any_shape = with_changed_gradients(
+        subject, polynomial, lambda found: tuple(made.get(i, g) for i, g in enumerate(found))
+    )
     got = subject.assert_accepted(
-        lambda: gradients(subject, way, polynomial, cotangents, any_shape), "gradients that are not needed"
+        lambda: argument_gradients(subject, way, polynomial, cotangents, any_shape), "gradients that are not needed"
     )
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-06")
 def test_none_leaves_grad_as_it_was(subject, data):
+    """An input whose gradient is None keeps what its .grad held before, None or a tensor."""
     polynomial = subject.polynomial(data, arguments=("tracked", "number"))
     withheld = subject.draw(data, st.sets(st.sampled_from(polynomial.tensors), min_size=1), "inputs that get None")
     before = subject.draw(data, (None, _filled(polynomial.shape)), "what .grad holds before")
     cotangents = polynomial.cotangents()
     got = subject.implementation.backward(
-        called(subject, polynomial, returning(subject, polynomial, _without(withheld))),
+        function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld))),
         primals(subject, polynomial),
         subject.tensors(cotangents, polynomial.dtype),
         track=polynomial.track,
         initial=subject.tensors([before] * len(polynomial.tensors), polynomial.dtype),
-        differentiable=drawn_graph(subject, data),
+        differentiable=drawn_create_graph(subject, data),
     )
     found = _without(withheld)(polynomial.vjp(cotangents))
-    expected = [added(before, found[i]) for i in polynomial.tensors]
+    expected = [sum_of_gradients(before, found[i]) for i in polynomial.tensors]
     subject.assert_all_same(".grad of the inputs", got=got, expected=expected)
 
 
 @keeps("GRAD-06", variant="returned")
 def test_none_comes_back_as_none(subject, data):
+    """grad returns None for an input for which backward returned None."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"))
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     withheld = subject.draw(data, st.sets(st.sampled_from(tracked), min_size=1), "inputs that get None")
     cotangents = polynomial.cotangents()
-    run = subject.run(polynomial, cls=returning(subject, polynomial, _without(withheld)))
-    got = run.gradients(cotangents, differentiable=drawn_graph(subject, data))
+    run = subject.run(polynomial, cls=with_changed_gradients(subject, polynomial, _without(withheld)))
+    got = run.gradients(cotangents, differentiable=drawn_create_graph(subject, data))
     subject.assert_all_same("gradients", got=got, expected=_without(withheld)(polynomial.vjp(cotangents)))
 
 
 @keeps("GRAD-07")
 def test_a_single_gradient_may_be_bare_or_in_a_tuple(subject, data):
+    """A single gradient is accepted bare and in a tuple."""
     polynomial = subject.polynomial(data, separate=None, arguments=("tracked",), max_arguments=1)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    bare = returning(subject, polynomial, lambda found: found[0])
-    got = subject.assert_accepted(lambda: gradients(subject, way, polynomial, cotangents, bare), "a bare gradient")
+    bare = with_changed_gradients(subject, polynomial, lambda found: found[0])
+    got = subject.assert_accepted(
+        lambda: argument_gradients(subject, way, polynomial, cotangents, bare), "a bare gradient"
+    )
     subject.assert_all_same("gradients returned bare", got=got, expected=polynomial.vjp(cotangents))
-    packed = gradients(subject, way, polynomial, cotangents)
+    packed = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients returned in a tuple", got=packed, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-07", variant="list")
 def test_a_list_of_gradients_raises(subject, data):
+    """A list of gradients raises; the same gradients in a tuple do not."""
     polynomial = subject.polynomial(data, separate=None)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    listed = returning(subject, polynomial, list)
+    listed = with_changed_gradients(subject, polynomial, list)
     count = len(polynomial.arguments)
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, listed),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, listed),
         f"a list of {count} gradients",
         naming=["list"] if count == 1 and polynomial.tensors else [count, 1],
     )
-    tupled = gradients(subject, way, polynomial, cotangents, returning(subject, polynomial, tuple))
+    tupled = argument_gradients(
+        subject, way, polynomial, cotangents, with_changed_gradients(subject, polynomial, tuple)
+    )
     subject.assert_all_same("gradients returned in a tuple", got=tupled, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-08")
 def test_what_is_no_tensor_is_no_gradient(subject, data):
+    """A number, an array or another non-tensor raises as the gradient of a tensor, and the error names its type."""
     polynomial = subject.polynomial(data, separate=None)
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     others = {**OTHERS, "array of the right shape": np.ones(polynomial.shape)}
     value = others[subject.draw(data, others, "gradient")]
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, wrong),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
         "a gradient that is no tensor",
         naming=[type(value).__name__],
     )
-    right = gradients(subject, way, polynomial, cotangents)
+    right = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients that are tensors", got=right, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-09")
 def test_an_expanded_gradient_is_summed(subject, data):
+    """A gradient that is larger by broadcast dimensions is summed to the shape of its input."""
     shapes = ((), (1,), (3,), (1, 3), (2, 1), (0,), (1, 1))
     polynomial = subject.polynomial(data, arguments=("tracked", "number"), shapes=shapes)
     count = len(polynomial.tensors)
@@ -255,8 +276,8 @@ def test_an_expanded_gradient_is_summed(subject, data):
     wide = [(*lead, *(size if n == 1 else n for n in polynomial.shape)) for lead, size in drawn]
     given = dict(zip(polynomial.tensors, (subject.tensor(_filled(s), polynomial.dtype) for s in wide), strict=True))
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    cls = returning(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
-    got = gradients(subject, way, polynomial, cotangents, cls)
+    cls = with_changed_gradients(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
+    got = argument_gradients(subject, way, polynomial, cotangents, cls)
     sums = iter([_summed(_filled(shape), polynomial.shape) for shape in wide])
     expected = [next(sums) if need else None for need in polynomial.needs]
     subject.assert_all_same(f"sums of the gradients of shapes {wide}", got=got, expected=expected)
@@ -264,6 +285,7 @@ def test_an_expanded_gradient_is_summed(subject, data):
 
 @keeps("GRAD-10")
 def test_any_other_shape_raises(subject, data):
+    """A gradient that cannot be summed to its input's shape raises, also one that could be broadcast to it."""
     polynomial = subject.polynomial(data, separate=None, shapes=SMALL[1:])
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
@@ -273,19 +295,20 @@ def test_any_other_shape_raises(subject, data):
     shape = subject.draw(data, some, "shape of the gradient")
     value = subject.tensor(_filled(shape), polynomial.dtype)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, wrong),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
         f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
         naming=[(position, position + 1, polynomial.tensors.index(position))],
     )
-    right = gradients(subject, way, polynomial, cotangents)
+    right = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients of the inputs' shapes", got=right, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-11")
 def test_gradients_take_the_dtype_of_their_inputs(subject, data):
+    """Real, integer and bool gradients are cast to the dtype of their input."""
     implementation = subject.implementation
     polynomial = subject.polynomial(data, arguments=("tracked", "number"))
     real = [d for d in implementation.dtypes if not d.startswith("complex")]
@@ -294,59 +317,61 @@ def test_gradients_take_the_dtype_of_their_inputs(subject, data):
     values = np.asarray(np.resize([1, 0, 1], polynomial.shape))
     made = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
     given = dict(zip(polynomial.tensors, made, strict=True))
-    cls = returning(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
-    got = gradients(subject, drawn_way(subject, data), polynomial, polynomial.cotangents(), cls)
+    cls = with_changed_gradients(subject, polynomial, lambda found: tuple(given.get(i) for i in range(len(found))))
+    got = argument_gradients(subject, drawn_way(subject, data), polynomial, polynomial.cotangents(), cls)
     found = [g for g in got if g is not None]
-    told = [implementation.describe(g).dtype for g in found]
-    subject.assert_equal("dtypes of the gradients", got=told, expected=[polynomial.dtype] * count)
+    found_dtypes = [implementation.describe(g).dtype for g in found]
+    subject.assert_equal("dtypes of the gradients", got=found_dtypes, expected=[polynomial.dtype] * count)
     subject.assert_all_same("gradients", got=found, expected=[values.astype("float64")] * count)
 
 
 @keeps("GRAD-12")
 def test_a_complex_gradient_of_a_real_input_raises(subject, data):
+    """A complex gradient of a real input raises, also if its imaginary part is zero."""
     polynomial = subject.polynomial(data, separate=None)
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
     if not names:
-        pytest.skip("skip: there are no complex dtypes")
+        pytest.skip("there are no complex dtypes")
     dtype = subject.draw(data, names, "dtype of the gradient")
     imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
     values = _filled(polynomial.shape)
     value = subject.implementation.array(values + 1j * imaginary, dtype, subject.device)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    mixed = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    mixed = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
         subject.implementation.refusals,
-        lambda: gradients(subject, way, polynomial, cotangents, mixed),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, mixed),
         "a complex gradient for a real input",
     )
     real = subject.tensor(values, polynomial.dtype)
-    cls = returning(subject, polynomial, lambda found: _replaced(found, position, real))
-    got = gradients(subject, way, polynomial, cotangents, cls)
+    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, real))
+    got = argument_gradients(subject, way, polynomial, cotangents, cls)
     expected = _replaced(polynomial.vjp(cotangents), position, values)
     subject.assert_all_same("gradients with a real one in its place", got=got, expected=expected)
 
 
 @keeps("GRAD-14")
 def test_cotangents_keep_their_values(subject, data):
+    """A backward pass leaves the values of the caller's cotangents alone, even if each is given for two outputs."""
     polynomial = subject.polynomial(data, arguments=("tracked", "number"), outputs=("float",))
     way = drawn_way(subject, data)
     rules = {
         "gradients of its own": None,
-        "what it got": handing(
+        "what it got": with_rule(
             subject, polynomial, lambda got: tuple(got[-1] if n else None for n in polynomial.needs)
         ),
     }
     cls = rules[subject.draw(data, rules, "returned by backward")]
     expected = polynomial.cotangents()
     given = subject.tensors(expected, polynomial.dtype)
-    f = called(subject, polynomial, cls)
+    f = function_of_tensors(subject, polynomial, cls)
     # Each cotangent is given twice: what is summed of it, or of the gradients that it gives, must be a new tensor.
     again = {
         "outputs of another call": lambda xs, ys: f(*xs),
         "the same outputs": lambda xs, ys: ys,
-        "results of the outputs": lambda xs, ys: map(multiplied, ys),
+        "results of the outputs": lambda xs, ys: map(with_history, ys),
     }
     second = again[subject.draw(data, again, "what it is given for beside the outputs")]
 
@@ -354,24 +379,25 @@ def test_cotangents_keep_their_values(subject, data):
         ys = f(*xs)
         return *ys, *second(xs, ys)
 
-    differentiated(subject, way, both, primals(subject, polynomial), (*given, *given), polynomial.track)
+    gradients_of(subject, way, both, primals(subject, polynomial), (*given, *given), polynomial.track)
     subject.assert_all_same("cotangents after the pass", got=given, expected=expected)
 
 
 @keeps("GRAD-15", needs="views")
 def test_leaves_share_no_gradient(subject, data):
+    """The .grad fields share no memory with each other or the cotangent if backward returns what it got."""
     implementation = subject.implementation
     shapes = ((), (1,), (3,), (2, 3))
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), shapes=shapes)
     befores = st.sampled_from((None, _filled(polynomial.shape)))
     count = len(polynomial.tensors)
     held = subject.draw(data, st.lists(befores, min_size=count, max_size=count), "what .grad holds before")
-    f = called(subject, polynomial, handing(subject, polynomial, lambda got: got[-1:] * count))
+    f = function_of_tensors(subject, polynomial, with_rule(subject, polynomial, lambda got: got[-1:] * count))
     cotangents = polynomial.cotangents()
     given = subject.tensors(cotangents, polynomial.dtype)
     initial = subject.tensors(held, polynomial.dtype)
     got = implementation.backward(f, primals(subject, polynomial), given, track=polynomial.track, initial=initial)
-    expected = [added(before, cotangents[-1]) for before in held]
+    expected = [sum_of_gradients(before, cotangents[-1]) for before in held]
     subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
     shared = sum(implementation.shares_memory(a, b) for a, b in itertools.combinations([*got, *given], 2))
     subject.assert_equal("number of pairs of .grad fields and cotangents that share memory", got=shared, expected=0)
@@ -379,15 +405,17 @@ def test_leaves_share_no_gradient(subject, data):
 
 @keeps("GRAD-15", variant="returned")
 def test_a_gradient_may_be_handed_on_as_it_is(subject, data):
+    """A backward may return the cotangent itself for several arguments."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), separate=None)
     count, cotangents = len(polynomial.arguments), polynomial.cotangents()
-    cls = handing(subject, polynomial, lambda got: got[:1] * count)
+    cls = with_rule(subject, polynomial, lambda got: got[:1] * count)
     got = subject.assert_accepted(lambda: subject.run(polynomial, cls=cls).gradients(cotangents), "the gradient itself")
     subject.assert_all_same("gradients", got=got, expected=cotangents[:1] * count)
 
 
 @keeps("GRAD-16")
 def test_a_tensor_passed_twice_gets_the_sum(subject, data):
+    """A tensor at several positions gets the sum of the gradients of those positions."""
     polynomial = subject.polynomial(data, arguments=("tracked", "tracked", "number"), powers=(1,))
     positions = polynomial.tensors
     entries = st.lists(st.integers(0, 1), min_size=len(positions), max_size=len(positions))
@@ -396,14 +424,14 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
     most = len(positions) if "none_gradients" in subject.implementation.capabilities else 0
     withheld = subject.draw(data, st.sets(st.sampled_from(positions), max_size=most), "positions that get None")
-    f = called(subject, polynomial, returning(subject, polynomial, _without(withheld)))
-    prepare = arriving(subject, data)
+    f = function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld)))
+    prepare = drawn_preparation(subject, data)
 
     def repeated(*xs):
         given = [prepare(x) for x in xs]
         return f(*(given[k] for k in which))
 
-    got = differentiated(subject, way, repeated, leaves, subject.tensors(cotangents, polynomial.dtype))
+    got = gradients_of(subject, way, repeated, leaves, subject.tensors(cotangents, polynomial.dtype))
     each = _without(withheld)(polynomial.vjp(cotangents))
     pairs = [(each[i], k) for i, k in zip(positions, which, strict=True)]
     parts = [[g for g, k in pairs if k == leaf and g is not None] for leaf in range(2)]

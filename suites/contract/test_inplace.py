@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.changes import combination, integers
-from autograd_conformance.strategies.changes import views
-from autograd_conformance.strategies.polynomials import SHAPES
-from autograd_conformance.suites.contract._changed import FULL, applied, drawn, multiplied
+from autograd_conformance.strategies.generated_functions import SHAPES, views
+from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY, applied, drawn_change, with_history
 
 # Ways to change a tensor, and how many changes autograd sees.
 SEEN = {"not at all": 0, "unseen": 0, "once": 1, "twice": 2}
@@ -25,7 +24,8 @@ def alter(xp, x, how):
 
 @keeps("DIRTY-01")
 def test_a_dirty_input_comes_back_as_itself(subject, data):
-    change = drawn(subject, data)
+    """A dirty input comes back as the same object, with the node of the call and the right gradients."""
+    change = drawn_change(subject, data)
     run = applied(subject, change)
     what = "arguments among the outputs"
     subject.assert_equal(what, got=run.identities, expected=change.returned)
@@ -38,6 +38,7 @@ def test_a_dirty_input_comes_back_as_itself(subject, data):
 
 @keeps("DIRTY-02")
 def test_the_version_goes_up_by_one(subject, data):
+    """mark_dirty raises the version by one, besides the changes that autograd sees itself."""
     kinds = st.tuples(st.sampled_from(list(SEEN)), st.booleans())
     arguments = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "arguments: how changed, and if marked")
     early, recorded = (subject.draw(data, st.booleans(), label) for label in ("marked before the change", "recorded"))
@@ -46,7 +47,7 @@ def test_the_version_goes_up_by_one(subject, data):
     versions = []
 
     def f(*leaves):
-        inputs = [multiplied(x) for x in leaves]
+        inputs = [with_history(x) for x in leaves]
         versions.extend(subject.implementation.version(x) for x in inputs)
         apply(*inputs)
         return tuple(inputs)
@@ -81,25 +82,27 @@ def altering(subject, arguments, early):
 
 @keeps("DIRTY-06")
 def test_a_dirty_view_enters_the_history_of_its_base(subject, data):
+    """A change of a view as the first argument shows in the base and other views: values and gradients."""
     check_history_of_base(subject, data, arguments=("tracked", "fixed"), before=0)
 
 
 @keeps("DIRTY-06", variant="behind-others")
-def test_a_dirty_view_behind_other_arguments_does_too(subject, data):
+def test_a_dirty_view_after_other_arguments_enters_the_history_of_its_base(subject, data):
+    """A change of a view as a later argument shows in the base and other views: values and gradients."""
     check_history_of_base(subject, data, arguments=("tracked",), before=1)
 
 
 def check_history_of_base(subject, data, **restrictions):
-    """A view of a base is changed: the base and another view of it have the values and the gradients of that."""
+    """A Function changes a view: the base and another view of it have the new values and the right gradients."""
     shape = subject.draw(data, ((3,), (2, 3), (3, 1, 2)), "shape of the base")
     view, other = (subject.draw(data, views(shape, empty=False), label) for label in ("changed view", "other view"))
-    change = drawn(subject, data, new_outputs=0, shapes=[view(np.zeros(shape)).shape], **restrictions)
+    change = drawn_change(subject, data, new_outputs=0, shapes=[view(np.zeros(shape)).shape], **restrictions)
     base, given = (integers((change.seed, salt), shape) for salt in (9, 10))
     (position,) = change.changed
     wholes = []
 
     def prepare(i, leaf):
-        wholes.extend([multiplied(leaf)] if i == position else [])
+        wholes.extend([with_history(leaf)] if i == position else [])
         return view(wholes[0]) if i == position else leaf
 
     run = applied(subject, change, prepare, also=lambda _: (*wholes, other(*wholes)), values={position: base})
@@ -118,7 +121,8 @@ def check_history_of_base(subject, data, **restrictions):
 
 @keeps("DIRTY-10")
 def test_a_change_that_is_not_marked_goes_unnoticed(subject, data):
-    change = replace(drawn(subject, data, shapes=FULL), silent=True)
+    """An unmarked change leaves the input's node alone, and gradients flow as if the output were a new tensor."""
+    change = replace(drawn_change(subject, data, shapes=NONEMPTY), silent=True)
     run = applied(subject, change, also=tuple)
     subject.assert_all_same("arguments after the call", got=run.arguments, expected=change.changes())
     subject.assert_equal("arguments that kept their node", got=run.kept, expected=(True,) * len(run.kept))
@@ -136,7 +140,8 @@ def test_a_change_that_is_not_marked_goes_unnoticed(subject, data):
 
 @keeps("DIRTY-11")
 def test_a_fixed_tensor_becomes_part_of_the_graph(subject, data):
-    change = drawn(subject, data, arguments=("changed fixed", "tracked", "fixed"), needed="changed fixed")
+    """A dirty tensor that did not require grad does so afterwards if another argument does."""
+    change = drawn_change(subject, data, arguments=("changed fixed", "tracked", "fixed"), needed="changed fixed")
     run = applied(subject, change)
     flags = [subject.implementation.requires_grad(run.arguments[i]) for i in change.changed]
     expected = ["tracked" in change.arguments] * len(flags)
@@ -149,9 +154,10 @@ def test_a_fixed_tensor_becomes_part_of_the_graph(subject, data):
 
 @keeps("DIRTY-12")
 def test_under_no_grad_a_leaf_may_be_dirty(subject, data):
-    change = drawn(subject, data, shapes=FULL)
+    """Under no_grad a dirty leaf is changed, keeps its node, and apply returns a detached alias of it."""
+    change = drawn_change(subject, data, shapes=NONEMPTY)
     kind = subject.draw(data, ("leaves", "with a history"), "arguments")
-    prepare = {"leaves": lambda x: x, "with a history": multiplied}[kind]
+    prepare = {"leaves": lambda x: x, "with a history": with_history}[kind]
     run = applied(subject, change, prepare=lambda _, x: prepare(x), under=subject.implementation.no_grad)
     subject.assert_all_same("arguments after the call", got=run.arguments, expected=change.changes())
     subject.assert_equal("arguments that kept their node", got=run.kept, expected=(True,) * len(run.kept))
@@ -165,7 +171,8 @@ def test_under_no_grad_a_leaf_may_be_dirty(subject, data):
 
 @keeps("DIRTY-14")
 def test_what_is_dirty_and_constant_keeps_its_history(subject, data):
-    whole = drawn(subject, data, arguments=("changed", "tracked", "fixed"), shapes=FULL)
+    """A dirty input that is marked non-differentiable keeps its node, and apply returns a detached alias of it."""
+    whole = drawn_change(subject, data, arguments=("changed", "tracked", "fixed"), shapes=NONEMPTY)
     some = st.sets(st.sampled_from(whole.changed), min_size=1).map(sorted).map(tuple)
     constant = subject.draw(data, some, "dirty arguments that are marked non-differentiable too")
     change = replace(whole, constant=constant)
@@ -184,7 +191,8 @@ def test_what_is_dirty_and_constant_keeps_its_history(subject, data):
 
 @keeps("DIRTY-15")
 def test_setup_context_marks_and_saves_what_forward_changed(subject, data):
-    change = drawn(subject, data, separate=True)
+    """setup_context can mark a changed input as dirty and save it as an output."""
+    change = drawn_change(subject, data, separate=True)
     read = []
 
     def saving(plain):

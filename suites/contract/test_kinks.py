@@ -5,15 +5,15 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import STYLES
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import STYLES
 
 POINTS = (-2.0, -1.0, 1.0, 2.0, math.nan)
 COTANGENTS = st.sampled_from((1.0, -2.0, 3.0, math.nan))
 
 
 def _positive_part(subject, separate):
-    """A Function that keeps what is positive, once for each of two outputs."""
+    """A Function that sets negative elements to zero, and returns the result twice."""
     xp, base = subject.implementation.xp, subject.implementation.ag.Function
 
     def compute(x):
@@ -36,6 +36,7 @@ def _positive_part(subject, separate):
 
 @keeps("KINK-02", needs="tuples")
 def test_a_nan_cotangent_reaches_what_uses_it_alone(subject, data):
+    """NaN in a cotangent shows up in the entries that use it and nowhere else."""
     entries = st.lists(st.tuples(st.sampled_from(POINTS), COTANGENTS, COTANGENTS), min_size=1, max_size=4)
     x, g, h = np.transpose(subject.draw(data, entries, "input and two cotangents of each entry"))
     dtype = subject.draw(data, subject.dtypes, "dtype")

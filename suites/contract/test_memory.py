@@ -2,35 +2,23 @@
 
 import gc
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.storing import KINDS
-from autograd_conformance.suites.contract._changed import multiplied
-from autograd_conformance.suites.contract._stored import storing
+from autograd_conformance.suites.contract._garbage import without_collector
+from autograd_conformance.suites.contract._inplace_and_views import with_history
+from autograd_conformance.suites.contract._storing_calls import drawn_storing
 
-# All that a Function may store but its outputs.
+# Everything that a Function may store, except its outputs.
 INNER = ("input", "fixed input", "intermediate")
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Objects are freed with their last reference, never by the garbage collector."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
 def collect(references: "References") -> None:
-    """Free cycles; all that was made without the collector is in its youngest generation."""
+    """Free cycles; objects made while the collector was off are in its youngest generation."""
     gc.collect(0)
     if references.alive:
         gc.collect()
@@ -54,12 +42,12 @@ class References:
 
 
 def called(subject, function, *, backward):
-    """The outputs of a call, which nothing else holds, and references to its tensors; after a backward pass or not."""
+    """The outputs of a call, held by nothing else, and references to its tensors; optionally after a backward pass."""
     implementation, references, outputs = subject.implementation, References(), []
     apply = implementation.function(function.body(implementation.ag, references.note))
 
     def f(x, fixed):
-        outputs.extend(apply(multiplied(x), fixed))
+        outputs.extend(apply(with_history(x), fixed))
         return tuple(outputs)
 
     primals = subject.tensors([function.values[kind] for kind in ("input", "fixed input")], function.dtype)
@@ -73,16 +61,18 @@ def called(subject, function, *, backward):
 
 @keeps("MEM-01", needs="context")
 def test_an_output_as_attribute_is_in_a_cycle(subject, data):
-    check_cycle(subject, storing(subject, data, saved=False, needed=("output",)), backward=False)
+    """An output stored as an attribute outlives its last reference, until the garbage collector runs."""
+    check_cycle(subject, drawn_storing(subject, data, saved=False, needed=("output",)), backward=False)
 
 
 @keeps("MEM-03", needs="accumulate")
 def test_backward_does_not_break_the_cycle(subject, data):
-    check_cycle(subject, storing(subject, data, saved=False, needed=("output",)), backward=True)
+    """After a backward pass the cycle of a stored output is still there."""
+    check_cycle(subject, drawn_storing(subject, data, saved=False, needed=("output",)), backward=True)
 
 
 def check_cycle(subject, function, *, backward):
-    """What is stored outlives the last outside reference to the outputs, until the garbage collector comes."""
+    """Stored tensors outlive the last outside reference to the outputs, until the garbage collector runs."""
     with without_collector():
         outputs, references = called(subject, function, backward=backward)
         outputs.clear()
@@ -96,7 +86,8 @@ def check_cycle(subject, function, *, backward):
 
 @keeps("MEM-02", needs="context")
 def test_a_saved_output_is_in_no_cycle(subject, data):
-    function = storing(subject, data, needed=("output",))
+    """A saved output is freed with its last reference, before and after a backward pass."""
+    function = drawn_storing(subject, data, needed=("output",))
     backward = subject.draw(data, st.booleans(), "after a backward pass")
     with without_collector():
         outputs, references = called(subject, function, backward=backward)
@@ -108,8 +99,9 @@ def test_a_saved_output_is_in_no_cycle(subject, data):
 
 @keeps("MEM-04", needs="accumulate")
 def test_saved_tensors_go_before_the_next_node_runs(subject, data):
+    """When a node runs, the saved tensors of all nodes that ran before it are freed."""
     count = subject.draw(data, st.integers(2, 4), "calls in a row")
-    function = storing(subject, data, needed=INNER, others=INNER)
+    function = drawn_storing(subject, data, needed=INNER, others=INNER)
     references, seen = [References(function.stored) for _ in range(count)], []
 
     def on_read(_, __):
@@ -118,9 +110,9 @@ def test_saved_tensors_go_before_the_next_node_runs(subject, data):
     bodies = [function.body(subject.implementation.ag, each.note, on_read) for each in references]
 
     def f(x, *fixed):
-        x = multiplied(x)
+        x = with_history(x)
         for body, other in zip(bodies, fixed, strict=True):
-            x = subject.implementation.function(body)(x, multiplied(other))[-1]
+            x = subject.implementation.function(body)(x, with_history(other))[-1]
         return x
 
     primals = subject.tensors([function.values["input"], *[function.values["fixed input"]] * count], function.dtype)
@@ -134,7 +126,8 @@ def test_saved_tensors_go_before_the_next_node_runs(subject, data):
 
 @keeps("MEM-05", needs="accumulate")
 def test_attributes_live_as_long_as_the_graph(subject, data):
-    function = storing(subject, data, saved=False, needed=INNER, others=INNER)
+    """Tensors stored as attributes live while the outputs are held, also after backward, and no longer."""
+    function = drawn_storing(subject, data, saved=False, needed=INNER, others=INNER)
     backward = subject.draw(data, st.booleans(), "after a backward pass")
     with without_collector():
         outputs, references = called(subject, function, backward=backward)

@@ -3,15 +3,16 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._changed import arriving
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import ENTRIES
+from autograd_conformance.suites.contract._inplace_and_views import drawn_preparation
 
 
 @keeps("MODE-01")
 def test_a_call_under_no_grad_is_not_recorded(subject, data):
+    """A call under no_grad runs forward once; its outputs have no node and do not require grad."""
     polynomial = subject.polynomial(data, separate=None)
-    run = subject.run(polynomial, under=subject.implementation.no_grad, prepare=arriving(subject, data))
+    run = subject.run(polynomial, under=subject.implementation.no_grad, prepare=drawn_preparation(subject, data))
     subject.assert_equal("number of forwards under no_grad", got=run.seen.forwards, expected=1)
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
     tensors = [y for y in run.outputs if subject.implementation.is_tensor(y)]
@@ -22,6 +23,7 @@ def test_a_call_under_no_grad_is_not_recorded(subject, data):
 
 @keeps("MODE-04", variant="no_grad")
 def test_forward_mode_works_under_no_grad(subject, data):
+    """Under no_grad the outputs have the tangents that jvp returns."""
     moving = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3).filter(any), "inputs with a tangent")
     x = np.array(subject.draw(data, ENTRIES, "each input"))
 

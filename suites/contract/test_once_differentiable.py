@@ -1,16 +1,16 @@
-"""once_differentiable: first derivatives are as ever, and a second one is refused, never wrong."""
+"""once_differentiable: first derivatives are unchanged, and a second one raises instead of being wrong."""
 
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._derivatives import arguments, primals
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._derivatives import arguments, drawn_cotangents, primals
 
 SAYS = ("once_differentiable",)
 
 
 def _once(subject, polynomial, seen=None):
-    """The generated Function with its backward declared; it notes whether what it computes is recorded."""
+    """The generated Function with a once-differentiable backward, which notes whether its operations are recorded."""
     ag = subject.implementation.ag
     cls = polynomial.body(subject.implementation.xp, ag)
 
@@ -23,13 +23,6 @@ def _once(subject, polynomial, seen=None):
             return cls.backward(ctx, *cotangents)
 
     return Once
-
-
-def _used(subject, data, polynomial):
-    """The cotangents of some float outputs, at least one."""
-    places = [n for n, kind in enumerate(polynomial.outputs) if kind == "float"]
-    used = subject.draw(data, st.sets(st.sampled_from(places), min_size=1), "used outputs")
-    return polynomial.cotangents([n in used for n in range(len(polynomial.outputs))])
 
 
 def _first(subject, polynomial, cls, cotangents):
@@ -80,8 +73,9 @@ def _with_other_terms(subject, polynomial, cls, squared):
 
 @keeps("ONCE-01")
 def test_first_derivatives_are_unchanged_and_unrecorded(subject, data):
+    """First derivatives are right with and without create_graph, and backward records nothing."""
     polynomial = subject.polynomial(data)
-    cotangents, seen = _used(subject, data, polynomial), []
+    cotangents, seen = drawn_cotangents(subject, data, polynomial), []
     tracked = subject.draw(data, (True, False), "cotangents requiring grad")
     h, variables, track = _first(subject, polynomial, _once(subject, polynomial, seen), cotangents)
     track = (*polynomial.track, *(tracked for _ in track[len(polynomial.track) :]))
@@ -95,8 +89,9 @@ def test_first_derivatives_are_unchanged_and_unrecorded(subject, data):
 
 @keeps("ONCE-02")
 def test_backward_of_a_gradient_raises(subject, data):
+    """backward() of such a gradient raises and names once_differentiable; without the decorator it works."""
     polynomial = subject.polynomial(data)
-    cotangents, weights = _used(subject, data, polynomial), _again(subject, data, polynomial)
+    cotangents, weights = drawn_cotangents(subject, data, polynomial), _again(subject, data, polynomial)
     backward = subject.implementation.backward
 
     def second(cls):
@@ -111,8 +106,9 @@ def test_backward_of_a_gradient_raises(subject, data):
 
 @keeps("ONCE-03")
 def test_grad_of_a_gradient_raises(subject, data):
+    """grad of such a gradient raises and names once_differentiable, also if unused inputs are allowed."""
     polynomial = subject.polynomial(data)
-    cotangents, weights = _used(subject, data, polynomial), _again(subject, data, polynomial)
+    cotangents, weights = drawn_cotangents(subject, data, polynomial), _again(subject, data, polynomial)
     h, variables, track = _first(subject, polynomial, _once(subject, polynomial), cotangents)
     _, pullback = subject.implementation.vjp(h, variables, track=track)
     subject.assert_raises(
@@ -122,6 +118,7 @@ def test_grad_of_a_gradient_raises(subject, data):
 
 @keeps("ONCE-04")
 def test_other_terms_do_not_hide_a_second_derivative(subject, data):
+    """A second derivative raises although other terms of the loss have one, in backward() and in grad."""
     polynomial = subject.polynomial(data, powers=(2,))
     weights = _again(subject, data, polynomial)
     through = subject.draw(data, ("backward", "grad"), "through")
@@ -138,6 +135,7 @@ def test_other_terms_do_not_hide_a_second_derivative(subject, data):
 
 @keeps("ONCE-06")
 def test_a_gradient_of_none_stays_none(subject, data):
+    """None from a once-differentiable backward reaches the caller as None, bare or in a tuple."""
     nones = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4), "None")
     differentiable = subject.draw(data, (True, False), "create_graph")
     tracked = subject.draw(data, (True, False), "cotangent requiring grad")
@@ -167,7 +165,8 @@ def test_a_gradient_of_none_stays_none(subject, data):
 
 
 @keeps("ONCE-07")
-def test_backward_beside_other_terms_raises(subject, data):
+def test_backward_with_other_terms_raises(subject, data):
+    """backward() raises if the cotangent requires grad and other terms have second derivatives."""
     polynomial, backward = subject.polynomial(data), subject.implementation.backward
     weights = _again(subject, data, polynomial)
     xs, track = primals(subject, polynomial), polynomial.track
@@ -182,7 +181,8 @@ def test_backward_beside_other_terms_raises(subject, data):
 
 
 @keeps("ONCE-07", variant="grad")
-def test_grad_beside_other_terms_raises(subject, data):
+def test_grad_with_other_terms_raises(subject, data):
+    """grad raises if the cotangent requires grad and other terms have second derivatives."""
     polynomial = subject.polynomial(data)
     weights = _again(subject, data, polynomial)
     h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=True)

@@ -1,4 +1,4 @@
-"""What comes of an output: whether it requires grad, and what backward gets for it when it is not used."""
+"""Outputs: whether they require grad, and what backward gets for those that are not used."""
 
 import operator
 from itertools import accumulate
@@ -6,13 +6,13 @@ from itertools import accumulate
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.definitions import FLOATING
+from autograd_conformance.suites.contract._constant_outputs import Constants, Output, output_lists, uses
+from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, three_tensors
 from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._outputs import Constants, Output, output_lists, uses
-from autograd_conformance.suites.contract._styles import STYLES, function
-from autograd_conformance.suites.contract._watching import THREE, doubled, nothing, three_tensors
-from autograd_conformance.suites.contract._ways import differentiated, drawn_way
+from autograd_conformance.suites.contract._grad_and_backward import drawn_way, gradients_of
+from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
 FULL = ((), (1,), (3,), (2, 3), (3, 1, 2))
 
@@ -26,13 +26,13 @@ def _integers(subject):
 
 
 def _graph_facts(subject, outputs):
-    """Of each output, whether it requires grad and whether it has a node."""
+    """For each output, whether it requires grad and whether it has a node."""
     implementation = subject.implementation
     return [(implementation.requires_grad(y), implementation.node(y) is not None) for y in outputs]
 
 
 def _assert_recorded(subject, constants):
-    """Those outputs that are differentiable require grad and have a node, the others neither."""
+    """Differentiable outputs require grad and have a node; the others have neither."""
     outputs, _ = constants.call()
     expected = [(output.differentiable,) * 2 for output in constants.given]
     got = _graph_facts(subject, outputs)
@@ -41,18 +41,21 @@ def _assert_recorded(subject, constants):
 
 @keeps("OUT-01", needs="tuples")
 def test_every_floating_output_requires_grad(subject, data):
+    """Every floating-point output requires grad and has a grad_fn, although backward ignores it."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
 @keeps("OUT-02", needs="tuples")
 def test_no_integer_output_requires_grad(subject, data):
+    """Integer and bool outputs do not require grad; a floating-point one next to them does."""
     outputs = subject.draw(data, output_lists([*_integers(subject), "float64"]), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
 @keeps("OUT-03", needs="tuples")
 def test_a_tensor_returned_twice_is_one_output(subject, data):
+    """A tensor at several positions is one object; its summed cotangent arrives at the last of them."""
     pattern = subject.draw(data, st.lists(st.integers(0, 1), min_size=2, max_size=4), "which tensor is returned where")
     given = []
 
@@ -64,7 +67,7 @@ def test_a_tensor_returned_twice_is_one_output(subject, data):
         given.extend(cotangents)
         return sum(g * (which + 1) for which, g in zip(pattern, cotangents, strict=True))
 
-    f = function(subject, forward, backward, separate=subject.draw(data, STYLES, "separate style"))
+    f = define_apply(subject, forward, backward, separate=subject.draw(data, STYLES, "separate style"))
     outputs, pullback = subject.implementation.vjp(f, subject.tensors([np.ones(2)]))
     cotangents = [np.full(2, 2.0**i) for i in range(len(pattern))]
     found = pullback(subject.tensors(cotangents))
@@ -82,6 +85,7 @@ def test_a_tensor_returned_twice_is_one_output(subject, data):
 
 @keeps("OUT-04")
 def test_an_output_can_be_changed_in_place(subject, data):
+    """An output that is changed in place after the call stays the same object and has the right gradients."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), outputs=("float",), separate=None)
     count = len(polynomial.outputs)
     factors = subject.draw(data, st.lists(st.sampled_from((1, -1, 2, 3)), min_size=count, max_size=count), "factors")
@@ -95,7 +99,7 @@ def test_an_output_can_be_changed_in_place(subject, data):
     outputs, pullback = subject.implementation.vjp(f, primals(subject, polynomial), track=polynomial.track)
     cotangents = polynomial.cotangents()
     gradients = pullback(subject.tensors(cotangents, polynomial.dtype))
-    subject.assert_that(all(map(operator.is_, outputs, ys)), "what the change gives", got=outputs, expected=ys)
+    subject.assert_that(all(map(operator.is_, outputs, ys)), "result of the in-place change", got=outputs, expected=ys)
     values = [np.asarray(y * factor) for y, factor in zip(polynomial.forward(), factors, strict=True)]
     subject.assert_all_same("changed outputs", got=ys, expected=values)
     scaled = [g * factor for g, factor in zip(cotangents, factors, strict=True)]
@@ -104,12 +108,13 @@ def test_an_output_can_be_changed_in_place(subject, data):
 
 @keeps("ND-01")
 def test_a_marked_output_is_out_of_the_graph_alone(subject, data):
+    """Only the marked outputs have no grad_fn and do not require grad."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
 def _constants(subject, data, outputs, configure=nothing):
-    """A drawn Function with these outputs, and the cotangents that it is given, in some way, where they are used."""
+    """A Function with these outputs, some of them used in a drawn way to differentiate, and the cotangents of these."""
     used = subject.draw(data, uses(outputs), "outputs used")
     constants = Constants(subject, outputs, configure, subject.draw(data, STYLES, "separate style"))
     return constants, constants.pull(used, drawn_way(subject, data))
@@ -117,6 +122,7 @@ def _constants(subject, data, outputs, configure=nothing):
 
 @keeps("ND-02")
 def test_a_marked_output_gives_zeros(subject, data):
+    """backward gets zeros of the right shape and dtype for marked floating-point outputs."""
     outputs = subject.draw(data, output_lists(_floating(subject), marked=True), "outputs")
     constants, ones = _constants(subject, data, outputs)
     constants.assert_given(constants.materialized(ones))
@@ -124,6 +130,7 @@ def test_a_marked_output_gives_zeros(subject, data):
 
 @keeps("ND-02", variant="integers")
 def test_a_marked_output_of_integers_gives_zeros(subject, data):
+    """backward gets zeros of the right shape and dtype for marked outputs of any dtype, integers too."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True, integers=True), "outputs")
     constants, ones = _constants(subject, data, outputs)
     constants.assert_given(constants.materialized(ones))
@@ -131,12 +138,13 @@ def test_a_marked_output_of_integers_gives_zeros(subject, data):
 
 @keeps("ND-03")
 def test_a_marked_output_gives_none_without_materialization(subject, data):
+    """With set_materialize_grads(False) backward gets None for marked outputs."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
     constants, ones = _constants(subject, data, outputs, lambda ctx: ctx.set_materialize_grads(False))
     constants.assert_given(ones)
 
 
-# What is no tensor, made from an output.
+# Non-tensors, made from an output.
 NO_TENSORS = {
     "None": lambda _: None,
     "number": lambda _: 5,
@@ -148,6 +156,7 @@ NO_TENSORS = {
 
 @keeps("ND-04")
 def test_only_a_tensor_can_be_marked(subject, data):
+    """mark_non_differentiable raises for non-tensors, at any position."""
     kind = subject.draw(data, NO_TENSORS, "marked")
     before, after = subject.draw(data, st.tuples(*[st.integers(0, 1)] * 2), "tensors marked before and after it")
     separate = subject.draw(data, STYLES, "separate style")
@@ -167,6 +176,7 @@ def test_only_a_tensor_can_be_marked(subject, data):
 
 @keeps("ND-04", variant="unreturned", needs="requires_grad")
 def test_marking_what_is_not_returned_has_no_effect(subject, data):
+    """Marking inputs or other tensors that are not returned changes no output, input or gradient."""
     kinds = subject.draw(data, st.lists(st.sampled_from(("input", "intermediate", "other")), min_size=1), "marked")
     separate = subject.draw(data, STYLES, "separate style")
     tensors, inputs = subject.tensors(THREE), []
@@ -192,6 +202,7 @@ def test_marking_what_is_not_returned_has_no_effect(subject, data):
 
 @keeps("ND-05")
 def test_nothing_requires_grad_if_all_outputs_are_marked(subject, data):
+    """If all outputs are marked, none of them requires grad or has a grad_fn."""
     dtypes = subject.implementation.dtypes
     outputs = [o._replace(marked=True) for o in subject.draw(data, output_lists(dtypes), "outputs, all marked")]
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
@@ -199,6 +210,7 @@ def test_nothing_requires_grad_if_all_outputs_are_marked(subject, data):
 
 @keeps("ND-06")
 def test_a_returned_input_that_is_marked_comes_back_detached(subject, data):
+    """A marked input that is returned comes back as a detached alias; the input still requires grad."""
     marked = subject.draw(data, st.sets(st.integers(0, 2), min_size=1), "inputs returned and marked")
     made = subject.draw(data, st.sets(st.integers(0, 2)), "inputs that are results")
     separate = subject.draw(data, STYLES, "separate style")
@@ -231,6 +243,7 @@ def test_a_returned_input_that_is_marked_comes_back_detached(subject, data):
 
 @keeps("MAT-01", needs="tuples")
 def test_an_unused_output_gives_zeros(subject, data):
+    """backward gets zeros of the right shape and dtype for outputs that are not used."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     constants, ones = _constants(subject, data, outputs)
     constants.assert_given(constants.materialized(ones))
@@ -238,6 +251,7 @@ def test_an_unused_output_gives_zeros(subject, data):
 
 @keeps("MAT-01", variant="again", needs="tuples")
 def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
+    """In each of several passes, backward gets zeros for the outputs that this pass does not use."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     passes = subject.draw(data, st.lists(uses(outputs), min_size=2, max_size=3), "outputs used in each pass")
     constants = Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style"))
@@ -252,6 +266,7 @@ def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
 
 @keeps("MAT-01", variant="dense", needs="tuples views")
 def test_the_zeros_are_dense(subject, data):
+    """The zeros for an unused output are dense: no stride is 0 and there are no gaps."""
     outputs = subject.draw(data, output_lists(_floating(subject), transposed=True, shapes=FULL), "outputs")
     constants, ones = _constants(subject, data, outputs)
     unused = [i for i, g in enumerate(ones) if g is None]
@@ -259,12 +274,13 @@ def test_the_zeros_are_dense(subject, data):
     for steps, output in zip(strides, (outputs[i] for i in unused), strict=True):
         found = sorted((step, n) for step, n in zip(steps, output.shape, strict=True) if n > 1)
         dense = list(accumulate((n for _, n in found), operator.mul, initial=1))[:-1]
-        what = f"strides of the zeros for an unused output {output}, but for sizes of one, the least first"
+        what = f"strides of the zeros for an unused output {output}, without sizes of one, the smallest first"
         subject.assert_equal(what, got=[step for step, _ in found], expected=dense)
 
 
 @keeps("MAT-02")
 def test_what_was_set_last_says_whether_an_unused_output_gives_none(subject, data):
+    """Of several calls of set_materialize_grads, the last decides between zeros and None."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "calls of set_materialize_grads")
 
@@ -278,6 +294,7 @@ def test_what_was_set_last_says_whether_an_unused_output_gives_none(subject, dat
 
 @keeps("MAT-03")
 def test_only_a_bool_says_whether_to_materialize(subject, data):
+    """set_materialize_grads raises TypeError for anything but a bool."""
     value = subject.draw(data, (None, 0, 1, 0.5, "text", (), np.True_), "value")
     flag = subject.draw(data, st.booleans(), "then given")
 
@@ -292,13 +309,14 @@ def test_only_a_bool_says_whether_to_materialize(subject, data):
 
 @keeps("MAT-04")
 def test_a_node_that_only_none_reaches_runs(subject, data):
+    """A node runs although the next backward returned only None; it gets zeros or None as set."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     materialize = subject.draw(data, st.booleans(), "set_materialize_grads")
     separate = subject.draw(data, STYLES, "separate style")
     inner = Constants(subject, outputs, lambda ctx: ctx.set_materialize_grads(materialize), separate)
     nones = (None,) * len(outputs)
-    outer = function(subject, lambda *_: subject.tensor(1.0), lambda *_: nones)
+    outer = define_apply(subject, lambda *_: subject.tensor(1.0), lambda *_: nones)
     way, x = drawn_way(subject, data), subject.tensors([np.ones(2)])
-    found = differentiated(subject, way, lambda x: outer(*inner.apply(x)), x, subject.tensors([1.0]))
+    found = gradients_of(subject, way, lambda x: outer(*inner.apply(x)), x, subject.tensors([1.0]))
     inner.assert_given(inner.materialized(nones) if materialize else nones)
     subject.assert_all_same("gradient", got=found, expected=[np.ones(2)])

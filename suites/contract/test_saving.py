@@ -1,21 +1,22 @@
-"""What save_for_backward keeps, how it comes back, and when a change in place is noticed."""
+"""What save_for_backward keeps, how backward reads it, and when an in-place change raises."""
 
 from functools import partial
 
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.storing import KINDS, NOTHING
-from autograd_conformance.suites.contract._changed import FULL, IN_PLACE, arriving, multiplied
-from autograd_conformance.suites.contract._stored import call, storing
-from autograd_conformance.suites.contract._ways import drawn_graph
+from autograd_conformance.suites.contract._grad_and_backward import drawn_create_graph
+from autograd_conformance.suites.contract._inplace_and_views import IN_PLACE, NONEMPTY, drawn_preparation, with_history
+from autograd_conformance.suites.contract._storing_calls import call_storing, drawn_storing
 
 
 @keeps("SAVE-01")
 def test_tensors_and_none_come_back_in_order(subject, data):
-    function = storing(subject, data, others=(*KINDS, NOTHING))
-    run = call(subject, function)
+    """saved_tensors has every saved tensor and None in order, and the gradients made from them are right."""
+    function = drawn_storing(subject, data, others=(*KINDS, NOTHING))
+    run = call_storing(subject, function)
     cotangents = function.cotangents()
     got = run.gradients(cotangents)
     expected = [function.values.get(kind) for kind in function.stored]
@@ -23,7 +24,7 @@ def test_tensors_and_none_come_back_in_order(subject, data):
     subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
 
 
-# What is neither a tensor nor None, made from a tensor.
+# Values that are neither a tensor nor None, made from a tensor.
 WRONG = {
     "int": lambda x: 3,
     "float": lambda x: 0.5,
@@ -38,6 +39,7 @@ WRONG = {
 
 @keeps("SAVE-02")
 def test_anything_else_is_refused(subject, data):
+    """save_for_backward raises TypeError for a non-tensor; the message has its position and its type."""
     kind = subject.draw(data, WRONG, "type of what is saved beside tensors")
     before, after = (subject.draw(data, st.integers(0, 2), f"tensors {side} it") for side in ("before", "after"))
     separate = subject.draw(data, st.booleans(), "saved in setup_context")
@@ -53,16 +55,17 @@ def test_anything_else_is_refused(subject, data):
     cls = type(base)("Saves", (base,), {name: staticmethod(method) for name, method in methods.items()})
     apply = subject.implementation.function(cls)
 
-    def call(make):
+    def save_with(make):
         return subject.implementation.vjp(lambda x: apply(x, make), subject.tensors([np.ones(2)]))[0]
 
     what = "save_for_backward of what is no tensor"
-    subject.assert_raises(TypeError, partial(call, WRONG[kind]), what, naming=[(before, before + 1), kind])
-    subject.assert_accepted(partial(call, lambda x: None), "save_for_backward of None")
+    subject.assert_raises(TypeError, partial(save_with, WRONG[kind]), what, naming=[(before, before + 1), kind])
+    subject.assert_accepted(partial(save_with, lambda x: None), "save_for_backward of None")
 
 
 @keeps("SAVE-03")
 def test_saved_tensors_is_a_tuple(subject, data):
+    """ctx.saved_tensors is a tuple of the right length, and empty if nothing was saved."""
     calls = st.one_of(st.none(), st.integers(0, 3))
     count = subject.draw(data, calls, "number of tensors saved, None for no call of save_for_backward")
     read = []
@@ -86,8 +89,11 @@ def test_saved_tensors_is_a_tuple(subject, data):
 
 @keeps("SAVE-04", needs="context")
 def test_outputs_come_back_as_others_and_inputs_as_themselves(subject, data):
-    function = storing(subject, data, others=("input", "fixed input", "output"), needed=("output",), shapes=FULL)
-    run = call(subject, function, prepare=arriving(subject, data))
+    """Saved inputs come back as the same objects; saved outputs as new ones with the call's node."""
+    function = drawn_storing(
+        subject, data, others=("input", "fixed input", "output"), needed=("output",), shapes=NONEMPTY
+    )
+    run = call_storing(subject, function, prepare=drawn_preparation(subject, data))
     run.gradients(function.cotangents())
     pairs = [(run.known[kind], x) for kind, x in zip(function.stored, run.read, strict=True)]
     outputs = [kind == "output" for kind in function.stored]
@@ -99,12 +105,12 @@ def test_outputs_come_back_as_others_and_inputs_as_themselves(subject, data):
     subject.assert_equal("saved tensors that come back with the node of the call", got=got, expected=outputs)
 
 
-# Ways to what a tensor's memory holds.
+# Ways to reach the memory of a tensor.
 WAYS = {"the tensor itself": lambda x: x, "a view": lambda x: x[...]}
 
 
 def fill(subject, run, kinds, way="the tensor itself"):
-    """Overwrite such tensors of the Function with 2."""
+    """Fill the Function's tensors of these kinds with 2."""
     for kind in kinds:
         subject.implementation.fill_(WAYS[way](run.known[kind]), 2.0)
 
@@ -116,11 +122,12 @@ def some(kinds):
 
 @keeps("SAVE-05")
 def test_reading_what_was_changed_is_an_error(subject, data):
-    function = storing(subject, data, shapes=FULL)
+    """grad raises if a saved tensor was changed in place; changes of other tensors do no harm."""
+    function = drawn_storing(subject, data, shapes=NONEMPTY)
     kind = subject.draw(data, sorted(set(function.stored)), "changed")
     way = subject.draw(data, WAYS, "changed through")
-    run = call(subject, function, prepare=arriving(subject, data))
-    action = partial(run.gradients, function.cotangents(), differentiable=drawn_graph(subject, data))
+    run = call_storing(subject, function, prepare=drawn_preparation(subject, data))
+    action = partial(run.gradients, function.cotangents(), differentiable=drawn_create_graph(subject, data))
     fill(subject, run, set(KINDS) - set(function.stored), way)
     got = subject.assert_accepted(action, "backward after changes of what is not saved")
     subject.assert_all_same("gradients", got=got, expected=function.gradients(function.cotangents()))
@@ -130,17 +137,18 @@ def test_reading_what_was_changed_is_an_error(subject, data):
 
 
 @keeps("SAVE-05", variant="backward", needs="accumulate")
-def test_so_it_is_where_gradients_accumulate(subject, data):
-    function = storing(subject, data, shapes=FULL)
+def test_reading_what_was_changed_is_an_error_in_backward(subject, data):
+    """backward() raises if a saved tensor was changed in place, directly after the call."""
+    function = drawn_storing(subject, data, shapes=NONEMPTY)
     kind = subject.draw(data, sorted(set(function.stored)), "changed")
-    graph = drawn_graph(subject, data)
+    graph = drawn_create_graph(subject, data)
     inputs = [function.values[name] for name in ("input", "fixed input")]
 
     def gradients(*changed):
         def f(*leaves):
             known = {}
             body = function.body(subject.implementation.ag, lambda ctx, tensors: known.update(tensors))
-            outputs = subject.implementation.function(body)(*map(multiplied, leaves))
+            outputs = subject.implementation.function(body)(*map(with_history, leaves))
             for name in changed:
                 subject.implementation.fill_(known[name], 2.0)
             return outputs
@@ -156,22 +164,24 @@ def test_so_it_is_where_gradients_accumulate(subject, data):
 
 @keeps("SAVE-07")
 def test_what_is_not_read_may_be_changed(subject, data):
-    function = storing(subject, data, reads=False)
+    """A backward that never reads saved_tensors works although they were changed."""
+    function = drawn_storing(subject, data, reads=False)
     kinds = subject.draw(data, some(function.stored), "changed")
-    run = call(subject, function)
+    run = call_storing(subject, function)
     fill(subject, run, kinds)
     cotangents = function.cotangents()
-    action = partial(run.gradients, cotangents, differentiable=drawn_graph(subject, data))
+    action = partial(run.gradients, cotangents, differentiable=drawn_create_graph(subject, data))
     got = subject.assert_accepted(action, "backward that does not read saved_tensors")
     subject.assert_all_same("gradients", got=got, expected=function.gradients(cotangents))
 
 
 @keeps("SAVE-08")
 def test_attributes_are_used_as_they_are_by_then(subject, data):
-    function = storing(subject, data, saved=False, shapes=FULL)
+    """A tensor stored as an attribute may be changed, and backward computes with its new values."""
+    function = drawn_storing(subject, data, saved=False, shapes=NONEMPTY)
     kinds = subject.draw(data, some(function.stored), "changed")
     way = subject.draw(data, WAYS, "changed through")
-    run = call(subject, function)
+    run = call_storing(subject, function)
     fill(subject, run, kinds, way)
     cotangents = function.cotangents()
     got = subject.assert_accepted(lambda: run.gradients(cotangents), "backward that reads a changed attribute")
@@ -181,10 +191,11 @@ def test_attributes_are_used_as_they_are_by_then(subject, data):
 
 @keeps("SAVE-12")
 def test_saving_in_backward_has_no_effect(subject, data):
-    function = storing(subject, data, others=(*KINDS, NOTHING))
+    """Later passes still read what forward saved, although backward calls save_for_backward."""
+    function = drawn_storing(subject, data, others=(*KINDS, NOTHING))
     passes = subject.draw(data, st.integers(2, 3), "backward passes")
     saved = subject.draw(data, st.lists(st.sampled_from(("zeros", NOTHING)), max_size=3), "saved in backward")
-    run = call(subject, function, in_backward=saved)
+    run = call_storing(subject, function, in_backward=saved)
     cotangents = function.cotangents()
     for _ in range(passes):
         got = run.gradients(cotangents)

@@ -1,14 +1,20 @@
-"""Derivatives of derivatives: grad mode in backward, what has a history there and what has not."""
+"""Derivatives of derivatives: grad mode in backward, and which tensors have a history there."""
 
 from contextlib import nullcontext
 
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._derivatives import ENTRIES, FACTORS, derivative, gradients, primals
-from autograd_conformance.suites.contract._styles import STYLES, define
-from autograd_conformance.suites.contract._ways import called
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._derivatives import (
+    ENTRIES,
+    FACTORS,
+    derivative_function,
+    gradient_function,
+    primals,
+)
+from autograd_conformance.suites.contract._grad_and_backward import function_of_tensors
+from autograd_conformance.suites.contract._handwritten import STYLES, define
 
 STEPS = ("square of an input", "cube of an input", "reciprocal by its output", "square by input and output")
 EXPONENTS = dict(zip(STEPS, (2, 3, -1, 2), strict=True))
@@ -41,6 +47,7 @@ def _function(subject, forward, backward, save, separate=False):
 
 @keeps("DBL-01")
 def test_grad_mode_in_backward_follows_create_graph(subject, data):
+    """For grad: backward records exactly under create_graph, whatever the caller's grad mode."""
     polynomial = subject.polynomial(data)
     create_graph = subject.draw(data, (True, False), "create_graph")
     recording = subject.draw(data, (True, False), "grad mode of the caller")
@@ -52,12 +59,13 @@ def test_grad_mode_in_backward_follows_create_graph(subject, data):
 
 
 @keeps("DBL-01", variant="backward", needs="accumulate")
-def test_so_it_does_where_gradients_accumulate(subject, data):
+def test_grad_mode_in_backward_follows_create_graph_where_gradients_accumulate(subject, data):
+    """For backward(): the backward of the Function records exactly under create_graph."""
     polynomial = subject.polynomial(data)
     create_graph = subject.draw(data, (True, False), "create_graph")
     seen = []
     found = subject.implementation.backward(
-        called(subject, polynomial, _probed(subject, polynomial, seen)),
+        function_of_tensors(subject, polynomial, _probed(subject, polynomial, seen)),
         primals(subject, polynomial),
         subject.tensors(polynomial.cotangents(), polynomial.dtype),
         track=polynomial.track,
@@ -67,7 +75,7 @@ def test_so_it_does_where_gradients_accumulate(subject, data):
 
 
 def _probed(subject, polynomial, seen):
-    """The generated Function, whose backward notes of each input that requires grad whether what it computes does."""
+    """The generated Function; its backward notes for each tracked input whether an operation on it is recorded."""
     cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
     def backward(ctx, *cotangents):
@@ -79,7 +87,7 @@ def _probed(subject, polynomial, seen):
 
 
 def _assert_recorded(subject, polynomial, create_graph, seen, gradients):
-    """What backward computed is recorded if it builds a graph, and so are gradients that depend on the inputs."""
+    """backward is recorded if it builds a graph, and then the gradients that depend on inputs require grad."""
     subject.assert_equal("recording in backward", got=seen, expected=[create_graph] * sum(polynomial.needs))
     got = [subject.implementation.requires_grad(g) for g in gradients if g is not None]
     expected = [create_graph and polynomial.power == 2] * sum(polynomial.needs)
@@ -99,6 +107,7 @@ def _step(subject, name, separate):
 
 @keeps("DBL-02")
 def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
+    """First to fourth derivatives are right if backward uses saved inputs or outputs."""
     names = subject.draw(data, st.lists(st.sampled_from(STEPS), min_size=1, max_size=2), "steps")
     order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
@@ -110,7 +119,7 @@ def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
             x = step(x)
         return x
 
-    got = derivative(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    got = derivative_function(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
     exponent = np.prod([EXPONENTS[name] for name in names])
     expected = weight**order * _falling(exponent, order) * x ** float(exponent - order)
     subject.assert_all_same("derivative", got=got, expected=[expected])
@@ -118,6 +127,7 @@ def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
 
 @keeps("DBL-03")
 def test_a_saved_intermediate_has_no_history(subject, data):
+    """The second derivative lacks exactly the part that goes through a saved intermediate."""
     a, b = subject.draw(data, FACTORS, "a"), subject.draw(data, FACTORS, "b")
     share = subject.draw(data, (0, 1, 2, 3), "share of backward that the intermediate has")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, subject.dtypes, "dtype")
@@ -134,8 +144,8 @@ def test_a_saved_intermediate_has_no_history(subject, data):
             x, t = ctx.saved_tensors
             return g * b * (share * t + (3 - share) * a * x * x)
 
-    first = gradients(subject, subject.implementation.function(Cube), [subject.tensor(2 + 0 * x, dtype)])
-    second = gradients(subject, first, [subject.tensor(1 + 0 * x, dtype)])
+    first = gradient_function(subject, subject.implementation.function(Cube), [subject.tensor(2 + 0 * x, dtype)])
+    second = gradient_function(subject, first, [subject.tensor(1 + 0 * x, dtype)])
     got = [*first(subject.tensor(x, dtype)), *second(subject.tensor(x, dtype))]
     expected = [6 * a * b * x * x, 4 * (3 - share) * a * b * x]
     subject.assert_all_same("first and second derivative", got=got, expected=expected)
@@ -143,6 +153,7 @@ def test_a_saved_intermediate_has_no_history(subject, data):
 
 @keeps("DBL-04", needs="tuples")
 def test_returned_intermediates_make_second_derivatives_right(subject, data):
+    """If forward returns the intermediates as outputs, derivatives of higher order are right."""
     last = subject.draw(data, (3, 4, 5), "highest power")
     order, weight = subject.draw(data, (1, 2, 3), "order"), subject.draw(data, FACTORS, "cotangents")
     output = subject.draw(data, range(last - 1), "output differentiated")
@@ -169,12 +180,13 @@ def test_returned_intermediates_make_second_derivatives_right(subject, data):
 
     exponent = (last - output) * (2 if squared else 1)
     expected = weight**order * _falling(exponent, order) * x ** float(max(exponent - order, 0))
-    got = derivative(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    got = derivative_function(subject, f, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
     subject.assert_all_same("derivative", got=got, expected=[expected])
 
 
 @keeps("DBL-06", needs="numpy")
 def test_a_function_called_in_backward_is_differentiated(subject, data):
+    """A backward that calls another Function takes higher derivatives from that Function's backward."""
     order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
     ag, numpy = subject.implementation.ag, subject.implementation.numpy
@@ -192,13 +204,14 @@ def test_a_function_called_in_backward_is_differentiated(subject, data):
 
     inner = subject.implementation.function(CubeBackward)
     cube = _function(subject, lambda x: x * x * x, lambda ctx, g: inner(g, *ctx.saved_tensors), lambda x, y: (x,))
-    got = derivative(subject, cube, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
+    got = derivative_function(subject, cube, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
     expected = weight**order * _falling(3, order) * x ** float(max(3 - order, 0))
     subject.assert_all_same("derivative", got=got, expected=[expected])
 
 
 @keeps("DBL-07")
 def test_what_backward_computes_outside_the_framework_does_not_require_grad(subject, data):
+    """Only the gradients that are computed with the framework require grad."""
     polynomial = subject.polynomial(data, powers=(2,))
     flags = st.lists(st.booleans(), min_size=len(polynomial.arguments), max_size=len(polynomial.arguments))
     outside = subject.draw(data, flags, "computed with NumPy")

@@ -1,4 +1,4 @@
-"""setup_context: when it runs, what it gets, and that it may save what a combined forward may."""
+"""setup_context: when it runs, what it gets and what it may save."""
 
 from contextlib import nullcontext
 from dataclasses import replace
@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,
     FACTORS,
     arguments,
-    gradients,
+    gradient_function,
     primals,
 )
 
@@ -21,7 +21,7 @@ VALUES = {"tracked": [1.0, 2.0], "fixed": [3.0], "integers": [1, 2], "number": 2
 
 
 def _watched(cls, seen, bare=False):
-    """The Function, whose methods note how they are called; with a ``bare`` output if asked."""
+    """The Function with methods that note how they are called, and optionally a ``bare`` output."""
 
     class Watched(cls):
         @staticmethod
@@ -42,7 +42,7 @@ def _body(subject, polynomial):
 
 
 def _call(subject, cls, polynomial, given):
-    """Call the Function on leaves, and note the arguments; gives the outputs."""
+    """Call the Function on leaves and put its arguments into ``given``; returns the outputs."""
     apply = subject.implementation.function(cls)
 
     def f(*tensors):
@@ -59,6 +59,7 @@ def _shared(got, expected):
 
 @keeps("SETUP-01")
 def test_setup_context_runs_after_forward_with_its_arguments(subject, data):
+    """setup_context runs once, after forward, and its inputs are a tuple of the very arguments."""
     polynomial = subject.polynomial(data, separate=True)
     seen, given = [], []
     _call(subject, _watched(_body(subject, polynomial), seen), polynomial, given)
@@ -72,6 +73,7 @@ def test_setup_context_runs_after_forward_with_its_arguments(subject, data):
 
 @keeps("SETUP-02")
 def test_setup_context_gets_what_forward_returned(subject, data):
+    """The output of setup_context has the type and the very entries of what forward returned."""
     polynomial = subject.polynomial(data, separate=True)
     bare = subject.draw(data, (True, False) if len(polynomial.outputs) == 1 else (False,), "a bare output")
     seen = []
@@ -85,6 +87,7 @@ def test_setup_context_gets_what_forward_returned(subject, data):
 
 @keeps("SETUP-03")
 def test_setup_context_is_not_recorded(subject, data):
+    """setup_context records nothing, sees outputs without a node, and its return value changes nothing."""
     polynomial = subject.polynomial(data, separate=True)
     returned = subject.draw(data, RETURNED, "returned by setup_context")
     requires_grad, node = subject.implementation.requires_grad, subject.implementation.node
@@ -107,6 +110,7 @@ def test_setup_context_is_not_recorded(subject, data):
 
 @keeps("SETUP-04")
 def test_setup_context_runs_whether_recorded_or_not(subject, data):
+    """setup_context runs once, also under no_grad and without inputs that require grad."""
     kinds = subject.draw(data, KINDS, "arguments")
     recording = subject.draw(data, (True, False), "grad mode")
     ag, seen = subject.implementation.ag, []
@@ -134,6 +138,7 @@ def test_setup_context_runs_whether_recorded_or_not(subject, data):
 
 @keeps("SETUP-05", needs="tuples")
 def test_a_returned_intermediate_can_be_saved(subject, data):
+    """An intermediate that is returned and saved gives right first and second derivatives."""
     ag, xs = subject.implementation.ag, subject.draw(data, ENTRIES, "x")
     a, b = subject.draw(data, FACTORS, "a"), subject.draw(data, FACTORS, "b")
     gy, gt = subject.draw(data, ((1, None), (-2, None), (None, 1), (None, -2), (2, 1), (-1, 2)), "cotangents")
@@ -156,8 +161,8 @@ def test_a_returned_intermediate_can_be_saved(subject, data):
 
     x = np.array(xs)
     cotangents = subject.tensors([None if g is None else g + 0 * x for g in (gy, gt)], dtype)
-    first = gradients(subject, subject.implementation.function(Cube), cotangents)
-    second = gradients(subject, first, subject.tensors([2 + 0 * x], dtype))
+    first = gradient_function(subject, subject.implementation.function(Cube), cotangents)
+    second = gradient_function(subject, first, subject.tensors([2 + 0 * x], dtype))
     gy, gt = gy or 0, gt or 0
     got = [*first(subject.tensor(x, dtype)), *second(subject.tensor(x, dtype))]
     expected = [3 * a * b * x * x * gy + 2 * a * x * gt, 2 * (6 * a * b * x * gy + 2 * a * gt + 0 * x)]
@@ -166,11 +171,13 @@ def test_a_returned_intermediate_can_be_saved(subject, data):
 
 @keeps("SETUP-06")
 def test_an_input_returned_as_it_is_cannot_be_saved_in_setup_context(subject, data):
+    """save_for_backward raises for an input that is returned unchanged, in setup_context only."""
     _check_returned_inputs(subject, data, "save_for_backward")
 
 
 @keeps("SETUP-06", variant="forward", needs="jvp")
 def test_an_input_returned_as_it_is_cannot_be_saved_for_forward_mode_in_setup_context(subject, data):
+    """save_for_forward raises for an input that is returned unchanged, in setup_context only."""
     _check_returned_inputs(subject, data, "save_for_forward")
 
 
@@ -197,7 +204,7 @@ def _check_returned_inputs(subject, data, method):
         naming = ["setup_context", ("input", "inputs")]
         subject.assert_raises(RuntimeError, action, f"{method} of an input returned unchanged", naming=naming)
     else:
-        outputs = subject.assert_accepted(action, f"{method} of what is no input returned unchanged")
+        outputs = subject.assert_accepted(action, f"{method} of other tensors than inputs returned unchanged")
         subject.assert_all_same("outputs", got=outputs, expected=compute(tensors))
 
 
@@ -213,6 +220,7 @@ def _in_style(ag, separate, compute, prepare):
 
 @keeps("SETUP-07")
 def test_both_styles_give_the_same_derivatives(subject, data):
+    """Both styles give equal outputs, cotangents, gradients and second derivatives."""
     polynomial = subject.polynomial(data, materialize=None, separate=True)
     used = st.lists(st.booleans(), min_size=len(polynomial.outputs), max_size=len(polynomial.outputs))
     cotangents = polynomial.cotangents(subject.draw(data, used, "used outputs"))
@@ -235,5 +243,5 @@ def _second_derivatives(subject, polynomial, cotangents):
     def f(*tensors):
         return apply(*arguments(polynomial, tensors))
 
-    first = gradients(subject, f, subject.tensors(cotangents, polynomial.dtype), track=track)
-    return gradients(subject, first, subject.tensors(weights, polynomial.dtype), track=track)(*xs)
+    first = gradient_function(subject, f, subject.tensors(cotangents, polynomial.dtype), track=track)
+    return gradient_function(subject, first, subject.tensors(weights, polynomial.dtype), track=track)(*xs)

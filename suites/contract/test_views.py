@@ -1,32 +1,33 @@
-"""Outputs that are arguments of the call, views of them, or views of what forward made."""
+"""Outputs that are arguments of the call, views of them, or views of tensors made in forward."""
 
 import operator
 from functools import partial
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._changed import (
-    FULL,
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._inplace_and_views import (
     IN_PLACE,
+    NONEMPTY,
     TEMPORARY,
     VIEWS,
     applied,
-    arriving,
-    double,
-    passing,
+    double_in_place,
+    drawn_passing,
+    drawn_preparation,
 )
 
 
 def returned(function):
-    """For each output the position of the argument that it is or whose view it is, None for another tensor."""
+    """For each output, the position of the argument that it is or that it is a view of, None for another tensor."""
     return tuple(i if recipe in ("itself", *VIEWS) else None for recipe, i in function.outputs)
 
 
 @keeps("VIEW-01")
 def test_a_returned_input_comes_back_as_a_view(subject, data):
-    function = passing(subject, data, "itself", shapes=FULL)
-    prepare = arriving(subject, data)
+    """A returned input comes back as a view with the call's node; the input keeps its own."""
+    function = drawn_passing(subject, data, "itself", shapes=NONEMPTY)
+    prepare = drawn_preparation(subject, data)
     run = applied(subject, function, lambda _, x: prepare(x))
     subject.assert_equal("arguments among the outputs", got=run.identities, expected=(None,) * len(run.outputs))
     what = "arguments whose memory the outputs share"
@@ -40,8 +41,9 @@ def test_a_returned_input_comes_back_as_a_view(subject, data):
 
 
 @keeps("VIEW-02", needs="tuples")
-def test_so_does_an_input_that_requires_no_grad(subject, data):
-    function = passing(subject, data, "itself", argument="fixed", others=("new", "itself"), shapes=FULL)
+def test_a_returned_input_that_requires_no_grad_comes_back_as_a_view(subject, data):
+    """A returned input that does not require grad comes back as a view too, never as the same object."""
+    function = drawn_passing(subject, data, "itself", argument="fixed", others=("new", "itself"), shapes=NONEMPTY)
     run = applied(subject, function)
     subject.assert_equal("arguments among the outputs", got=run.identities, expected=(None,) * len(run.outputs))
     what = "arguments whose memory the outputs share"
@@ -54,19 +56,21 @@ def test_so_does_an_input_that_requires_no_grad(subject, data):
 
 @keeps("VIEW-03")
 def test_a_view_of_an_input_must_not_be_changed(subject, data):
-    check_no_change_in_place(subject, passing(subject, data, *VIEWS, shapes=FULL), VIEWS)
+    """Changing an output that is a view of an input raises; changing a copy of it does not."""
+    check_no_change_in_place(subject, drawn_passing(subject, data, *VIEWS, shapes=NONEMPTY), VIEWS)
 
 
 @keeps("VIEW-03", variant="base")
-def test_nor_may_its_base_before_it_is_used(subject, data):
-    function = passing(subject, data, *VIEWS, shapes=FULL)
+def test_a_view_of_an_input_cannot_be_used_after_its_base_was_changed(subject, data):
+    """Using an output that is a view of an input raises once that input was changed."""
+    function = drawn_passing(subject, data, *VIEWS, shapes=NONEMPTY)
     recorded = subject.draw(data, st.booleans(), "the change of the base is recorded")
     run = applied(subject, function)
     pairs = zip(function.outputs, run.outputs, strict=True)
     position, output = next((i, y) for (recipe, i), y in pairs if recipe in VIEWS)
     use = partial(operator.mul, output, 2)
     subject.assert_accepted(use, "use of a view before its base was changed")
-    alter = double if recorded else partial(subject.implementation.fill_, value=2.0)
+    alter = double_in_place if recorded else partial(subject.implementation.fill_, value=2.0)
     alter(run.arguments[position])
     what = "use of a view after its base was changed"
     subject.assert_raises(subject.implementation.refusals, use, what, naming=["view", IN_PLACE])
@@ -74,7 +78,8 @@ def test_nor_may_its_base_before_it_is_used(subject, data):
 
 @keeps("VIEW-04")
 def test_a_view_of_a_temporary_must_not_be_changed(subject, data):
-    check_no_change_in_place(subject, passing(subject, data, *TEMPORARY, shapes=FULL), TEMPORARY)
+    """Changing an output that is a view of a tensor made in forward raises."""
+    check_no_change_in_place(subject, drawn_passing(subject, data, *TEMPORARY, shapes=NONEMPTY), TEMPORARY)
 
 
 def check_no_change_in_place(subject, function, recipes):
@@ -84,6 +89,6 @@ def check_no_change_in_place(subject, function, recipes):
     others = [y for (recipe, _), y in zip(function.outputs, outputs, strict=True) if recipe not in recipes]
     what = "changing the view in place"
     for y in views:
-        subject.assert_raises(refusals, partial(double, y), what, naming=["view", IN_PLACE])
+        subject.assert_raises(refusals, partial(double_in_place, y), what, naming=["view", IN_PLACE])
     for y in (*map(subject.implementation.xp.copy, views), *others):
-        subject.assert_accepted(partial(double, y), "changing a copy of it or another output in place")
+        subject.assert_accepted(partial(double_in_place, y), "changing a copy of it or another output in place")

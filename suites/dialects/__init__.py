@@ -1,1 +1,1 @@
-"""What single implementations document in their own interface."""
+"""The sentences that single implementations document about their own interfaces."""

@@ -1,12 +1,16 @@
 """Custom Functions under batching transforms."""
 
-from autograd_conformance.harness import transforms
-from autograd_conformance.harness.marks import holds
+from dataclasses import replace
+
+from autograd_conformance.harness.checking import transforms
+from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.strategies.scope import PLAIN
 
 
 @holds("BATCH-VMAP", where=lambda f: f.batching, needs="vmap", examples=0.8)
 def test_batch_vmap(subject, data):
-    example = subject.example(data.draw(subject.calls(layouts=False, unused=False), label="call"))
+    """Outputs and gradients under vmap are those of single calls, whatever axis is batched."""
+    example = subject.example(data.draw(subject.calls(PLAIN), label="call"))
     axes = subject.draw(data, transforms.batch_axes(example), "batched axis of each tensor")
     batch = transforms.Batch(example, axes)
     outputs, gradients = batch.run()
@@ -16,7 +20,8 @@ def test_batch_vmap(subject, data):
 
 @holds("BATCH-VMAP", where=lambda f: not f.inplace, needs="batched_cotangents", examples=0.5, variant="cotangents")
 def test_batch_cotangents(subject, data):
-    example = subject.example(data.draw(subject.calls(layouts=False, unused=False, full=True), label="call"))
+    """A batch of cotangents gives the gradients of each, or is refused."""
+    example = subject.example(data.draw(subject.calls(replace(PLAIN, mask="full")), label="call"))
     got, expected = transforms.batched_cotangents(example, subject.draw(data, (2, 1, 3), "batch size"))
     gradients = subject.unless_refused(got, otherwise=expected)
     subject.assert_close(example.call, example.names, got=gradients, expected=expected)

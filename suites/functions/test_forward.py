@@ -1,62 +1,72 @@
-"""What the forward of a custom Function gives, and what it leaves alone."""
+"""What the forward of a custom Function returns, and what it leaves unchanged."""
 
-from autograd_conformance.harness.marks import holds
+from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.reference.rounding import SAFETY
-from autograd_conformance.strategies.calls import recast
+from autograd_conformance.strategies.calls import recast, with_inputs
+from autograd_conformance.strategies.scope import ANY_MASK, NON_CONTIGUOUS
 from autograd_conformance.strategies.shapes import degenerate, shape_tuples
 
 
 @holds("FWD-VALUE", examples=0.8)
 def test_fwd_value(subject, data):
-    call = data.draw(subject.calls(some=False), label="call")
+    """The outputs match the reference in every dtype."""
+    call = data.draw(subject.calls(ANY_MASK), label="call")
     for dtype in subject.dtypes:
         example = subject.example(recast(call, dtype))
-        got, expected = example.outputs(), example.expected_outputs
+        got, expected = example.outputs(), example.expected.outputs
         subject.assert_close(example.call, example.output_names, got=got, expected=expected)
 
 
 @holds("FWD-MASK", examples=0.6, needs="requires_grad")
 def test_fwd_mask(subject, data):
-    example = subject.example(data.draw(subject.calls(some=False), label="call"))
+    """The outputs are the same whichever inputs require grad, and if nothing is recorded."""
+    example = subject.example(data.draw(subject.calls(ANY_MASK), label="call"))
     full = [argument.differentiable for argument in example.arguments]
     everything = subject.implementation.vjp(example.f, example.primals, track=full)[0]
     nothing = subject.implementation.vjp(example.f, example.primals, track=[False] * len(full))[0]
     unrecorded = subject.implementation.vjp(example.unrecorded, example.primals, track=full)[0]
     # Not bit for bit: an implementation may choose another order of summation where nothing is recorded.
-    expected = example.near(example.outputs(), example.expected_outputs)
-    for got in (everything, nothing, unrecorded):
+    expected = example.near(example.outputs(), example.expected.outputs)
+    for recorded, got in (("all", everything), ("none", nothing), ("no_grad", unrecorded)):
+        subject.choose(recorded=recorded)
         subject.assert_close(example.call, example.output_names, got=got, expected=expected, slack=2 * SAFETY)
 
 
 @holds("FWD-LAYOUT", needs="views")
 def test_fwd_layout(subject, data):
-    example = subject.example(data.draw(subject.calls(contiguous=False), label="call"))
+    """Outputs and gradients are the same for every memory layout of the inputs."""
+    example = subject.example(data.draw(subject.calls(NON_CONTIGUOUS), label="call"))
     call, names = example.call, example.result_names
-    expected = example.near(example.results("contiguous"), example.expected_results())
+    expected = example.near(example.results("contiguous"), example.expected.results())
     subject.assert_close(call, names, got=example.results(), expected=expected, slack=2 * SAFETY)
     for layout in example.input_layouts:
-        got, hint = example.results(layout), f"the inputs lie {layout}"
-        subject.assert_close(call, names, got=got, expected=expected, slack=2 * SAFETY, hint=hint)
+        laid, hint = with_inputs(call, layout), f"the inputs are {layout}"
+        subject.tried.append(laid)
+        got = example.results(layout)
+        subject.assert_close(laid, names, got=got, expected=expected, slack=2 * SAFETY, hint=hint)
 
 
 @holds("FWD-EMPTY", where=lambda f: any(map(degenerate, shape_tuples(f))), examples=0.6)
 def test_fwd_empty(subject, data):
+    """Outputs and gradients are right for tensors without elements or without dimensions."""
     shapes = tuple(filter(degenerate, shape_tuples(subject.function)))
     example = subject.example(data.draw(subject.calls(shapes=shapes), label="call"))
     outputs, gradients = example.run()
-    subject.assert_close(example.call, example.output_names, got=outputs, expected=example.expected_outputs)
-    subject.assert_close(example.call, example.names, got=gradients, expected=example.expected_gradients())
+    subject.assert_close(example.call, example.output_names, got=outputs, expected=example.expected.outputs)
+    subject.assert_close(example.call, example.names, got=gradients, expected=example.expected.gradients())
 
 
 @holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6, needs="inplace views requires_grad")
 def test_fwd_pure(subject, data):
+    """A call and its backward leave the inputs alone: values, versions, layouts and flags."""
     example = subject.example(data.draw(subject.calls(), label="call"))
-    before, after = example.run_watching()
+    before, after = example.input_states()
     subject.assert_equal(example.call, "state of the inputs after the call", got=after, expected=before)
 
 
 @holds("FWD-PURE", where=lambda f: f.inplace, examples=0.6, needs="inplace views requires_grad")
 def test_fwd_dirty(subject, data):
+    """A Function that changes its inputs raises their versions and returns the same objects."""
     example = subject.example(data.draw(subject.calls(), label="call"))
     call, version = example.call, subject.implementation.version
     outputs, dirty, versions = example.run_in_place()
@@ -68,7 +78,8 @@ def test_fwd_dirty(subject, data):
 
 @holds("FWD-GRADFLAG", examples=0.6, needs="requires_grad")
 def test_fwd_gradflag(subject, data):
-    example = subject.example(data.draw(subject.calls(some=False), label="call"))
+    """Outputs require grad exactly if they are differentiable and an input does, and share one node."""
+    example = subject.example(data.draw(subject.calls(ANY_MASK), label="call"))
     call, implementation, outputs = example.call, subject.implementation, example.outputs()
     flags = [implementation.requires_grad(y) for y in outputs]
     expected = [o.differentiable and any(example.track) for o in subject.function.outputs]
@@ -80,8 +91,9 @@ def test_fwd_gradflag(subject, data):
 
 @holds("FWD-DTYPE", examples=0.6)
 def test_fwd_dtype(subject, data):
-    call = data.draw(subject.calls(some=False), label="call")
+    """Shape, dtype and device of the outputs are the documented ones in every dtype."""
+    call = data.draw(subject.calls(ANY_MASK), label="call")
     for dtype in subject.dtypes:
         example = subject.example(recast(call, dtype))
-        got, expected = [subject.implementation.describe(y) for y in example.outputs()], example.output_descriptions
+        got, expected = [subject.implementation.describe(y) for y in example.outputs()], example.expected.descriptions
         subject.assert_equal(example.call, "shape, dtype and device of the outputs", got=got, expected=expected)

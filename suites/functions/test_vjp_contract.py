@@ -1,19 +1,21 @@
-"""What passes between the engine and a custom Function: needs_input_grad, None, arity, non-differentiable outputs."""
+"""What engine and Function exchange: needs_input_grad, None, number of gradients, non-differentiable outputs."""
 
-from autograd_conformance.harness.marks import holds
+from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.strategies.calls import recast
+from autograd_conformance.strategies.scope import ALL_USED
 
 
 @holds("VJP-NEEDS", examples=0.6, needs="needs_input_grad", looks_inside=True)
 def test_vjp_needs(subject, data):
+    """needs_input_grad is a tuple of bools that says which inputs require grad, in forward and backward."""
     example = subject.example(data.draw(subject.calls(), label="call"))
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     pullback(example.cotangents)
     for where, needs in (("forward", seen.needs_in_forward), ("backward", seen.needs_in_backward)):
         what = f"ctx.needs_input_grad in {where}"
-        expected = example.expected_needs(len(needs))
+        expected = example.expected.needs(len(needs))
         subject.assert_equal(example.call, what, got=needs, expected=expected)
         kinds = {type(needs).__name__, *(type(need).__name__ for need in needs)}
         subject.assert_equal(example.call, f"types of {what}", got=kinds, expected={"tuple", "bool"})
@@ -21,11 +23,13 @@ def test_vjp_needs(subject, data):
 
 @holds("VJP-NONE", examples=0.8)
 def test_vjp_none(subject, data):
-    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    """Exactly the tensors that require grad get a gradient; for all other arguments backward returns None."""
+    example = subject.example(data.draw(subject.calls(ALL_USED), label="call"))
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     subject.assert_received(example, pullback(example.cotangents))
-    returned = [seen.gradient_of(n) is not None for n in example.undifferentiable]
+    subject.choose(looked_at="backward")
+    returned = [seen.gradient_of(n) is not None for n in example.expected.undifferentiable]
     what = "which non-tensor and non-differentiable arguments backward returned a gradient for"
     subject.assert_equal(example.call, what, got=returned, expected=[False] * len(returned))
 
@@ -37,7 +41,8 @@ def test_vjp_none(subject, data):
     looks_inside=True,
 )
 def test_vjp_nondiff(subject, data):
-    example = subject.example(data.draw(subject.calls(unused=False), label="call"))
+    """backward gets zeros for non-differentiable outputs, or None if it does not materialize."""
+    example = subject.example(data.draw(subject.calls(ALL_USED), label="call"))
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     pullback(example.cotangents)
@@ -56,6 +61,7 @@ def test_vjp_nondiff(subject, data):
     variant="flags",
 )
 def test_vjp_nondiff_flags(subject, data):
+    """Non-differentiable outputs do not require grad."""
     example = subject.example(data.draw(subject.calls(), label="call"))
     outputs = example.outputs()
     marked = [n for n, output in enumerate(subject.function.outputs) if not output.differentiable]
@@ -66,7 +72,8 @@ def test_vjp_nondiff_flags(subject, data):
 
 @holds("VJP-FIT", examples=0.8)
 def test_vjp_fit(subject, data):
-    call = data.draw(subject.calls(unused=False), label="call")
+    """Each gradient has the shape, dtype and device of its input, as returned and as received."""
+    call = data.draw(subject.calls(ALL_USED), label="call")
     for dtype in subject.dtypes:
         _fits(subject, subject.example(recast(call, dtype)))
 

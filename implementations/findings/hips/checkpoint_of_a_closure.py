@@ -1,4 +1,4 @@
-"""Derivatives with respect to what a checkpointed closure captures are left out, or come back as a box.
+"""Derivatives with respect to a value that a checkpointed closure captures are left out, or come back as a box.
 
 "Returns a checkpointed version of `fun`, where intermediate values computed during the forward pass of `fun` are
 discarded and then recomputed for the backward pass." (autograd.checkpoint, docstring)
@@ -24,7 +24,7 @@ def product(a, b):
 wrong = False
 for join in (total, product):
     came, expected = grad(loss(checkpoint, join))(3.0), grad(loss(lambda fun: fun, join))(3.0)
-    print(f"{join.__name__}: came: {came}; should have come: {expected}")
+    print(f"{join.__name__}: got: {came}; expected: {expected}")
     wrong = wrong or "Box" in type(came).__name__ or came != expected
 if wrong:
     sys.exit(1)

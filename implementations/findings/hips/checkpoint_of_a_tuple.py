@@ -18,8 +18,8 @@ def loss(fun):
 
 
 came, expected = grad(loss(checkpoint(pair)))(1.0), grad(loss(pair))(1.0)
-print("came:", came)
-print("should have come:", expected)
+print("got:", came)
+print("expected:", expected)
 if came != expected:
     sys.exit(1)
 print("holds")

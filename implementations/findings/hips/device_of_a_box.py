@@ -1,4 +1,4 @@
-"""A traced array has no `device`, which NumPy's arrays have from 2.0 on.
+"""A traced array has no `device`; NumPy's arrays have one since 2.0.
 
 A difference and no broken promise: the tutorial speaks of most of numpy.ndarray's methods.
 """
@@ -10,14 +10,14 @@ from autograd import make_vjp
 
 
 def f(x):
-    print("came:", getattr(x, "device", "no attribute"))
+    print("got:", getattr(x, "device", "no attribute"))
     found.append(hasattr(x, "device"))
     return x
 
 
 found = []
 make_vjp(f)(np.ones(2))
-print("should have come:", np.ones(2).device)
+print("expected:", np.ones(2).device)
 if not all(found):
     sys.exit(1)
 print("holds")

@@ -14,7 +14,7 @@ for name, expected in {"list": [], "tuple": (), "dict": {}}.items():
         came = getattr(builtins, name)()
     except TypeError as error:
         came = f"TypeError: {error}"
-    print(f"{name}: came: {came}; should have come: {expected}")
+    print(f"{name}: got: {came}; expected: {expected}")
     wrong = wrong or came != expected
 if wrong:
     sys.exit(1)

@@ -14,8 +14,8 @@ try:
 except ValueError as error:
     came = f"ValueError: {error}"
 expected = (0, 3)
-print("came:", came)
-print("should have come:", expected)
+print("got:", came)
+print("expected:", expected)
 if came != expected:
     sys.exit(1)
 print("holds")

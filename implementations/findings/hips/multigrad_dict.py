@@ -12,8 +12,8 @@ try:
 except ModuleNotFoundError as error:
     came = f"{type(error).__name__}: {error}"
 expected = {"a": 2.0, "b": 3.0}
-print("came:", came)
-print("should have come:", expected)
+print("got:", came)
+print("expected:", expected)
 if came != expected:
     sys.exit(1)
 print("holds")

@@ -1,6 +1,6 @@
-"""The error for a VJP that is not defined names argument 0, whichever it is, and is a KeyError for three arguments.
+"""The error for an undefined VJP always names argument 0, and is a KeyError for three arguments.
 
-A difference and no broken promise: NotImplementedError, with the argument, is what one expects of autograd/core.py.
+A difference and no broken promise: autograd/core.py means to raise NotImplementedError with the number of the argument.
 """
 
 import sys
@@ -12,7 +12,7 @@ f = primitive(lambda a, b, c: a * b * c)
 defvjp(f, lambda ans, a, b, c: lambda g: g * b * c, argnums=[0])
 
 
-def told(argnums):
+def said(argnums):
     try:
         return make_vjp(f, argnums)(1.0, 2.0, 3.0)
     except (NotImplementedError, KeyError) as error:
@@ -21,8 +21,8 @@ def told(argnums):
 
 wrong = False
 for argnums, number in ((1, "1"), (2, "2"), ((0, 1, 2), "")):
-    came = told(argnums)
-    print(f"argnums {argnums}: came: {came}; should have come: NotImplementedError: VJP wrt argnum {number}")
+    came = said(argnums)
+    print(f"argnums {argnums}: got: {came}; expected: NotImplementedError: VJP wrt argnum {number}")
     wrong = wrong or not came.startswith("NotImplementedError") or number not in came
 if wrong:
     sys.exit(1)

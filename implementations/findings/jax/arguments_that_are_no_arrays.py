@@ -1,4 +1,4 @@
-"""bwd returns nothing for arguments that are no arrays; torch has an entry for them, which has to be None."""
+"""bwd returns nothing for arguments that are not arrays; in torch it returns None for them."""
 
 import sys
 from functools import partial

@@ -1,4 +1,4 @@
-"""The cotangent of an integer output is of dtype float0; torch materializes zeros of the output's dtype."""
+"""The cotangent of an integer output has dtype float0; torch materializes zeros of the output's dtype."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Control flow on what the gradient function closes over raises no error.
+"""Control flow on a value that the gradient function closes over raises no error.
 
 "it cannot perform Python control flow which depends on the values of the closed-over intermediate values or its
 cotangent arguments; if the function includes such control flow, an error is raised"
@@ -18,7 +18,7 @@ def f(x):
 
 try:
     found = jax.grad(f)(3.0)
-except Exception as raised:  # noqa: BLE001 - whatever tells of it
+except Exception as raised:  # noqa: BLE001 - any error will do
     print(f"{type(raised).__name__}; holds")
     sys.exit(0)
 print(f"the gradient is {found}; it should be an error")

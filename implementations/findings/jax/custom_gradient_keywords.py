@@ -1,4 +1,4 @@
-"""What custom_gradient returns refuses the function's arguments by keyword.
+"""The function that custom_gradient returns refuses keyword arguments.
 
 "A Python callable that accepts the same arguments as ``fun``"
 (https://docs.jax.dev/en/latest/_autosummary/jax.custom_gradient.html)

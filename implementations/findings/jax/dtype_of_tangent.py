@@ -1,4 +1,4 @@
-"""A tangent of another dtype than its output is refused; torch takes it as it is."""
+"""A tangent of another dtype than its output is refused; torch accepts it unchanged."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Forward mode of a function without a rule for it raises TypeError; in torch it is NotImplementedError."""
+"""Forward mode of a function without a rule for it raises TypeError; torch raises NotImplementedError."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""jax.hessian of a custom_vjp function raises TypeError where fwd calls the function, as the documentation's do.
+"""jax.hessian of a custom_vjp function raises TypeError if fwd calls the function, as in the documentation.
 
 "Reverse mode *composes* fine: `jax.grad`-of-`grad`, `jax.hessian`, and forward-over-reverse Hessian-vector products all
 work on functions containing `custom_vjp`" (https://docs.jax.dev/en/latest/301/custom-jvp-vjp.html)
@@ -16,7 +16,7 @@ def f(x):
     return jnp.sin(x)
 
 
-# Word for word those of the documentation.
+# Copied from the documentation.
 def f_fwd(x):
     return f(x), jnp.cos(x)
 

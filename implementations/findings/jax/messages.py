@@ -1,4 +1,4 @@
-"""Messages about a wrong number of cotangents or tangents show two structures; torch's have the two numbers."""
+"""Messages about a wrong number of cotangents or tangents show two structures; torch's show the two numbers."""
 
 import sys
 

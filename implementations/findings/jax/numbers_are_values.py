@@ -1,4 +1,4 @@
-"""bwd may return a Python number as the cotangent of a scalar; torch refuses what is no tensor."""
+"""bwd may return a Python number as the cotangent of a scalar; torch refuses anything but a tensor."""
 
 import sys
 

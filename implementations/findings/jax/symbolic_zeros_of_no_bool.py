@@ -1,4 +1,4 @@
-"""symbolic_zeros takes what is no bool; torch's set_materialize_grads raises TypeError."""
+"""symbolic_zeros accepts values that are not bools; torch's set_materialize_grads raises TypeError."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A gradient that is an expanded view is summed as if it were contiguous: what lies behind it is read.
+"""A gradient that is an expanded view is summed as if it were contiguous: memory behind it is read.
 
 Should be: twice the cotangent, as for a copy of the view.
 """
@@ -25,5 +25,5 @@ def function(copied):
 
 x = ms.Tensor(np.arange(1.0, 7.0).reshape(2, 3))
 view, copy = (ms.vjp(function(copied), x)[1](x)[0].asnumpy() for copied in (False, True))
-print("came:", view.tolist(), "; should be:", (2 * x).asnumpy().tolist())
+print("got:", view.tolist(), "; should be:", (2 * x).asnumpy().tolist())
 sys.exit(print("holds") if np.array_equal(view, copy) else 1)

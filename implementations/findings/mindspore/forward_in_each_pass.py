@@ -1,6 +1,6 @@
-"""The function that mindspore.vjp gives runs forward again for a second vector, with another ctx.
+"""The function that mindspore.vjp returns runs forward again for a second vector, with another ctx.
 
-PyTorch runs it once: what backward leaves on ctx in one pass is there in the next.
+PyTorch runs it once: what backward stores on ctx in one pass is there in the next.
 """
 
 import sys
@@ -28,5 +28,5 @@ _, pullback = ms.vjp(Double.apply, ms.Tensor(np.ones(2)))
 for _ in range(2):
     pullback(ms.Tensor(np.ones(2)))
 same = contexts[0] is contexts[1]
-print("came:", "one ctx" if same else "another ctx in each pass", "; should be: one ctx")
+print("got:", "one ctx" if same else "another ctx in each pass", "; should be: one ctx")
 sys.exit(print("holds") if same else 1)

@@ -1,4 +1,4 @@
-"""A function that indexes with an integer cannot be differentiated twice; later on x[0] fails everywhere.
+"""A function that indexes with an integer cannot be differentiated twice; afterwards x[0] fails everywhere.
 
 Should be: 2, and 1 afterwards.
 """
@@ -11,14 +11,14 @@ import numpy as np
 x = ms.Tensor(np.ones(2))
 
 
-def told(action):
+def said(action):
     try:
         return float(action())
     except TypeError as raised:
         return f"TypeError: {str(raised).splitlines()[0]}"
 
 
-got = [told(lambda: ms.grad(lambda a: ms.grad(lambda b: b[0] * b[0])(a).sum())(x)[0]), told(lambda: x[0])]
-print("came:", *got, sep="\n  ")
+got = [said(lambda: ms.grad(lambda a: ms.grad(lambda b: b[0] * b[0])(a).sum())(x)[0]), said(lambda: x[0])]
+print("got:", *got, sep="\n  ")
 print("should be: [2.0, 1.0]")
 sys.exit(print("holds") if got == [2.0, 1.0] else 1)

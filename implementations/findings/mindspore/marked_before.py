@@ -1,4 +1,4 @@
-"""An output marked non-differentiable that stands before a differentiable one ends the pass with an internal error.
+"""If an output before a differentiable one is marked non-differentiable, the pass ends with an internal error.
 
 Should be: a gradient of the other output. "The api refers to the following files from pytorch", says the docstring of
 mindspore._Function; there any output may be marked.
@@ -26,5 +26,5 @@ try:
     got = ms.grad(lambda x: Both.apply(x)[1])(ms.Tensor(np.ones(2))).asnumpy().tolist()
 except RuntimeError as raised:
     got = f"RuntimeError: {str(raised).splitlines()[0]}"
-print("came:", got, "; should be: [2.0, 2.0]")
+print("got:", got, "; should be: [2.0, 2.0]")
 sys.exit(print("holds") if got == [2.0, 2.0] else 1)

@@ -1,6 +1,6 @@
 """A class that defines vjp instead of backward cannot be differentiated.
 
-In PyTorch, to which MindSpore's class refers, vjp is another name of backward.
+MindSpore's class refers to PyTorch's, where vjp is another name of backward.
 """
 
 import sys
@@ -23,5 +23,5 @@ try:
     got = ms.grad(Double.apply)(ms.Tensor(np.ones(2))).asnumpy()
 except NotImplementedError as raised:
     got = f"NotImplementedError: {raised}"
-print("came:", got, "; should be: [2. 2.]")
+print("got:", got, "; should be: [2. 2.]")
 sys.exit(1 if isinstance(got, str) else print("holds"))

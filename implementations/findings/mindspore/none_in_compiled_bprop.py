@@ -1,4 +1,4 @@
-"""A compiled cell whose bprop returns None for an input raises RuntimeError where its gradient is asked for.
+"""A compiled cell whose bprop returns None for an input raises RuntimeError if its gradient is requested.
 
 Should be: zeros for that input, as without ms.jit.
 """
@@ -25,13 +25,13 @@ def compiled(x, y):
     return cell(x, y)
 
 
-def told(f):
+def said(f):
     try:
         return [g.asnumpy().tolist() for g in ms.grad(f, (0, 1))(ms.Tensor(np.ones(1)), ms.Tensor(np.ones(1)))]
     except RuntimeError as raised:
         return f"RuntimeError: {str(raised).splitlines()[0]}"
 
 
-got = told(compiled)
-print("came:", got, "; should be:", told(cell))
-sys.exit(print("holds") if got == told(cell) else 1)
+got = said(compiled)
+print("got:", got, "; should be:", said(cell))
+sys.exit(print("holds") if got == said(cell) else 1)

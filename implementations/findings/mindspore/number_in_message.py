@@ -1,6 +1,6 @@
-"""The error for a wrong number of gradients runs the expected number and the next word together.
+"""The error for a wrong number of gradients has no space between the expected number and the next word.
 
-Should be: a number that stands alone.
+Should be: a number followed by a space.
 """
 
 import re
@@ -26,6 +26,6 @@ try:
     message = "no error"
 except RuntimeError as raised:
     message = str(raised).splitlines()[0]
-print("came:", message)
+print("got:", message)
 print("should be: a message with the words 2 and 1")
 sys.exit(print("holds") if re.search(r"\b2\b.*\b1\b", message) else 1)

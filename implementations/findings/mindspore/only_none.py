@@ -1,4 +1,4 @@
-"""Where backward returns None for all inputs, the Functions before it do not run backward.
+"""If backward returns None for all inputs, backward of the Functions before it does not run.
 
 PyTorch runs them, with zeros or None as set_materialize_grads says.
 """
@@ -33,5 +33,5 @@ class Outer(ms._Function):
 
 
 ms.grad(lambda x: Outer.apply(Inner.apply(x)))(ms.Tensor(np.ones(2)))
-print("came:", len(ran), "calls of backward; should be: 1")
+print("got:", len(ran), "calls of backward; should be: 1")
 sys.exit(1 if len(ran) != 1 else print("holds"))

@@ -1,4 +1,4 @@
-"""The error for a gradient of a wrong shape does not tell which gradient it is.
+"""The error for a gradient of a wrong shape does not name its position.
 
 Should be: its position, 1.
 """
@@ -26,6 +26,6 @@ try:
     message = "no error"
 except RuntimeError as raised:
     message = str(raised).splitlines()[0]
-print("came:", message)
+print("got:", message)
 print("should be: a message with the word 1")
 sys.exit(print("holds") if re.search(r"\b1\b", message) else 1)

@@ -1,6 +1,6 @@
-"""A gradient beyond the arguments is told to be that of an input that is no tensor, or is taken without an error.
+"""The error for a surplus gradient speaks of an input that is not a tensor; sometimes there is no error.
 
-Which of the two depends on the memory behind a list of flags. Should be: an error that tells how many are expected.
+Which of the two depends on the memory behind a list of flags. Should be: an error with the expected number.
 """
 
 import sys
@@ -19,7 +19,7 @@ class Generous(ms._Function):
         return 2 * g, g
 
 
-def told():
+def said():
     try:
         ms.grad(Generous.apply)(ms.Tensor(np.ones(2)))
     except RuntimeError as raised:
@@ -27,8 +27,8 @@ def told():
     return "no error"
 
 
-messages = {told() for _ in range(200)}
-print("came:", messages)
+messages = {said() for _ in range(200)}
+print("got:", messages)
 print("should be: a wrong number of gradients, 2 instead of 1")
 wrong = any("number" not in message for message in messages)
 sys.exit(1 if wrong else print("holds"))

@@ -1,4 +1,4 @@
-"""After a second call of mindspore.vjp the function that the first one gave fails.
+"""After a second call of mindspore.vjp the function from the first call fails.
 
 Should be: "vjp_fn (Function) - To calculate vector-jacobian-product." (docstring of mindspore.vjp)
 """
@@ -15,5 +15,5 @@ try:
     got = [square(x)[0].asnumpy().tolist(), cube(x)[0].asnumpy().tolist()]
 except RuntimeError as raised:
     got = f"RuntimeError: {str(raised).splitlines()[0]}"
-print("came:", got, "; should be: [[2.0, 2.0], [3.0, 3.0]]")
+print("got:", got, "; should be: [[2.0, 2.0], [3.0, 3.0]]")
 sys.exit(print("holds") if got == [[2.0, 2.0], [3.0, 3.0]] else 1)

@@ -1,4 +1,4 @@
-"""save_for_backward takes what is no tensor, and set_materialize_grads of no bool raises RuntimeError after forward.
+"""save_for_backward accepts non-tensors, and set_materialize_grads of a non-bool raises RuntimeError after forward.
 
 PyTorch raises TypeError for both, at the call.
 """
@@ -28,5 +28,5 @@ def raised_by(misuse):
 
 
 got = [raised_by(lambda ctx: ctx.save_for_backward("text")), raised_by(lambda ctx: ctx.set_materialize_grads(1.5))]
-print("came:", got, "; should be: TypeError twice")
+print("got:", got, "; should be: TypeError twice")
 sys.exit(print("holds") if got == ["TypeError"] * 2 else 1)

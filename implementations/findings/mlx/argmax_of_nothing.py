@@ -1,6 +1,6 @@
 """mx.argmax refuses an array without elements along an axis that has some.
 
-NumPy gives an empty array: the result has no element to be found. MLX promises nothing of it: a difference.
+NumPy returns an empty array. MLX promises nothing here: a difference.
 """
 
 import sys
@@ -12,7 +12,7 @@ expected = np.argmax(np.zeros((0, 2)), axis=1)
 try:
     got = mx.argmax(mx.zeros((0, 2)), axis=1)
 except ValueError as refused:
-    print(f"came: ValueError: {refused}; should have come: an array of shape {expected.shape}")
+    print(f"got: ValueError: {refused}; expected: an array of shape {expected.shape}")
     sys.exit(1)
-print("holds" if got.shape == expected.shape else f"came: {got.shape}; should have come: {expected.shape}")
+print("holds" if got.shape == expected.shape else f"got: {got.shape}; expected: {expected.shape}")
 sys.exit(got.shape != expected.shape)

@@ -12,5 +12,5 @@ z, g = mx.array(1 + 2j), mx.array(1 + 0j)
 _, (power,) = mx.vjp(lambda z: z**2, [z], [g])
 _, (product,) = mx.vjp(lambda z: z * z, [z], [g])
 right = abs(power.item() - product.item()) < 1e-3
-print("holds" if right else f"came: {power.item()} for z ** 2; should have come: {product.item()}, as for z * z")
+print("holds" if right else f"got: {power.item()} for z ** 2; expected: {product.item()}, as for z * z")
 sys.exit(not right)

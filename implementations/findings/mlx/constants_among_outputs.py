@@ -12,7 +12,7 @@ f.vjp(lambda primal, cotangents, outputs: cotangents[0])
 try:
     got = f(mx.array(1.0))
 except ValueError as refused:
-    print(f"came: ValueError: {refused}; should have come: the array and 'label'")
+    print(f"got: ValueError: {refused}; expected: the array and 'label'")
     sys.exit(1)
-print("holds" if got[1] == "label" else f"came: {got}; should have come: the array and 'label'")
+print("holds" if got[1] == "label" else f"got: {got}; expected: the array and 'label'")
 sys.exit(got[1] != "label")

@@ -15,5 +15,5 @@ try:
 except (NotImplementedError, RuntimeError, ValueError) as refused:
     print(f"holds: {refused}")
     sys.exit(0)
-print(f"came: {got.item()}; PyTorch raises NotImplementedError")
+print(f"got: {got.item()}; PyTorch raises NotImplementedError")
 sys.exit(1)

@@ -1,4 +1,4 @@
-"""The gradient of a batched product with an array that has no elements is memory that was never set.
+"""The gradient of a batched product with an array that has no elements is uninitialized memory.
 
 "Computes the product of the cotangents with the Jacobian of a function fun evaluated at primals." (docstring of
 mx.vjp): a sum over no elements is zero.
@@ -10,11 +10,11 @@ import mlx.core as mx
 
 found = []
 for _ in range(100):
-    # Leaves something in the memory that is handed out next.
+    # Writes to the memory that is allocated next.
     mx.eval(mx.ones((50,)) * 3)
     primals, cotangent = [mx.zeros((2, 0, 3)), mx.ones((2,))], mx.zeros((2, 0, 3))
     _, (_, gradient) = mx.vjp(mx.vmap(lambda x, y: x * y), primals, [cotangent])
     found.append(gradient.tolist())
 wrong = [each for each in found if each != [0.0, 0.0]]
-print(f"came: {wrong[0]}; should have come: [0.0, 0.0]" if wrong else "holds")
+print(f"got: {wrong[0]}; expected: [0.0, 0.0]" if wrong else "holds")
 sys.exit(bool(wrong))

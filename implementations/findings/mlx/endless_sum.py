@@ -1,6 +1,6 @@
 """A sum over no elements does not always end: it reads flags of the array that were never set.
 
-It should be zero at once, as it is in about half of all processes.
+It should be zero immediately, as it is in about half of all processes.
 """
 
 import subprocess

@@ -1,6 +1,6 @@
 """mx.exp of float64 arrays has errors of 1e-7, as in float32; sin, cos and sigmoid too.
 
-Double precision should give some 1e-16. MLX lists float64 as "64-bit double" and promises no accuracy: a difference.
+Double precision should have about 1e-16. MLX lists float64 as "64-bit double" and promises no accuracy: a difference.
 """
 
 import sys

@@ -9,5 +9,5 @@ import mlx.core as mx
 
 x = mx.array([3.0, 1.0, 2.0])
 found = {str(mx.argsort(x).dtype), str(mx.argmax(x).dtype)}
-print("holds" if found == {"mlx.core.int64"} else f"came: {found}; int64 would be as in torch")
+print("holds" if found == {"mlx.core.int64"} else f"got: {found}; int64 would be as in torch")
 sys.exit(found != {"mlx.core.int64"})

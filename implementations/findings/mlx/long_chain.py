@@ -1,7 +1,7 @@
-"""mx.vjp of a chain of ten thousand calls ends the process where the stack is small, as in a thread.
+"""mx.vjp of a chain of ten thousand calls ends the process if the stack is small, as in a thread.
 
 It walks the graph by recursion. "anything from a few tens of operations to many thousands of operations per eval should
-be okay" (Lazy Evaluation) speaks of evaluation, and of no stack: a difference from PyTorch.
+be okay" (Lazy Evaluation) is about evaluation, and does not mention a stack: a difference from PyTorch.
 """
 
 import subprocess
@@ -26,5 +26,5 @@ thread.join()
 
 done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=False)
 right = done.returncode == 0 and done.stdout.strip() == "1.0"
-print("holds" if right else f"came: exit code {done.returncode}; should have come: 1.0")
+print("holds" if right else f"got: exit code {done.returncode}; expected: 1.0")
 sys.exit(not right)

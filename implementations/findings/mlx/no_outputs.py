@@ -15,5 +15,5 @@ print(f(mx.array(1.0)))
 
 done = subprocess.run([sys.executable, "-c", CALL], capture_output=True, text=True, check=False)
 right = done.returncode == 0 and done.stdout.strip() == "()"
-print("holds" if right else f"came: exit code {done.returncode}; should have come: ()")
+print("holds" if right else f"got: exit code {done.returncode}; expected: ()")
 sys.exit(not right)

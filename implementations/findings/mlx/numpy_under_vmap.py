@@ -1,7 +1,7 @@
 """A custom function that computes with NumPy cannot be batched by its own vmap rule, nor compiled.
 
-mx.vmap and mx.compile call the function with arrays that have no values, before any rule is asked. That evaluation is
-impossible there is documented for mx.compile: a difference from PyTorch, where the rule is called instead.
+mx.vmap and mx.compile call the function with arrays that have no values, before they call any rule. For mx.compile it
+is documented that such arrays cannot be evaluated: a difference from PyTorch, where the rule is called instead.
 """
 
 import sys
@@ -14,14 +14,14 @@ f.vmap(lambda x, axis: (mx.array(np.array(x) * 2), axis))
 x = mx.array([1.0, 2.0])
 
 
-def told(transformed):
+def said(transformed):
     try:
         return transformed(x).tolist()
     except ValueError as refused:
         return f"ValueError: {refused}"
 
 
-found = {"vmap": told(mx.vmap(f)), "compile": told(mx.compile(f))}
+found = {"vmap": said(mx.vmap(f)), "compile": said(mx.compile(f))}
 right = found == {name: [2.0, 4.0] for name in found}
-print("holds" if right else f"came: {found}; should have come: [2.0, 4.0] from both")
+print("holds" if right else f"got: {found}; expected: [2.0, 4.0] from both")
 sys.exit(not right)

@@ -1,4 +1,4 @@
-"""An output that comes from mx.stop_gradient has no cotangent of its own: mx.vjp gives it to the next output.
+"""mx.vjp gives the cotangent of an output from mx.stop_gradient to the next output.
 
 "Computes the product of the cotangents with the Jacobian of a function fun evaluated at primals. [...] The cotangents
 should be the same in number, shape, and type as the outputs of fun." (docstring of mx.vjp)
@@ -15,5 +15,5 @@ def f(x):
 
 _, (got,) = mx.vjp(f, [mx.array(3.0)], [mx.array(10.0), mx.array(1.0)])
 expected = 0 * 10.0 + 2 * 1.0
-print("holds" if got.item() == expected else f"came: {got.item()}; should have come: {expected}")
+print("holds" if got.item() == expected else f"got: {got.item()}; expected: {expected}")
 sys.exit(got.item() != expected)

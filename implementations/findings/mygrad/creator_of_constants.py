@@ -1,4 +1,4 @@
-"""An operation on constants is recorded: its output is a constant, and has a creator all the same.
+"""An operation on constants is recorded: its output is a constant, but has a creator.
 
 A difference from PyTorch, where an output that does not require grad has no grad_fn.
 """

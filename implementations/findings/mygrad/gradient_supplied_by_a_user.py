@@ -1,4 +1,4 @@
-"""backward refuses what is no gradient with NumPy's errors instead of InvalidGradient.
+"""backward refuses an invalid gradient with NumPy's errors instead of InvalidGradient.
 
 MyGrad's errors.py, InvalidGradient: "An invalid gradient (i.e. a non-numeric or non-array-like object) was produced by
 an operation or was supplied by a user."

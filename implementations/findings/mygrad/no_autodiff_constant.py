@@ -1,4 +1,4 @@
-"""Under no_autodiff an output of floats is no constant, though nothing will ever be back-propagated through it.
+"""Under no_autodiff an output of floats is not a constant, though nothing can be back-propagated through it.
 
 A difference from PyTorch, where the results of operations under no_grad do not require grad.
 """

@@ -1,4 +1,4 @@
-"""What comes of a PyLayer's backward otherwise than of that of torch.autograd.Function."""
+"""Differences between backward of a PyLayer and that of a torch.autograd.Function."""
 
 import sys
 

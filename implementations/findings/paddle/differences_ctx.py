@@ -1,4 +1,4 @@
-"""What a PyLayer's ctx does otherwise than that of torch.autograd.Function."""
+"""Differences between the ctx of a PyLayer and that of a torch.autograd.Function."""
 
 import sys
 

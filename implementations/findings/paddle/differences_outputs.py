@@ -1,4 +1,4 @@
-"""What apply of a PyLayer does otherwise with arguments and outputs than that of torch.autograd.Function."""
+"""Differences in arguments and outputs between apply of a PyLayer and that of a torch.autograd.Function."""
 
 import sys
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""The second derivative of a product of matrices without elements is refused where one factor alone is tracked.
+"""The second derivative of a product of matrices without elements is refused if only one factor is tracked.
 
 "create_graph: ... When it is True, higher order derivatives are supported to compute" (paddle.grad)
 """
@@ -12,7 +12,7 @@ w.stop_gradient = False
 g = paddle.ones([2, 3])
 g.stop_gradient = False
 try:
-    # Whether the first derivative is refused as well depends on what was allocated before.
+    # Whether the first derivative is refused too depends on earlier allocations.
     (first,) = paddle.grad(x @ w, w, g, create_graph=True)
     got = list(paddle.grad(first, g)[0].shape)
 except ValueError as error:

@@ -1,4 +1,4 @@
-"""What a hook on an output of a PyLayer returns is dropped.
+"""The result of a hook on an output of a PyLayer is dropped.
 
 "it can optionally return a new gradient Tensor which will be used in place of current Tensor's gradient"
 (Tensor.register_hook)

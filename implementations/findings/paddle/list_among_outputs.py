@@ -1,6 +1,6 @@
-"""Backward dies of SIGSEGV where one of the outputs of a PyLayer is a list of several tensors.
+"""Backward dies with SIGSEGV if one of the outputs of a PyLayer is a list of several tensors.
 
-Such an output is handled on purpose: its gradients are to arrive as one list (py_layer_node.cc).
+The source handles such an output: its gradients should arrive as one list (py_layer_node.cc).
 """
 
 import os

@@ -1,4 +1,4 @@
-"""An input that is marked not in place and returned loses its place in the graph, and the output has none.
+"""An input that is marked not in place and returned loses its node in the graph, and the output has none.
 
 "Paddle will help the user create a new Tensor as output. Thereby preventing the auto grad information of the input
 Tensor from being overwritten." (paddle.autograd.PyLayerContext.mark_not_inplace)

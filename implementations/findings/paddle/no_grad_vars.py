@@ -1,4 +1,4 @@
-"""With outputs of a PyLayer in no_grad_vars, gradients are wrong, or the process dies of SIGSEGV.
+"""With outputs of a PyLayer in no_grad_vars, gradients are wrong, or the process dies with SIGSEGV.
 
 "no_grad_vars: the Tensors whose gradients are not needed to compute" (paddle.grad)
 """

@@ -1,4 +1,4 @@
-"""The second derivative is wrong where several outputs of one node are their own grad_outputs.
+"""The second derivative is wrong if several outputs of one node are their own grad_outputs.
 
 "create_graph: ... When it is True, higher order derivatives are supported to compute" (paddle.grad)
 """

@@ -1,4 +1,4 @@
-"""Reading tensors that a PyLayer saved in a list dies of SIGSEGV under saved_tensors_hooks.
+"""Under saved_tensors_hooks, reading tensors that a PyLayer saved in a list dies with SIGSEGV.
 
 "save_for_backward only support Tensor, list of Tensor, tuple of Tensor." (its own message)
 """

@@ -1,4 +1,4 @@
-"""The documented pack_hook raises where a PyLayer saves None: it is called with None.
+"""The documented pack_hook raises an error if a PyLayer saves None: it is called with None.
 
 "The input of `pack_hook` is a tensor need be saved." (paddle.autograd.saved_tensors_hooks)
 """

@@ -1,4 +1,4 @@
-"""A second backward() through a PyLayer dies of SIGSEGV, with retain_graph=True and without.
+"""A second backward() through a PyLayer dies with SIGSEGV, with and without retain_graph=True.
 
 "If False, the graph used to compute grads will be freed. If you would like to add more ops to the built graph after
 calling this method, set the parameter retain_graph to True, then the grads will be retained." (Tensor.backward)

@@ -1,4 +1,4 @@
-"""A captured tensor gets the gradient of automatic differentiation where no argument is watched.
+"""A captured tensor gets the gradient of automatic differentiation if no argument is watched.
 
 https://www.tensorflow.org/api_docs/python/tf/custom_gradient: "A function `h(x)` which returns the same value as
 `f(x)[0]` and whose gradient (as calculated by `tf.gradients`) is determined by `f(x)[1]`."

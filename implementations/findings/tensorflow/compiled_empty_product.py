@@ -15,8 +15,8 @@ assert (affine(x, w, b).numpy() == 1).all()
 assert (tf.function(affine)(x, w, b).numpy() == 1).all()
 """
 ended = subprocess.run([sys.executable, "-c", CHILD], capture_output=True, text=True)
-told = [line for line in ended.stderr.splitlines() if "what()" in line or "Error" in line]
+said = [line for line in ended.stderr.splitlines() if "what()" in line or "Error" in line]
 right = ended.returncode == 0
-print(f"the process ended with {ended.returncode}; should be 0", *told, sep="\n")
+print(f"the process ended with {ended.returncode}; should be 0", *said, sep="\n")
 print("holds" if right else "wrong")
 raise SystemExit(not right)

@@ -1,4 +1,4 @@
-"""An input given by keyword gets no gradient from grad_fn, or makes its number of gradients wrong.
+"""An input given by keyword gets no gradient from grad_fn, or its gradient counts as one too many.
 
 https://www.tensorflow.org/api_docs/python/tf/custom_gradient: "A function `h(x)` which returns the same value as
 `f(x)[0]` and whose gradient (as calculated by `tf.gradients`) is determined by `f(x)[1]`."; and the error under

@@ -1,4 +1,4 @@
-"""Called with keywords alone, a function silently loses its custom gradient.
+"""A function that is called with keyword arguments only silently loses its custom gradient.
 
 https://www.tensorflow.org/api_docs/python/tf/custom_gradient: "A function `h(x)` which returns the same value as
 `f(x)[0]` and whose gradient (as calculated by `tf.gradients`) is determined by `f(x)[1]`."

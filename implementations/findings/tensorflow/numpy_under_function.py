@@ -1,6 +1,6 @@
 """NumPy cannot compute with the tensors of a tf.function: NotImplementedError.
 
-PyTorch leaves the compiled graph for it (no promise of TensorFlow is broken; the guide on tf.function says
+PyTorch leaves the compiled graph for NumPy (no promise of TensorFlow is broken; the guide on tf.function says
 to call tf.numpy_function).
 """
 

@@ -1,7 +1,7 @@
-"""Under autocast the printed QKVProjection is refused in backward, which gets lower precision than it saved.
+"""Under autocast backward of the printed QKVProjection fails: its cotangent has lower precision than its saved weight.
 
 Its forward multiplies in bfloat16; its backward runs outside of autocast and multiplies the cotangent, in
-bfloat16, with the saved weight in single precision. "Automatic Mixed Precision package": such a Function
+bfloat16, by the saved weight in single precision. "Automatic Mixed Precision package": such a Function
 needs custom_fwd and custom_bwd.
 https://docs.pytorch.org/docs/stable/notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops
 """
@@ -27,6 +27,6 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
 try:
     y.sum().backward()
 except RuntimeError as refused:
-    print(f"came: {refused}; should have come: gradients")
+    print(f"got: {refused}; expected: gradients")
     raise SystemExit(1) from None
 print("holds")

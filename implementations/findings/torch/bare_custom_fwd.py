@@ -1,6 +1,6 @@
 """The bare decorators custom_fwd and custom_bwd of torch.amp are a TypeError: device_type has no default.
 
-They should do without arguments. "Autocast and Custom Autograd Functions": "Apply custom_fwd and custom_bwd (with no
+They should work without arguments. "Autocast and Custom Autograd Functions": "Apply custom_fwd and custom_bwd (with no
 arguments) to forward and backward respectively."
 https://docs.pytorch.org/docs/stable/notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops
 """

@@ -1,7 +1,7 @@
-"""backward(inputs=x) of a tensor x without dimensions is a TypeError: its length is asked for.
+"""backward(inputs=x) of a tensor x without dimensions is a TypeError: backward takes its length.
 
-A single tensor should do. The documentation says: "inputs (Sequence[Tensor] or Tensor or Sequence[GradientEdge],
-optional) - Inputs w.r.t. which the gradient be accumulated into .grad."
+A single tensor should be accepted. The documentation says: "inputs (Sequence[Tensor] or Tensor or
+Sequence[GradientEdge], optional) - Inputs w.r.t. which the gradient be accumulated into .grad."
 https://docs.pytorch.org/docs/2.4/generated/torch.autograd.backward.html,
 https://github.com/pytorch/pytorch/issues/150883
 """

@@ -1,13 +1,13 @@
 """torch.autograd.grad with is_grads_batched refuses a backward that calls torch.concat.
 
 The same backward with torch.cat is batched. The documentation calls the feature experimental, with a
-prototype of vmap as its backend, and does not say which operations it knows.
+prototype of vmap as its backend, and does not say which operations it supports.
 """
 
 import torch
 
 
-def told(join):
+def said(join):
     class Twice(torch.autograd.Function):
         @staticmethod
         def forward(ctx, x):
@@ -25,7 +25,7 @@ def told(join):
         return str(refused).splitlines()[0]
 
 
-found = {"cat": told(torch.cat), "concat": told(torch.concat)}
+found = {"cat": said(torch.cat), "concat": said(torch.concat)}
 right = found == dict.fromkeys(found, [[2.0, 2.0]] * 3)
-print("holds" if right else f"came: {found}; should have come: the same from both")
+print("holds" if right else f"got: {found}; expected: the same from both")
 raise SystemExit(not right)

@@ -1,8 +1,8 @@
 """torch.autograd.grad with is_grads_batched refuses a backward that computes with NumPy.
 
-It runs backward once, on a tensor that stands for the whole batch, which has no array to give. The
+It runs backward once, on a tensor that stands for the complete batch and cannot become an array. The
 documentation calls the feature experimental, and shows Functions that compute with NumPy without saying that
-they cannot be batched so.
+they cannot be batched.
 """
 
 import torch
@@ -24,5 +24,5 @@ try:
 except RuntimeError as refused:
     found = str(refused).splitlines()[0]
 right = found == [[2.0, 2.0]] * 3
-print("holds" if right else f"came: {found}; should have come: 2 everywhere")
+print("holds" if right else f"got: {found}; expected: 2 everywhere")
 raise SystemExit(not right)

@@ -1,4 +1,4 @@
-"""custom_fwd(cast_inputs=...) leaves tensors of double precision as they are.
+"""custom_fwd(cast_inputs=...) leaves tensors of double precision unchanged.
 
 They should be cast. Its documentation says: "If not None, when forward runs in an autocast-enabled region, casts
 incoming floating-point Tensors to the target dtype (non-floating-point Tensors are not affected), then executes

@@ -1,4 +1,4 @@
-"""Changing a tensor in place that another tensor shares its storage with raises no error.
+"""Changing a tensor in place raises no error if another tensor shares its storage.
 
 It should raise one. "In-place operations with autograd" says: "This can be tricky, especially if there are many
 Tensors that reference the same storage (e.g. created by indexing or transposing), and in-place functions will raise

@@ -1,4 +1,4 @@
-"""clamp, clamp_min and clamp_max pass the whole gradient where the input equals a bound.
+"""clamp, clamp_min and clamp_max pass the full gradient where the input equals a bound.
 
 It should be 0 there, as it is for relu and hardtanh. "Gradients for non-differentiable functions": "If the function
 is convex (at least locally), use a subgradient of minimum norm.", and likewise for concave ones.

@@ -1,7 +1,7 @@
-"""Compiling a Function whose backward calls that of its parent class ends in an AssertionError of the compiler.
+"""Compiling a Function whose backward calls that of its parent class causes an AssertionError in the compiler.
 
-It should be traced, or run without. "Use fullgraph=True ...": "Using torch.compile(fullgraph=False) (the default) is a
-good way to get started with torch.compile: it supports all Python programs out-of-the-box via the ability to graph
+It should be traced, or run uncompiled. "Use fullgraph=True ...": "Using torch.compile(fullgraph=False) (the default) is
+a good way to get started with torch.compile: it supports all Python programs out-of-the-box via the ability to graph
 break and gives good performance on common cases."
 https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.fullgraph_true.html
 """

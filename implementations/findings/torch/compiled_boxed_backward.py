@@ -1,8 +1,8 @@
 """A compiled backward with boxed_grads_call gets the cotangent, instead of a list of it, if there is one output.
 
-grads[0] is then the cotangent's first element, and the gradient silently wrong. "Extending PyTorch", step 2: "When set
-to True on the Function subclass, backward receives grads as a single mutable list argument instead of individual args
-in an immutable tuple."
+grads[0] is then the cotangent's first element, and the gradient is silently wrong. "Extending PyTorch", step 2: "When
+set to True on the Function subclass, backward receives grads as a single mutable list argument instead of individual
+args in an immutable tuple."
 https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use
 """
 

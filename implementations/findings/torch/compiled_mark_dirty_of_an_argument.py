@@ -1,4 +1,4 @@
-"""Compiled ahead of time, a change in place of an argument that a Function marks dirty has silently wrong gradients.
+"""Compiled ahead of time, a Function that marks an argument dirty has silently wrong gradients.
 
 They are those of a Function that changes nothing, and should be those of uncompiled code. The compiler's explanation
 of graph break GB0139 says: "Supported methods are `__setattr__`, `save_for_backward`, `mark_dirty` and

@@ -1,6 +1,6 @@
-"""With backend "eager" a compiled Function has silently no second derivative.
+"""With backend "eager" a compiled Function silently has no second derivative.
 
-There should be the one of uncompiled code, or an error, as with backends that compile ahead of time. No document
+There should be that of uncompiled code, or an error, as with backends that compile ahead of time. No document
 promises it: one says that torch.compile "has different autograd semantics".
 https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html
 """

@@ -1,7 +1,7 @@
-"""A view that a Function changes in place, and takes behind another argument, gets wrong gradients without an error.
+"""A view that a Function takes after another argument and changes in place gets wrong gradients without an error.
 
-Those of x and of the base should be right. "In-place correctness checks": "This ensures that if you're using in-place
-functions and not seeing any errors, you can be sure that the computed gradients are correct."
+The gradients of x and of the base should be right. "In-place correctness checks": "This ensures that if you're using
+in-place functions and not seeing any errors, you can be sure that the computed gradients are correct."
 https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks
 """
 

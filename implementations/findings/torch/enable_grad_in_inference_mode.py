@@ -1,4 +1,4 @@
-"""With enable_grad within inference_mode a custom Function is recorded, though no operation is.
+"""With enable_grad within inference_mode a custom Function is recorded, unlike any other operation.
 
 Its output is an inference tensor that requires grad and has a grad_fn; it should not require grad. "Grad Modes", of
 no-grad mode and inference mode: "requires_grad is always overridden to be False in both the two other modes."

@@ -1,7 +1,7 @@
-"""Where both inputs of fmax or fmin are equal, the first one gets the whole gradient.
+"""Where both inputs of fmax or fmin are equal, the first one gets the full gradient.
 
-They should share it evenly, as those of maximum and minimum do. "Gradients for non-differentiable functions": "If the
-function is convex (at least locally), use a subgradient of minimum norm.", and likewise for concave ones.
+They should share it evenly, as the inputs of maximum and minimum do. "Gradients for non-differentiable functions": "If
+the function is convex (at least locally), use a subgradient of minimum norm.", and likewise for concave ones.
 https://docs.pytorch.org/docs/stable/notes/autograd.html#gradients-for-non-differentiable-functions
 """
 

@@ -1,4 +1,4 @@
-"""forward of a custom Function gets the very tensors that apply was given, which require grad and have a grad_fn.
+"""forward of a custom Function gets the tensors that apply was given: they require grad and have a grad_fn.
 
 It should get tensors that do not. "Extending PyTorch", step 1: "Tensor arguments that track history (i.e., with
 requires_grad=True) will be converted to ones that don't track history before the call, and their use will be

@@ -1,4 +1,4 @@
-"""gradcheck in fast mode fails a right backward if an output marked non-differentiable comes before another.
+"""gradcheck in fast mode fails a correct backward if an output marked non-differentiable comes before another.
 
 It should be True, as in slow mode. The documentation says that gradcheck returns "True if all differences
 satisfy allclose condition".

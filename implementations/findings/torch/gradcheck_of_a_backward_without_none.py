@@ -1,6 +1,6 @@
-"""gradcheck lets the TypeError of a backward that cannot handle None out, even with raise_exception=False.
+"""If a backward cannot handle None, gradcheck lets its TypeError through, even with raise_exception=False.
 
-It should be told as a failed check: GradcheckError, or False. The documentation says: "raise_exception (bool,
+It should be reported as a failed check: GradcheckError, or False. The documentation says: "raise_exception (bool,
 optional) - indicating whether to raise an exception if the check fails.", and of check_undefined_grad: "if True,
 check if undefined output grads are supported and treated as zeros, for Tensor outputs."
 https://docs.pytorch.org/docs/stable/generated/torch.autograd.gradcheck.gradcheck.html

@@ -1,7 +1,7 @@
 """gradcheck with check_grad_dtypes passes a backward that returns float32 for an input of float64.
 
-The engine has cast the gradient before gradcheck looks at it. It should fail; the documentation lists the argument
-without a word on it.
+The engine has cast the gradient before gradcheck sees it. It should fail; the documentation lists the argument
+without explaining it.
 """
 
 import torch

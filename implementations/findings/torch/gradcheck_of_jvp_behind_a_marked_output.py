@@ -1,4 +1,4 @@
-"""gradcheck with check_forward_ad fails a right jvp behind an output that is marked non-differentiable.
+"""gradcheck with check_forward_ad fails a correct jvp after an output that is marked non-differentiable.
 
 It compares the tangents of one output with the numerical Jacobian of another. It should pass: the documentation of
 gradcheck says: "check_forward_ad (bool, optional) - if True, check that the gradients computed with forward mode AD

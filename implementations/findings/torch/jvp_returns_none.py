@@ -1,6 +1,6 @@
-"""A jvp that returns None for a floating output dies of an internal assert that asks to report a bug.
+"""A jvp that returns None for a floating output fails an internal assert that asks to report a bug.
 
-None should be taken. The documentation of Function.jvp says: "If an output is not a Tensor or the function is not
+None should be accepted. The documentation of Function.jvp says: "If an output is not a Tensor or the function is not
 differentiable with respect to that output, you can just pass None as a gradient for that input."
 https://docs.pytorch.org/docs/stable/generated/torch.autograd.Function.jvp.html
 """
@@ -24,7 +24,7 @@ with forward_ad.dual_level():
     try:
         tangent = forward_ad.unpack_dual(DoubleAndSign.apply(x)[0]).tangent
     except RuntimeError as error:
-        told = "an internal assert" if "INTERNAL ASSERT" in str(error) else repr(error)
-        print(f"a jvp that returns None for sign(x) ends in {told}, but should give the tangents 2 and None or 0")
+        said = "an internal assert" if "INTERNAL ASSERT" in str(error) else repr(error)
+        print(f"a jvp that returns None for sign(x) ends in {said}, but should give the tangents 2 and None or 0")
         raise SystemExit(1) from None
 print("holds:", tangent.tolist())

@@ -1,7 +1,7 @@
 """Under nested func.grad the second derivative flows through an input that is assigned to ctx.
 
-The documentation says that such tensors "will not get tracked", and nothing should flow; but it also says that it
-leaves what comes of it undefined, so that no promise is broken.
+The documentation says that such tensors "will not get tracked", so nothing should flow. But it also says that
+the result is undefined, so no promise is broken.
 https://docs.pytorch.org/docs/stable/notes/extending.func.html#limitations-and-gotchas
 """
 

@@ -1,7 +1,7 @@
-"""Beside ctx, apply takes keywords only without a gap: one after a parameter left at its default is a TypeError.
+"""If forward takes ctx, a keyword after a parameter that is left at its default is a TypeError.
 
-forward should be called with the default, as any Python function is and as it is beside a setup_context. No document
-says how apply treats keywords.
+forward should be called with the default, like any Python function, and as it is if there is a setup_context. No
+document says how apply treats keywords.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """apply cannot call a forward that has keyword-only parameters: TypeError, unexpected keyword argument.
 
-Beside a setup_context not even if they are left at their defaults. They should reach forward like other arguments.
+With a setup_context it cannot even if they are left at their defaults. They should reach forward like other arguments.
 No document promises it: an explanation of the compiler (graph break GB4372) says that "autograd.Function.apply does
 not support keyword-only arguments in forward()."
 """

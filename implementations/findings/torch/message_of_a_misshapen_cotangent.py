@@ -1,4 +1,4 @@
-"""The error about a cotangent of a wrong shape, for any output but the first, is about something else.
+"""For any output after the first, a cotangent of a wrong shape causes an unrelated error.
 
 The position is looked up with list.index, which compares tensors elementwise, and fails. The message should name the
 position and both shapes, as it does for the first output. No document says what it contains.

@@ -1,4 +1,4 @@
-"""A multi-grad hook in mode "any" is called with None for an output that was not used, and not with the gradient.
+"""A multi-grad hook in mode "any" is called with None for an unused output, instead of with the gradient.
 
 It should get the gradient of the other output. The documentation of register_multi_grad_hook says: "Under the "any"
 mode, the hook will be called after the first gradient with respect to a tensor in tensors has been computed. The hook

@@ -1,6 +1,6 @@
 """autograd.grad raises "not supported" if a leaf among its inputs has a multi-grad hook in mode "all".
 
-The hook should be called. The documentation of register_multi_grad_hook speaks of grad as of backward: "... if a
+The hook should be called. The documentation of register_multi_grad_hook mentions grad along with backward: "... if a
 tensor is not needed to compute the gradients for any inputs specified for the current .backward() or .grad() call,
 this tensor will be ignored and the hook will not wait for its gradient to be computed."
 https://docs.pytorch.org/docs/stable/autograd.html#torch.autograd.graph.register_multi_grad_hook

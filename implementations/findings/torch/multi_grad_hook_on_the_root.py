@@ -1,4 +1,4 @@
-"""A multi-grad hook in mode "all" on the tensor that a pass starts from and others fires too early, and again.
+"""A multi-grad hook in mode "all" on several tensors, one of them the start of the pass, fires too early and twice.
 
 It should be called once, with both gradients. The documentation of register_multi_grad_hook says: "After every
 non-ignored tensor's gradient has been computed, fn will be called with those gradients."

@@ -1,4 +1,4 @@
-"""ctx.needs_input_grad of an operator has a flag too many in setup_context, and one too few in backward for a default.
+"""ctx.needs_input_grad of an operator has one flag too many in setup_context, and none for a default in backward.
 
 It should have one for each input in both. The documentation of register_autograd says: "The ctx object is the same ctx
 object used by torch.autograd.Function. The semantics of backward_fn are the same as
@@ -28,11 +28,11 @@ def backward(ctx, g):
 
 scale.register_autograd(backward, setup_context=setup_context)
 x, y = torch.ones(2, requires_grad=True), torch.ones(2)
-told = []
+said = []
 for given in ((x, y), (x, y, 3.0)):
     torch.autograd.grad(scale(*given).sum(), x)
-    told += [f"{where} with {len(given)} of 3 given: {flags}" for where, flags in seen.items()]
-wrong = [line for line in told if not line.endswith("(True, False, False)")]
+    said += [f"{where} with {len(given)} of 3 given: {flags}" for where, flags in seen.items()]
+wrong = [line for line in said if not line.endswith("(True, False, False)")]
 if wrong:
     print(*wrong, "but should be (True, False, False)", sep="\n")
     raise SystemExit(1)

@@ -1,7 +1,7 @@
 """The Python object of a custom Function's node keeps alive what the node saved.
 
 A comment in torch/autograd/graph.py, get_gradient_edge, says that it "does NOT keep the C++ graph alive". A comment is
-no documentation, and other nodes keep it alive too: a difference.
+not documentation, and other nodes keep it alive too: a difference.
 """
 
 import gc

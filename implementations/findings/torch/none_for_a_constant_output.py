@@ -1,7 +1,7 @@
 """autograd.grad and backward refuse None as the cotangent of an output that does not require grad.
 
-They should take it. Both documentations say: "None values can be specified for scalar Tensors or ones that don't
-require grad."
+They should accept it. The documentation of both says: "None values can be specified for scalar Tensors or ones that
+don't require grad."
 https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
 """
 

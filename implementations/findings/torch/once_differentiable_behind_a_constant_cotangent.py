@@ -1,4 +1,4 @@
-"""Where its cotangent does not require grad, a once_differentiable backward is differentiated twice without an error.
+"""If its cotangent does not require grad, a once_differentiable backward is differentiated twice without an error.
 
 The second derivative silently lacks the term, and is zero under func.grad of func.grad. Both should raise.
 "Extending PyTorch", step 3: "With this decorator, attempts to perform double

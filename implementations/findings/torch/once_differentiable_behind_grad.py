@@ -1,8 +1,8 @@
 """autograd.grad and backward(inputs=...) differentiate twice through once_differentiable without an error.
 
-The node that raises is not on the way to an input: the result is None, or silently wrong beside other terms. There
-should be an error. "Extending PyTorch", step 3: "With this decorator, attempts to perform double backward through your
-function will produce an error." https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use
+The node that raises is not on the way to an input: the result is None, or silently wrong if there are other terms.
+There should be an error. "Extending PyTorch", step 3: "With this decorator, attempts to perform double backward through
+your function will produce an error." https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use
 """
 
 import torch

@@ -1,6 +1,6 @@
 """once_differentiable has no effect on a backward with boxed_grads_call: the second derivative is silently wrong.
 
-Asking for it should be an error. "Extending PyTorch", step 3: "With this decorator, attempts to perform double
+To request it should be an error. "Extending PyTorch", step 3: "With this decorator, attempts to perform double
 backward through your function will produce an error."
 https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use
 """

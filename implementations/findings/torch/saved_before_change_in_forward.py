@@ -1,4 +1,4 @@
-"""An input that forward saves and then changes in place is read from saved_tensors changed, without an error.
+"""If forward saves an input and then changes it in place, saved_tensors gives the changed values without an error.
 
 Reading it should raise. The documentation of save_for_backward says: "Before returning them to the user, a check is
 made to ensure they weren't used in any in-place operation that modified their content."

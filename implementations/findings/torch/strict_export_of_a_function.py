@@ -1,4 +1,4 @@
-"""Nothing can be differentiated through a Function in a program of torch.export with strict=True.
+"""A program of torch.export with strict=True cannot be differentiated through a custom Function.
 
 The graph keeps the no_grad mode of forward. Its output should require grad. "Export IR: Training vs Inference": "This
 Training IR, which may contain mutations, is designed for training use cases and can be used with eager PyTorch

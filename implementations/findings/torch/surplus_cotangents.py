@@ -1,7 +1,7 @@
-"""Cotangents beyond the number of outputs are dropped in silence.
+"""Cotangents beyond the number of outputs are dropped silently.
 
 There should be an error, as for too few. The documentation says that grad_outputs "should be a sequence of length
-matching output", which asks it of the caller and does not promise a check.
+matching output", which requires it of the caller and does not promise a check.
 https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html
 """
 

@@ -1,6 +1,6 @@
-"""A custom Function that returns a view of its input gives, under no_grad, an output that requires grad.
+"""Under no_grad, the output of a custom Function that returns a view of its input requires grad.
 
-It has no grad_fn, so that nothing can be differentiated through it. The documentation of torch.no_grad says:
+It has no grad_fn, so nothing can be differentiated through it. The documentation of torch.no_grad says:
 "In this mode, the result of every computation will have requires_grad=False, even when the inputs have
 requires_grad=True."
 https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html

@@ -33,7 +33,7 @@ CLAUSES = (
     Clause(
         "HIPS-PRIM-03",
         "observed",
-        "What is no array reaches the primitive and its VJP maker as the very object that was passed, in its place or "
+        "An object that is not an array reaches the primitive and its VJP maker unchanged, in its place or "
         "under its keyword.",
         "autograd/tracer.py, primitive; autograd/numpy/numpy_vjps.py, every rule with an axis",
         fault="a primitive's rule does not get the keyword arguments",
@@ -60,7 +60,7 @@ CLAUSES = (
         "A primitive without a rule can be called, and differentiating it is a NotImplementedError that names it, in "
         "reverse and in forward mode.",
         "autograd/core.py, VJPNode and JVPNode",
-        fault="a primitive without a rule is taken for a constant",
+        fault="a primitive without a rule counts as a constant",
     ),
     Clause(
         "HIPS-PRIM-07",
@@ -122,7 +122,7 @@ CLAUSES = (
         "Differentiating with respect to an argument whose VJP is undefined is a NotImplementedError that names the "
         "primitive and the argument.",
         "autograd/core.py, defvjp",
-        fault="an undefined VJP is taken for zero",
+        fault="an undefined VJP counts as zero",
     ),
     Clause(
         "HIPS-VJP-07",
@@ -366,7 +366,7 @@ CLAUSES = (
         "HIPS-FLOW-02",
         "documented",
         "A derivative may be taken within a function that is differentiated, of a function that refers to the outer "
-        "one's variables: the two are told apart.",
+        "one's variables: the two are distinguished.",
         "README.md; tests/test_graphs.py, test_enclosing_scope_ref",
         quote="it can even take derivatives of derivatives of derivatives.",
         fault="nested derivatives are traced at one level",
@@ -430,11 +430,11 @@ CLAUSES = (
     Clause(
         "HIPS-BOX-07",
         "documented",
-        "A tracer of one's own is told of every call of a primitive on what is traced: its value, the primitive, the "
+        "A user's own tracer gets every call of a primitive on traced values: its value, the primitive, the "
         "arguments, and which of them come from which nodes.",
         _UPDATE + "Reasoning for the changes",
         quote="Autograd's tracing functionality is now parameterized and easily reusable",
-        fault="a tracer is told of the positions in reverse",
+        fault="a tracer gets the positions in reverse",
     ),
     Clause(
         "HIPS-CHECK-01",

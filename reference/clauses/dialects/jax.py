@@ -85,7 +85,7 @@ REVERSE = (
     ),
     _documented(
         "JAX-VJP-07",
-        "None from bwd stands for a cotangent of zeros, for a whole argument whatever its structure.",
+        "None from bwd stands for a cotangent of zeros, for a complete argument, whatever its structure.",
         f"{_RULES}: Gradient clipping",
         "use None to indicate zero cotangents for lo and hi",
         "None from bwd gives its argument a cotangent of ones",
@@ -210,8 +210,8 @@ REVERSE = (
     ),
     _documented(
         "JAX-VJP-23",
-        "With optimize_remat the gradients are the same, under jax.checkpoint too; together with symbolic_zeros it is "
-        "refused.",
+        "With optimize_remat the gradients are the same, under jax.checkpoint too; together with symbolic_zeros it "
+        "raises an error.",
         _DEFVJP,
         "an experimental flag to enable an automatic optimization when this function is used under :func:`jax.remat`",
         "optimize_remat drops the residuals that bwd needs",
@@ -235,7 +235,7 @@ REVERSE = (
         "JAX-VJP-26",
         "A fwd that does not return a pair raises TypeError.",
         f"{_TESTS}: test_fwd_rule_primal_out_type_doesnt_match_primal_error_message",
-        "what is no pair from fwd counts as output and residuals both",
+        "a value from fwd that is not a pair counts as both output and residuals",
     ),
     _documented(
         "JAX-VJP-27",
@@ -331,8 +331,8 @@ FORWARD = (
     ),
     _observed(
         "JAX-JVP-11",
-        "A rule that returns no pair, or tangents of another structure, shape or dtype than its outputs, raises "
-        "TypeError.",
+        "A rule that does not return a pair, or returns tangents of another structure, shape or dtype than its "
+        "outputs, raises TypeError.",
         f"{_TESTS}: test_jvp_rule_doesnt_return_pair_error_message, test_primal_tangent_out_disagree",
         "the tangents are not compared with the outputs",
     ),
@@ -363,7 +363,7 @@ GRADIENT = (
     _documented(
         "JAX-GRADIENT-01",
         "custom_gradient calls the value with the arguments, and takes the cotangents, one an argument, from the "
-        "function that is returned beside it.",
+        "function that is returned with it.",
         _GRADIENT,
         "returns both the primal value (representing the output of the mathematical function to be differentiated) and "
         "the VJP (gradient) function",
@@ -439,7 +439,7 @@ BATCHING = (
         f"{_API}jax.custom_batching.custom_vmap.def_vmap.html",
         "(1) an integer ``axis_size`` as its first argument, (2) a pytree of booleans with the same structure as the "
         "inputs to the function, specifying whether each argument is batched, and (3) the batched arguments",
-        "the rule is told that every argument is batched",
+        "the rule gets True for every argument, as if it were batched",
     ),
     _documented(
         "JAX-VMAP-02",
@@ -451,7 +451,7 @@ BATCHING = (
     ),
     _documented(
         "JAX-VMAP-03",
-        "An output that the rule says is not batched is the same for the whole batch.",
+        "An output that the rule says is not batched is the same for every element of the batch.",
         f"{_API}jax.custom_batching.custom_vmap.def_vmap.html",
         "a pytree of booleans with the same structure as the output, specifying whether each output element is batched",
         "an output that is not batched is repeated along one axis more",
@@ -475,7 +475,7 @@ BATCHING = (
         "A sequential_vmap function is called on one element of the batch at a time, and its results are stacked.",
         _SEQUENTIAL,
         "A function decorated with ``sequential_vmap`` will be called sequentially within a loop when batched.",
-        "a sequential_vmap function is called on the whole batch",
+        "a sequential_vmap function is called on all of the batch at once",
     ),
 )
 

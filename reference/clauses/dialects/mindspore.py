@@ -44,19 +44,19 @@ CLAUSES = (
     ),
     _observed(
         "FUNCTION-03",
-        "A gradient for an argument that is no tensor has to be None, anything else raises RuntimeError.",
+        "A gradient for an argument that is not a tensor has to be None, anything else raises RuntimeError.",
         _FUNCTION,
-        "a gradient for an argument that is no tensor is dropped",
+        "a gradient for an argument that is not a tensor is dropped",
     ),
     _observed(
         "FUNCTION-04",
         "A gradient that is neither a tensor nor None raises RuntimeError.",
         _FUNCTION,
-        "a gradient that is no tensor counts as None",
+        "a gradient that is not a tensor counts as None",
     ),
     _observed(
         "FUNCTION-05",
-        "ctx.needs_input_grad tells of each argument, in forward and in backward, whether it is differentiated.",
+        "ctx.needs_input_grad says for each argument, in forward and in backward, whether it is differentiated.",
         _FUNCTION,
         "needs_input_grad is True for every argument",
     ),
@@ -68,9 +68,9 @@ CLAUSES = (
     ),
     _observed(
         "FUNCTION-07",
-        "Outputs that are no tensors are returned as they are, and backward gets None for them.",
+        "Outputs that are not tensors are returned as they are, and backward gets None for them.",
         _FUNCTION,
-        "an output that is no tensor becomes its text",
+        "an output that is not a tensor becomes its text",
     ),
     _documented(
         "FUNCTION-08",
@@ -128,7 +128,7 @@ CLAUSES = (
     ),
     _documented(
         "CELL-03",
-        "A bprop that returns fewer gradients than construct has inputs is an error that tells both numbers.",
+        "A bprop that returns fewer gradients than construct has inputs is an error that states both numbers.",
         _CELL,
         _COUNT,
         "missing gradients count as None",
@@ -161,7 +161,7 @@ CLAUSES = (
     ),
     _observed(
         "CELL-08",
-        "A bprop may return beside its gradients those of the parameters that internal_params lists.",
+        "Besides its gradients a bprop may return those of the parameters that internal_params lists.",
         _CELL_TESTS,
         "gradients of parameters are dropped",
     ),
@@ -179,12 +179,12 @@ CLAUSES = (
         "the docstring of mindspore.grad",
         "ValueError: If both `grad_position` and `weights` are None. TypeError: If type of Args does not belong to "
         "required ones.",
-        "what is no position counts as 0",
+        "anything that is not a position counts as 0",
     ),
     _documented(
         "GRAD-03",
-        "With has_aux the outputs but for the first are returned beside the gradients and take no part in them; a "
-        "single output is refused.",
+        "With has_aux all outputs except the first are returned besides the gradients and take no part in them; a "
+        "single output raises an error.",
         "the docstring of mindspore.grad",
         f"{_AUX}. It means the `fn` must return more than one outputs in this case.",
         "with has_aux every output contributes",
@@ -251,17 +251,17 @@ CLAUSES = (
     ),
     _documented(
         "VJP-04",
-        "Vectors of another shape, dtype or number than the outputs, which have dimensions, are refused.",
+        "Vectors of another shape, dtype or number than the outputs, which have dimensions, raise an error.",
         "the docstring of mindspore.vjp",
         _VECTORS,
         "vectors are broadcast and cast, and too many dropped",
     ),
     _documented(
         "VJP-05",
-        "vjp raises TypeError for an input that is no tensor.",
+        "vjp raises TypeError for an input that is not a tensor.",
         "the docstring of mindspore.vjp",
         "TypeError: `inputs` or `v` does not belong to required types.",
-        "inputs that are no tensors are closed over",
+        "inputs that are not tensors are closed over",
     ),
     _documented(
         "STOP-01",
@@ -280,10 +280,10 @@ CLAUSES = (
     ),
     _documented(
         "HOOK-02",
-        "A hook that is no function raises TypeError wherever it is registered.",
+        "A hook that is not a function raises TypeError wherever it is registered.",
         "the docstring of mindspore.Tensor.register_hook",
         "TypeError: If the `hook` is not a function of python.",
-        "hooks that are no functions are ignored",
+        "hooks that are not functions are ignored",
     ),
     _documented(
         "HOOK-03",

@@ -147,11 +147,11 @@ CLAUSES = (
     Clause(
         "MLX-VMAP-01",
         "documented",
-        "A vmap rule gets the whole inputs and the axis of each, None for an input that is not batched.",
+        "A vmap rule gets the complete inputs and the axis of each, None for an input that is not batched.",
         f"{_API}custom_function.vmap.html",
         quote="axes: A pytree that matches the structure of the inputs but instead contains the vectorization axis for "
         "each input or None if an input is not vectorized.",
-        fault="a vmap rule is told that every input is batched along its first axis",
+        fault="a vmap rule gets 0 as the axis of every input",
     ),
     Clause(
         "MLX-VMAP-02",
@@ -201,8 +201,8 @@ CLAUSES = (
     Clause(
         "MLX-GRAD-04",
         "observed",
-        "mx.grad raises ValueError for a result that is no scalar array, and for an argnums that is negative, repeated "
-        "or beyond the arguments.",
+        "mx.grad raises ValueError for a result that is not a scalar array, and for an argnums that is negative, "
+        "repeated or beyond the arguments.",
         f"{_TESTS}test_autograd.py, test_grad",
         fault="mx.grad takes argnums modulo the number of arguments",
     ),
@@ -226,7 +226,7 @@ CLAUSES = (
     Clause(
         "MLX-CKPT-01",
         "documented",
-        "A checkpointed function gives the same results and gradients, and is called anew for a gradient.",
+        "A checkpointed function gives the same results and gradients, and is called again for a gradient.",
         f"{_API}checkpoint.html",
         quote="A callable that recomputes intermediate states during gradient computation.",
         fault="mx.checkpoint returns the function itself",
@@ -242,7 +242,7 @@ CLAUSES = (
     Clause(
         "MLX-COMPILE-02",
         "documented",
-        "A function is compiled once for inputs of the same number, shapes and dtypes, and anew for others.",
+        "A function is compiled once for inputs of the same number, shapes and dtypes, and again for others.",
         f"{_USAGE}compile.html",
         quote="However, MLX will cache compiled functions, so calling a compiled function multiple times will not "
         "initiate a new compilation.",
@@ -262,7 +262,7 @@ CLAUSES = (
         "A function may evaluate its arrays, and decide by them, while it is differentiated.",
         f"{_USAGE}lazy_evaluation.html",
         quote="The above example works and can even be used with gradient transformations.",
-        fault="mx.eval refuses arrays within a gradient",
+        fault="mx.eval raises for arrays within a gradient",
     ),
     Clause(
         "MLX-EVAL-02",

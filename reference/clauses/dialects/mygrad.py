@@ -15,7 +15,7 @@ CLAUSES = (
         "execute_op gives an operation a tensor for every input, a constant one for what is only array-like.",
         f"{_OPERATIONS}, Writing Your Own Operations",
         quote="`execute_op` will take care of: casting `x` and `y` to tensors if they are instead array-likes",
-        fault="array-likes become tensors that are no constants",
+        fault="array-likes become tensors that are not constants",
     ),
     Clause(
         "MYGRAD-OP-02",
@@ -53,7 +53,7 @@ CLAUSES = (
     Clause(
         "MYGRAD-OP-06",
         "documented",
-        "backward_var is called once for each input that is no constant, with its position in `variables`.",
+        "backward_var is called once for each input that is not a constant, with its position in `variables`.",
         f"{_OPERATIONS}, Operation.backward",
         quote="Constant tensors (`tensor.constant is True`) skipped by this process.",
         fault="positions are counted without the constants",
@@ -70,10 +70,10 @@ CLAUSES = (
     Clause(
         "MYGRAD-OP-08",
         "documented",
-        "What is neither a number nor an array is refused as a gradient with InvalidGradient, which names the call.",
+        "A gradient that is neither a number nor an array raises InvalidGradient, which names the call.",
         "mygrad/errors.py, InvalidGradient",
         quote="An invalid gradient (i.e. a non-numeric or non-array-like object) was produced by an operation",
-        fault="what is no gradient counts as zero",
+        fault="an object that is not a gradient counts as zero",
     ),
     Clause(
         "MYGRAD-OP-09",
@@ -141,7 +141,7 @@ CLAUSES = (
     Clause(
         "MYGRAD-GRAPH-03",
         "documented",
-        "A gradient that cannot be broadcast to the tensor is refused by backward, in words that name its shape.",
+        "backward raises for a gradient that cannot be broadcast to the tensor, with a message that names its shape.",
         _BACKWARD,
         quote="`tensor.backward(grad)` was passed a gradient with an incompatible shape.",
         fault="a gradient of another shape is cut to fit",
@@ -149,7 +149,7 @@ CLAUSES = (
     Clause(
         "MYGRAD-GRAPH-04",
         "documented",
-        "A gradient that is no number and not array-like is refused by backward with InvalidGradient.",
+        "backward raises InvalidGradient for a gradient that is neither a number nor array-like.",
         "mygrad/errors.py, InvalidGradient",
         quote="An invalid gradient (i.e. a non-numeric or non-array-like object) was produced by an operation or was "
         "supplied by a user.",
@@ -184,7 +184,8 @@ CLAUSES = (
     Clause(
         "MYGRAD-GRAPH-08",
         "documented",
-        "backward stores a gradient in every tensor of the graph that is no constant, the intermediate ones included.",
+        "backward stores a gradient in every tensor of the graph that is not a constant, the intermediate ones "
+        "included.",
         _BACKWARD,
         quote="compute dL/dx for all (non-constant) tensors that preceded L in its computational graph, and store each "
         "of these derivatives in ``x.grad`` respectively",
@@ -193,7 +194,7 @@ CLAUSES = (
     Clause(
         "MYGRAD-GRAPH-09",
         "documented",
-        "backward through a graph of which another backward has cleared a part raises InvalidBackprop.",
+        "backward through a graph that another backward has partly cleared raises InvalidBackprop.",
         "mygrad/errors.py, InvalidBackprop",
         quote="Backpropagation was invoked through a partially-cleared graph",
         fault="a cleared part of a graph is skipped",
@@ -201,10 +202,10 @@ CLAUSES = (
     Clause(
         "MYGRAD-GRAPH-10",
         "documented",
-        "A tensor of integers or booleans is a constant, and making one that is none raises ValueError.",
+        "A tensor of integers or booleans is a constant, and making one that is not a constant raises ValueError.",
         f"{_TENSOR}, Tensor",
         quote="Integer-type tensors must be constant.",
-        fault="a tensor of integers may be no constant",
+        fault="a tensor of integers may be non-constant",
     ),
     Clause(
         "MYGRAD-GRAPH-11",

@@ -11,7 +11,7 @@ _GRAD = f"{_API}grad_en.html"
 _BACKWARD = f"{_API}autograd/backward_en.html"
 _TENSOR = f"{_API}Tensor_en.html"
 _HOOKS = f"{_API}autograd/saved_tensors_hooks_en.html"
-# What Paddle itself breaks needs no other fault.
+# A clause that Paddle itself breaks needs no planted fault.
 _BROKEN = "Paddle itself shows the fault"
 _TESTS = "test/legacy_test/test_pylayer_op.py"
 
@@ -43,7 +43,7 @@ LAYER = (
     ),
     _documented(
         "PADDLE-LAYER-03",
-        "A backward that returns more or fewer gradients than forward got tensors is refused.",
+        "A backward that returns more or fewer gradients than forward got tensors raises an error.",
         f"{_LAYER}: rule 3",
         "the number of output ``Tensor`` in ``backward`` is the same as the number of input ``Tensor`` in ``forward``",
         "surplus gradients are dropped and missing ones count as None",
@@ -53,11 +53,11 @@ LAYER = (
         "backward may return a tensor, a tuple or a list of tensors.",
         f"{_LAYER}: rule 3",
         "The output of ``backward`` can be ``Tensor`` or ``list/tuple(Tensor)``",
-        "a backward that returns a tuple is refused",
+        "a backward that returns a tuple raises an error",
     ),
     _documented(
         "PADDLE-LAYER-05",
-        "What backward returns for an input that requires a gradient must be a tensor; a number is refused.",
+        "What backward returns for an input that requires a gradient must be a tensor; a number raises an error.",
         f"{_LAYER}: rule 1",
         "If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in ``forward``, the "
         "returned value must be a ``Tensor``.",
@@ -65,14 +65,14 @@ LAYER = (
     ),
     _observed(
         "PADDLE-LAYER-06",
-        "For an input that does not require a gradient backward returns None, or stops short of it; a tensor there is "
-        "refused.",
+        "For an input that does not require a gradient backward returns None, or nothing if no gradient follows; a "
+        "tensor there raises an error.",
         "paddle/fluid/eager/pylayer/py_layer_node.cc",
         "a gradient for an input that requires none is ignored",
     ),
     _documented(
         "PADDLE-LAYER-07",
-        "Asked for the gradients of some inputs, the engine takes what backward returns for all that require one.",
+        "backward may return the gradients of all inputs that require one, even if a pass asks for only some of them.",
         f"{_LAYER}: rule 1",
         "If a returned value in ``backward`` corresponds to a ``Tensor`` that requires gradients in ``forward``, the "
         "returned value must be a ``Tensor``.",
@@ -93,20 +93,21 @@ LAYER = (
     ),
     _observed(
         "PADDLE-LAYER-10",
-        "apply gives what forward returned: a bare tensor, a tuple or a list, with what is no tensor in its place.",
+        "apply gives what forward returned: a bare tensor, a tuple or a list, with objects that are not tensors in "
+        "their places.",
         _TESTS,
         "apply makes a tuple of a list",
     ),
     _documented(
         "PADDLE-LAYER-11",
-        "A PyLayer that lacks forward or backward raises an error that tells to implement it.",
+        "A PyLayer that lacks forward or backward raises an error that says to implement it.",
         "paddle/autograd/py_layer.py, PyLayer",
         "You must implement the forward function for PyLayer.",
         "a missing forward gives its arguments back",
     ),
     _observed(
         "PADDLE-LAYER-12",
-        "A forward that returns no tensor is refused.",
+        "A forward that returns no tensor raises an error.",
         "paddle/fluid/pybind/eager_py_layer.cc",
         "a forward that returns no tensor is given a zero",
     ),
@@ -127,7 +128,7 @@ LAYER = (
 CTX = (
     _documented(
         "PADDLE-CTX-01",
-        "saved_tensor gives in backward what forward saved, in order and again in each pass.",
+        "saved_tensor gives in backward what forward saved, in order, and in every pass.",
         f"{_CONTEXT}: save_for_backward",
         "Saves given tensors that backward need. Use ``saved_tensor`` in the `backward` to get the saved tensors.",
         "saved tensors come back in the opposite order",
@@ -183,7 +184,7 @@ CTX = (
     _observed(
         "PADDLE-CTX-08",
         "An input that forward returns, unmarked, counts as changed in place: it is the output, its version rises, "
-        "and a leaf is refused.",
+        "and for a leaf it is an error.",
         _TESTS,
         "every returned input is marked as not in place",
     ),
@@ -198,7 +199,7 @@ CTX = (
 ENGINE = (
     _documented(
         "PADDLE-ENGINE-01",
-        "Where paddle.grad is given no gradient of an output, or None, that gradient is filled with ones.",
+        "If paddle.grad gets no gradient for an output, or None, it uses a gradient filled with ones.",
         f"{_GRAD}: grad_outputs",
         "(1) a Tensor filled with 1 when the i-th element of `grad_outputs` is None",
         "a missing gradient of an output is filled with twos",
@@ -227,7 +228,7 @@ ENGINE = (
     ),
     _documented(
         "PADDLE-ENGINE-05",
-        "paddle.grad returns the sum of the outputs' gradients and leaves every .grad alone.",
+        "paddle.grad returns the sum of the outputs' gradients and does not change any .grad.",
         f"{_GRAD}: only_inputs",
         "If it is True, only the gradients of `inputs` would be computed.",
         "paddle.grad stores what it returns in .grad",
@@ -254,7 +255,7 @@ ENGINE = (
     ),
     _documented(
         "PADDLE-ENGINE-09",
-        "A second pass through a graph that backward freed is an error, with retain_graph it gives the same again.",
+        "A second pass through a graph that backward freed is an error; with retain_graph it gives the same gradients.",
         f"{_TENSOR}: retain_graph",
         "If False, the graph used to compute grads will be freed.",
         "a second pass gives zeros",
@@ -279,22 +280,22 @@ ENGINE = (
 HOOK = (
     _documented(
         "PADDLE-HOOK-01",
-        "A hook on a layer's input or output is called with its gradient, and a tensor that it returns takes that "
-        "gradient's place.",
+        "A hook on a layer's input or output is called with its gradient, and a tensor that it returns replaces "
+        "the gradient.",
         f"{_TENSOR}: register_hook",
         "it can optionally return a new gradient Tensor which will be used in place of current Tensor's gradient",
         "what hooks return is ignored",
     ),
     _documented(
         "PADDLE-HOOK-02",
-        "A hook that was removed is called no more.",
+        "A hook that was removed is no longer called.",
         f"{_TENSOR}: register_hook",
         "A helper object that can be used to remove the registered hook by calling `remove()` method.",
         "remove does nothing",
     ),
     _observed(
         "PADDLE-HOOK-03",
-        "A tensor that stops gradients refuses hooks.",
+        "Registering a hook on a tensor that stops gradients is an error.",
         "paddle/base/dygraph/tensor_patch_methods.py, register_hook",
         "hooks of tensors that stop gradients are dropped",
     ),

@@ -58,8 +58,8 @@ _GRAD = (
     Clause(
         "TENSORFLOW-GRAD-06",
         "observed",
-        "None from grad_fn comes back as None, or as zeros if unconnected gradients are zeros, and leaves the other "
-        "gradients alone.",
+        "None from grad_fn comes back as None, or as zeros if unconnected gradients are zeros, and does not change the "
+        "other gradients.",
         f"{_SOURCE}, grad_pass_through",
         fault="None from grad_fn becomes ones",
     ),
@@ -70,7 +70,7 @@ _GRAD = (
         f"{_CUSTOM}, Returns; ValueError of {_SOURCE}, _graph_mode_decorator",
         quote="The custom_gradient decorator currently supports keywords arguments only when eager execution is "
         "enabled.",
-        fault="keywords are refused",
+        fault="keywords raise an error",
     ),
     Clause(
         "TENSORFLOW-GRAD-08",
@@ -84,15 +84,15 @@ _GRAD = (
     Clause(
         "TENSORFLOW-GRAD-09",
         "observed",
-        "An argument that is no tensor reaches the function as it is if run eagerly, as a tensor under tf.function, "
+        "An argument that is not a tensor reaches the function as it is if run eagerly, as a tensor under tf.function, "
         "and counts as an input.",
         f"{_SOURCE}, custom_gradient",
-        fault="arguments that are no tensors become tensors, also if run eagerly",
+        fault="arguments that are not tensors become tensors, also if run eagerly",
     ),
     Clause(
         "TENSORFLOW-GRAD-10",
         "observed",
-        "An argument of which no tensor can be made, None among them, is a ValueError.",
+        "An argument that cannot become a tensor, such as None, is a ValueError.",
         f"{_SOURCE}, custom_gradient",
         fault="None is passed as zero",
     ),
@@ -243,7 +243,7 @@ _FWD = (
     Clause(
         "TENSORFLOW-FWD-02",
         "documented",
-        "jvp may be asked within and after the context, repeatedly, and gives the same.",
+        "jvp may be called repeatedly, within the context and after it, and gives the same result.",
         _FORWARD,
         quote="`acc.jvp` calls can be repeated as long as `acc` is accessible, whether the context manager is active "
         "or not.",
@@ -272,7 +272,7 @@ _TAPES = (
         "TENSORFLOW-TAPE-01",
         "documented",
         "A tape that is not persistent gives one set of gradients, and RuntimeError after it; a persistent one gives "
-        "the same again.",
+        "the same gradients again.",
         f"{_TAPE}#gradient",
         quote="RuntimeError: If called on a used, non-persistent tape.",
         fault="a used tape gives None",
@@ -328,10 +328,10 @@ _TAPES = (
     Clause(
         "TENSORFLOW-TAPE-08",
         "documented",
-        "Watching what is no tensor is a ValueError, also within a list of tensors.",
+        "Watching anything but a tensor is a ValueError, also within a list of tensors.",
         f"{_TAPE}#watch",
         quote="ValueError: if it encounters something that is not a tensor.",
-        fault="what is no tensor is not watched",
+        fault="an object that is not a tensor is not watched",
     ),
     Clause(
         "TENSORFLOW-TAPE-09",
@@ -360,8 +360,8 @@ _TAPES = (
     Clause(
         "TENSORFLOW-TAPE-12",
         "documented",
-        "A tape watches the variables that can be trained and are read, others if asked to, and none by itself with "
-        "watch_accessed_variables=False.",
+        "A tape watches the variables that can be trained and are read, others if watch is called with them, and none "
+        "by itself with watch_accessed_variables=False.",
         _TAPE,
         quote="Trainable variables (created by `tf.Variable` or `tf.compat.v1.get_variable`, where `trainable=True` is "
         "default in both cases) are automatically watched.",
@@ -459,7 +459,8 @@ _WRAPPERS = (
     Clause(
         "TENSORFLOW-RECOMPUTE-04",
         "observed",
-        "Forward mode through recompute_grad is a NotImplementedError, and a second derivative is right or one, too.",
+        "Forward mode through recompute_grad is a NotImplementedError, and so is a second derivative, unless it is "
+        "right.",
         f"{_SOURCE}, recompute_grad",
         fault="forward mode goes through recomputed functions",
     ),
@@ -492,7 +493,7 @@ _WRAPPERS = (
     Clause(
         "TENSORFLOW-REG-02",
         "documented",
-        "An operation type that is no string is a TypeError, for the decorator and in the map.",
+        "An operation type that is not a string is a TypeError, for the decorator and in the map.",
         f"{_API}RegisterGradient",
         quote="TypeError: If `op_type` is not string.",
         fault="RegisterGradient takes any name",

@@ -1,4 +1,4 @@
-"""Clauses on tinygrad: functions with a gradient of their own, of which its tests and its source tell."""
+"""Clauses on tinygrad: functions with their own gradients, as its tests and its source have them."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -38,7 +38,7 @@ CLAUSES = (
     Clause(
         "TINYGRAD-05",
         "observed",
-        "None is no gradient: the input gets zeros, or what comes on other ways.",
+        "None means no gradient: the input gets zeros, or the gradients from its other uses.",
         f"{_GRADIENT}, compute_gradient",
         fault="None counts as ones",
     ),
@@ -59,8 +59,8 @@ CLAUSES = (
     Clause(
         "TINYGRAD-08",
         "observed",
-        "A function that returns anything but a tensor or a tuple of tensors is refused with a RuntimeError.",
+        "A function that returns anything but a tensor or a tuple of tensors raises RuntimeError.",
         f"{_FUNCTION}, _function.__call__",
-        fault="a list of outputs is taken for a tuple",
+        fault="a list of outputs is accepted as a tuple",
     ),
 )

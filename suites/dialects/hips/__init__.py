@@ -1,1 +1,1 @@
-"""What hips says of its own interface for custom Functions."""
+"""The sentences that hips documents about its own interface for custom Functions."""

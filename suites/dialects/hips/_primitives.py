@@ -10,11 +10,11 @@ import numpy as np
 from autograd import extend
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
 
 
-def drawn(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
+def drawn_polynomial(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
     """A function of one to four arrays, with one output."""
     usual = {"arguments": ("tracked",), "outputs": ("float",), "max_outputs": 1, "max_arguments": 4}
     return subject.polynomial(data, **{**usual, **restrictions})
@@ -28,7 +28,7 @@ def some_of(subject: ClauseSubject, data: Any, polynomial: Polynomial, label: st
 
 
 def arguments(subject: ClauseSubject, polynomial: Polynomial) -> list[Any]:
-    """The arguments, arrays in the drawn dtype among them."""
+    """The arguments; arrays have the drawn dtype."""
     pairs = zip(polynomial.arguments, polynomial.values, strict=True)
     return [subject.tensor(v, polynomial.dtype) if kind in TENSORS else v for kind, v in pairs]
 
@@ -38,13 +38,13 @@ def cotangent(subject: ClauseSubject, polynomial: Polynomial, output: int = 0, s
     return subject.tensor(polynomial.cotangents(salt=salt)[output], polynomial.dtype)
 
 
-def gradients(polynomial: Polynomial, argnums: Sequence[int], salt: int = 0, factor: float = 1.0) -> list[Any]:
-    """What `cotangent` should give the arguments at these positions, times a factor."""
+def expected_gradients(polynomial: Polynomial, argnums: Sequence[int], salt: int = 0, factor: float = 1.0) -> list[Any]:
+    """The right gradients of these arguments for `cotangent`, times a factor."""
     found = polynomial.vjp(polynomial.cotangents(salt=salt))
     return [np.asarray(factor * found[i]) for i in argnums]
 
 
-def function(polynomial: Polynomial, output: int = 0) -> Callable[..., Any]:
+def output_function(polynomial: Polynomial, output: int = 0) -> Callable[..., Any]:
     """An output as a function of all arguments."""
     weights, power = polynomial.weights[output].tolist(), polynomial.power
     return lambda *xs, **named: sum(w * xs[i] ** power for w, i in zip(weights, polynomial.floating, strict=True))
@@ -66,9 +66,9 @@ def jvp(polynomial: Polynomial, position: int, factor: float = 1.0) -> Callable[
     return lambda g, ans, *xs, **named: factor * (slope(polynomial, position, xs[position]) * g)
 
 
-def defined(polynomial: Polynomial) -> Any:
+def primitive_with_rules(polynomial: Polynomial) -> Any:
     """The polynomial's first output as a primitive with all rules."""
-    made = extend.primitive(function(polynomial))
+    made = extend.primitive(output_function(polynomial))
     positions = range(len(polynomial.arguments))
     extend.defvjp(made, *(vjp(polynomial, i) if i in polynomial.floating else None for i in positions))
     extend.defjvp(made, *(jvp(polynomial, i) if i in polynomial.floating else None for i in positions))
@@ -91,8 +91,8 @@ def tangents(subject: ClauseSubject, polynomial: Polynomial, argnums: Sequence[i
     return [cotangent(subject, polynomial, salt=1 + i) for i in argnums]
 
 
-def tangent(polynomial: Polynomial, argnums: Sequence[int], moves: Sequence[Any], output: int = 0) -> Any:
-    """What these tangents should give."""
+def expected_tangent(polynomial: Polynomial, argnums: Sequence[int], moves: Sequence[Any], output: int = 0) -> Any:
+    """The right tangent of an output for these tangents."""
     pairs = zip(argnums, moves, strict=True)
     terms = [slope(polynomial, i, polynomial.values[i], output) * np.asarray(t, np.float64) for i, t in pairs]
     return np.asarray(sum(terms))

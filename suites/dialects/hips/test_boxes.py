@@ -1,4 +1,4 @@
-"""Control flow, nesting, and what stands for a value while it is traced."""
+"""Control flow, nesting, and the boxes that stand for values while they are traced."""
 
 import autograd
 import numpy as np
@@ -6,14 +6,14 @@ from autograd import builtins, extend, tracer
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.hips._primitives import (
     arguments,
     cotangent,
-    defined,
-    drawn,
-    function,
-    gradients,
+    drawn_polynomial,
+    expected_gradients,
+    output_function,
+    primitive_with_rules,
     pulled,
     slope,
     some_of,
@@ -31,6 +31,7 @@ def _affine(weight, offset):
 
 @keeps("HIPS-FLOW-01")
 def test_control_flow(subject, data):
+    """A loop or a recursion with conditions on values has the derivative of the branches taken."""
     x = subject.draw(data, VALUES, "x")
     style = subject.draw(data, ("loop", "recursion"), "style")
     weights = st.sampled_from((-2.0, -1.0, 1.0, 2.0))
@@ -58,14 +59,15 @@ def test_control_flow(subject, data):
 
 
 @keeps("HIPS-FLOW-02")
-def test_nested_derivatives_are_told_apart(subject, data):
+def test_nested_derivatives_are_distinguished(subject, data):
+    """A derivative inside a differentiated function treats the outer variables as constants, at any depth."""
     x, y, a = subject.draw(data, st.tuples(VALUES, VALUES, VALUES), "x, y, weight")
     depth = subject.draw(data, st.integers(1, 3), "derivatives within")
     f = extend.primitive(lambda x, y: a * x * y)
     extend.defvjp(f, lambda ans, x, y: lambda g: f(g, y), lambda ans, x, y: lambda g: f(x, g))
 
     def outer(x, level=depth):
-        # Each level's derivative with respect to y is a * x; with respect to x it is what is summed up.
+        # Each level adds the derivative with respect to y, which is a * x.
         inner = autograd.grad(lambda y: f(x, y) + (outer(y, level - 1) if level > 1 else 0.0 * y))
         return x * inner(y)
 
@@ -80,6 +82,7 @@ def test_nested_derivatives_are_told_apart(subject, data):
 
 @keeps("HIPS-BOX-01")
 def test_isinstance_of_what_is_traced(subject, data):
+    """autograd.builtins.isinstance gives for a box what isinstance gives for its value."""
     examples = {"array": np.ones(2), "number": 1.0, "list": [1.0], "tuple": (1.0,), "dict": {"k": 1.0}}
     kinds = {"array": np.ndarray, "number": float, "list": list, "tuple": tuple, "dict": dict}
     name, asked = (subject.draw(data, examples, label) for label in ("value", "asked for"))
@@ -99,7 +102,8 @@ def test_isinstance_of_what_is_traced(subject, data):
 
 @keeps("HIPS-BOX-02")
 def test_boxes_within_containers(subject, data):
-    polynomial = drawn(subject, data, outputs=("float",))
+    """Boxes inside autograd's list, tuple or dict reach a primitive and are differentiated."""
+    polynomial = drawn_polynomial(subject, data, outputs=("float",))
     argnums = some_of(subject, data, polynomial)
     kind = subject.draw(data, ("list", "tuple", "dict"), "container")
     count = len(polynomial.tensors)
@@ -111,15 +115,16 @@ def test_boxes_within_containers(subject, data):
         "dict": lambda xs: builtins.dict(zip(keys, xs, strict=True)),
     }[kind]
     factor = subject.draw(data, (2.0, -1.0), "factor by which the rule is wrong")
-    f = extend.primitive(lambda xs: function(polynomial)(*(xs[key] for key in keys)))
+    f = extend.primitive(lambda xs: output_function(polynomial)(*(xs[key] for key in keys)))
     rule = lambda xs, g: [factor * (slope(polynomial, i, xs[k]) * g) for i, k in enumerate(keys)]  # noqa: E731
     extend.defvjp(f, lambda ans, xs: lambda g: plain(rule(xs, g)))
     got = pulled(lambda *xs: f(traced(xs)), arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums, factor=factor))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums, factor=factor))
 
 
 @keeps("HIPS-BOX-02", variant="plain")
 def test_the_provided_containers_are_like_those_of_python(subject, data):
+    """autograd's containers are made from the same arguments as Python's and compare equal to them."""
     name = subject.draw(data, ("list", "tuple"), "container")
     entries = subject.draw(data, st.lists(st.integers(0, 9), max_size=4), "entries")
     mine, theirs = getattr(builtins, name), {"list": list, "tuple": tuple}[name]
@@ -131,6 +136,7 @@ def test_the_provided_containers_are_like_those_of_python(subject, data):
 
 @keeps("HIPS-BOX-02", variant="empty")
 def test_the_provided_containers_may_be_empty(subject, data):
+    """list() and tuple() of autograd.builtins work without arguments."""
     name = subject.draw(data, ("list", "tuple"), "container")
     got = subject.assert_accepted(getattr(builtins, name), "list() or tuple() of autograd.builtins")
     subject.assert_equal("container", got=len(got), expected=0)
@@ -138,6 +144,7 @@ def test_the_provided_containers_may_be_empty(subject, data):
 
 @keeps("HIPS-BOX-03")
 def test_assignments_are_refused(subject, data):
+    """Assigning to an element of a box raises TypeError; reading an element is differentiated."""
     shape = subject.draw(data, ((1,), (3,), (2, 2)), "shape")
     index = subject.draw(data, (0, -1, slice(None), ...), "index")
     x = subject.tensor(np.ones(shape))
@@ -157,6 +164,7 @@ def test_assignments_are_refused(subject, data):
 
 @keeps("HIPS-BOX-04")
 def test_changes_in_place_are_seen_in_the_pass_back(subject, data):
+    """The backward pass uses the new values of a constant array that was changed after forward."""
     values = subject.draw(data, st.lists(VALUES, min_size=1, max_size=3), "fixed array")
     later = subject.draw(data, VALUES, "value that it is filled with afterwards")
     fixed, x = subject.tensor(values), subject.tensor(np.ones(len(values)))
@@ -201,6 +209,7 @@ _LengthSpace.register(_Length)
 
 @keeps("HIPS-BOX-06")
 def test_classes_of_ones_own(subject, data):
+    """A class with a registered Box and VSpace works as input and output of primitives, also if unused."""
     metres = subject.draw(data, VALUES, "length")
     factors = subject.draw(data, st.lists(VALUES, min_size=1, max_size=4), "factors of the lengths that are summed")
     scaled = extend.primitive(lambda length, factor: _Length(length.metres * factor))
@@ -219,24 +228,25 @@ def test_classes_of_ones_own(subject, data):
     subject.assert_equal("gradient of a constant", got=back(1.0).metres, expected=0.0)
 
 
-class _Told(tracer.Node):
-    """What a tracer is told of a call."""
+class _CallNode(tracer.Node):
+    """A tracer's node, which keeps what it was created with."""
 
-    __slots__ = ["told"]
+    __slots__ = ["call"]
 
     def __init__(self, value, fun, args, kwargs, parent_argnums, parents):
-        self.told = (value, fun, args, kwargs, tuple(parent_argnums), tuple(parents))
+        self.call = (value, fun, args, kwargs, tuple(parent_argnums), tuple(parents))
 
     def initialize_root(self):
-        self.told = None
+        self.call = None
 
 
 @keeps("HIPS-BOX-07")
 def test_tracers_of_ones_own(subject, data):
-    polynomial = drawn(subject, data, arguments=("tracked", "number"))
+    """A custom tracer node gets the value, primitive, arguments, keywords, positions and parents of a call."""
+    polynomial = drawn_polynomial(subject, data, arguments=("tracked", "number"))
     traced = some_of(subject, data, polynomial, "arguments that are traced")
-    f, xs = defined(polynomial), arguments(subject, polynomial)
-    root = _Told.new_root()
+    f, xs = primitive_with_rules(polynomial), arguments(subject, polynomial)
+    root = _CallNode.new_root()
     given = dict.fromkeys(traced)
 
     def call(start):
@@ -245,16 +255,16 @@ def test_tracers_of_ones_own(subject, data):
 
     first = extend.primitive(lambda start, i: xs[i])
     value, node = tracer.trace(root, call, 1.0)
-    got_value, fun, args, named, positions, parents = node.told
+    got_value, fun, args, named, positions, parents = node.call
     subject.assert_same("value", got=value, expected=polynomial.forward()[0])
-    subject.assert_same("value that the tracer is told", got=got_value, expected=polynomial.forward()[0])
-    subject.assert_equal("whether it is told the primitive", got=fun is f, expected=True)
+    subject.assert_same("value that the tracer gets", got=got_value, expected=polynomial.forward()[0])
+    subject.assert_equal("whether it gets the primitive", got=fun is f, expected=True)
     subject.assert_equal("keyword arguments", got=named, expected={"key": 3})
     subject.assert_equal("positions that are traced", got=positions, expected=tuple(sorted(traced)))
     subject.assert_all_same("arguments", got=[args[i] for i in polynomial.tensors], expected=_tensors(polynomial))
     nodes = [given[i]._node is parent for i, parent in zip(sorted(traced), parents, strict=True)]
     subject.assert_equal("whether these positions come from these nodes", got=nodes, expected=[True] * len(traced))
-    subject.assert_equal("primitive that the first node is told", got=parents[0].told[1] is first, expected=True)
+    subject.assert_equal("primitive that the first node gets", got=parents[0].call[1] is first, expected=True)
 
 
 def _tensors(polynomial):

@@ -1,4 +1,4 @@
-"""Complex numbers: which derivative a gradient is."""
+"""Gradients of complex functions."""
 
 import autograd
 import numpy as np
@@ -6,7 +6,7 @@ from autograd import extend
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 INTEGERS = st.integers(-3, 3)
 NUMBERS = st.builds(complex, INTEGERS, INTEGERS)
@@ -30,6 +30,7 @@ def _squared(factor):
 
 @keeps("HIPS-CPLX-01")
 def test_the_gradient_of_a_real_function(subject, data):
+    """For a real function as one primitive, the gradient is dL/dx - i dL/dy."""
     z, a, b = _drawn(subject, data), *subject.draw(data, st.tuples(INTEGERS, INTEGERS), "weights of x, y squared")
     # L = sum(a x**2 + b y**2), so that dL/dx - i dL/dy = 2 a x - 2 i b y.
     loss = extend.primitive(lambda z: np.sum(a * z.real**2 + b * z.imag**2))
@@ -40,6 +41,7 @@ def test_the_gradient_of_a_real_function(subject, data):
 
 @keeps("HIPS-CPLX-01", variant="builtin")
 def test_the_gradient_of_a_real_function_of_operations(subject, data):
+    """For a real function made of autograd.numpy operations, the gradient is dL/dx - i dL/dy."""
     z, a, b = _drawn(subject, data), *subject.draw(data, st.tuples(INTEGERS, INTEGERS), "weights of x, y squared")
     got = autograd.grad(lambda z: anp.sum(a * anp.real(z) ** 2 + b * anp.imag(z) ** 2))(z)
     subject.assert_same("gradient", got=got, expected=2 * a * z.real - 2j * b * z.imag)
@@ -47,6 +49,7 @@ def test_the_gradient_of_a_real_function_of_operations(subject, data):
 
 @keeps("HIPS-CPLX-01", variant="holomorphic")
 def test_the_derivative_of_a_holomorphic_function(subject, data):
+    """holomorphic_grad gives f' of a holomorphic function."""
     z, factor = complex(subject.draw(data, NUMBERS, "z")), subject.draw(data, NUMBERS, "factor")
     got = autograd.holomorphic_grad(_squared(factor))(z)
     subject.assert_same("derivative", got=got, expected=np.asarray(2 * factor * z))
@@ -54,6 +57,7 @@ def test_the_derivative_of_a_holomorphic_function(subject, data):
 
 @keeps("HIPS-CPLX-01", variant="grad")
 def test_grad_of_a_complex_function(subject, data):
+    """grad accepts a holomorphic function and gives f'."""
     z, factor = complex(subject.draw(data, NUMBERS, "z")), subject.draw(data, NUMBERS, "factor")
     got = subject.assert_accepted(lambda: autograd.grad(_squared(factor))(z), "grad of a complex function")
     subject.assert_same("derivative", got=got, expected=np.asarray(2 * factor * z))
@@ -61,6 +65,7 @@ def test_grad_of_a_complex_function(subject, data):
 
 @keeps("HIPS-CPLX-02")
 def test_the_vjp_of_a_holomorphic_primitive(subject, data):
+    """A VJP that multiplies by f' without a conjugate gets g as it is and gives g f'."""
     z, factor = _drawn(subject, data), subject.draw(data, NUMBERS, "factor")
     g = subject.draw(data, NUMBERS, "gradient of each output") * np.ones_like(z)
     arrived = []
@@ -73,6 +78,7 @@ def test_the_vjp_of_a_holomorphic_primitive(subject, data):
 
 @keeps("HIPS-CPLX-02", variant="chain")
 def test_the_vjp_of_holomorphic_primitives_one_after_another(subject, data):
+    """In a chain of holomorphic primitives, the VJPs multiply without conjugates."""
     z, factors = _drawn(subject, data), subject.draw(data, st.tuples(NUMBERS, NUMBERS), "factors")
     g = subject.draw(data, NUMBERS, "gradient of each output") * np.ones_like(z)
     inner, outer = map(_squared, factors)
@@ -84,6 +90,7 @@ def test_the_vjp_of_holomorphic_primitives_one_after_another(subject, data):
 
 @keeps("HIPS-CPLX-03")
 def test_a_real_function_by_complex_primitives(subject, data):
+    """A real function that goes through complex values has a real gradient with the right values."""
     z, factor = _drawn(subject, data), subject.draw(data, NUMBERS, "factor")
     x, f = z.real, _squared(factor)
     got = autograd.elementwise_grad(lambda x: anp.real(f((1 + 1j) * x)))(x)

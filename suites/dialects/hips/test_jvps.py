@@ -1,46 +1,48 @@
-"""Forward mode: how tangents are defined, and what they are together with VJPs."""
+"""Forward mode: how JVPs are defined, and how they combine with VJPs."""
 
 import autograd
 import numpy as np
 from autograd import extend, test_util
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.hips._primitives import (
     arguments,
-    defined,
-    drawn,
-    function,
+    drawn_polynomial,
+    expected_tangent,
     jvp,
+    output_function,
+    primitive_with_rules,
     pushed,
     slope,
     some_of,
-    tangent,
     tangents,
 )
 
 
 @keeps("HIPS-JVP-01")
 def test_the_value_and_the_tangent(subject, data):
-    polynomial = drawn(subject, data)
+    """make_jvp gives value and tangent, and runs only the rules of the arguments that move."""
+    polynomial = drawn_polynomial(subject, data)
     moving = some_of(subject, data, polynomial, "arguments that move")
     ran = []
 
     def watching(i):
         return lambda g, ans, *xs: (ran.append(i), jvp(polynomial, i)(g, ans, *xs))[1]
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defjvp(f, *map(watching, polynomial.tensors))
     moves = tangents(subject, polynomial, moving)
     value, got = pushed(f, arguments(subject, polynomial), moving, moves)
     subject.assert_same("value", got=value, expected=polynomial.forward()[0])
-    subject.assert_same("tangent", got=got, expected=tangent(polynomial, moving, moves))
+    subject.assert_same("tangent", got=got, expected=expected_tangent(polynomial, moving, moves))
     subject.assert_equal("JVPs that ran, sorted", got=sorted(ran), expected=sorted(moving))
 
 
 @keeps("HIPS-JVP-02")
 def test_same_none_and_positions(subject, data):
-    polynomial = drawn(subject, data, powers=(1,))
+    """ "same", None, functions and argnums may be mixed in one defjvp."""
+    polynomial = drawn_polynomial(subject, data, powers=(1,))
     moving = some_of(subject, data, polynomial, "arguments that move")
     # A function that is linear in one argument at a time: their product.
     kinds = st.sampled_from(("same", None, "rule"))
@@ -66,7 +68,8 @@ def test_same_none_and_positions(subject, data):
 
 @keeps("HIPS-JVP-03")
 def test_linear_functions(subject, data):
-    polynomial = drawn(subject, data, max_arguments=3)
+    """def_linear gives right tangents for a function that is linear in each argument."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=3)
     moving = some_of(subject, data, polynomial, "arguments that move")
     f = extend.primitive(lambda *xs, scale: scale * np.asarray(np.prod(xs, axis=0)))
     extend.def_linear(f)
@@ -83,6 +86,7 @@ def test_linear_functions(subject, data):
 
 @keeps("HIPS-JVP-04")
 def test_modes_are_composed(subject, data):
+    """Up to four derivatives in any mix of forward and reverse mode are right."""
     power = subject.draw(data, st.integers(0, 5), "power")
     modes = subject.draw(data, st.lists(st.sampled_from(("grad", "deriv")), min_size=1, max_size=4), "modes")
     x = subject.tensor(subject.draw(data, (2.0, -1.0, 3.0), "x"))
@@ -99,7 +103,8 @@ def test_modes_are_composed(subject, data):
 
 @keeps("HIPS-JVP-05")
 def test_a_rule_for_any_argument(subject, data):
-    polynomial = drawn(subject, data)
+    """The rule of defjvp_argnum runs once for each argument that moves, with its position and the keywords."""
+    polynomial = drawn_polynomial(subject, data)
     moving = some_of(subject, data, polynomial, "arguments that move")
     moves, seen = tangents(subject, polynomial, moving), []
 
@@ -107,17 +112,18 @@ def test_a_rule_for_any_argument(subject, data):
         seen.append((position, len(xs), dict(named)))
         return slope(polynomial, position, xs[position]) * g
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defjvp_argnum(f, rule)
     _, got = autograd.make_jvp(f, moving)(*arguments(subject, polynomial), key=3)(tuple(moves))
     expected = [(i, len(polynomial.tensors), {"key": 3}) for i in sorted(moving)]
     subject.assert_equal("position, arguments and keywords of each call of the rule", got=seen, expected=expected)
-    subject.assert_same("tangent", got=got, expected=tangent(polynomial, moving, moves))
+    subject.assert_same("tangent", got=got, expected=expected_tangent(polynomial, moving, moves))
 
 
 @keeps("HIPS-JVP-05", variant="together")
 def test_a_rule_for_all_arguments(subject, data):
-    polynomial = drawn(subject, data)
+    """The rule of defjvp_argnums runs once, with all positions and tangents that move and the keywords."""
+    polynomial = drawn_polynomial(subject, data)
     moving = some_of(subject, data, polynomial, "arguments that move")
     moves, seen = tangents(subject, polynomial, moving), []
 
@@ -125,25 +131,26 @@ def test_a_rule_for_all_arguments(subject, data):
         seen.append((tuple(positions), len(gs), dict(named)))
         return sum(slope(polynomial, i, xs[i]) * g for i, g in zip(positions, gs, strict=True))
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defjvp_argnums(f, rule)
     _, got = autograd.make_jvp(f, moving)(*arguments(subject, polynomial), key=3)(tuple(moves))
     expected = [(tuple(sorted(moving)), len(moving), {"key": 3})]
     subject.assert_equal("positions, tangents and keywords of each call of the rule", got=seen, expected=expected)
-    subject.assert_same("tangent", got=got, expected=tangent(polynomial, moving, moves))
+    subject.assert_same("tangent", got=got, expected=expected_tangent(polynomial, moving, moves))
 
 
 @keeps("HIPS-CHECK-01")
 def test_gradients_are_checked(subject, data):
-    polynomial = drawn(subject, data, shapes=((), (3,), (2, 3)), dtypes=("float64",))
+    """check_grads accepts right rules and raises for a rule that is wrong by a factor."""
+    polynomial = drawn_polynomial(subject, data, shapes=((), (3,), (2, 3)), dtypes=("float64",))
     argnums = some_of(subject, data, polynomial)
     modes = subject.draw(data, (["rev"], ["fwd"], ["fwd", "rev"]), "modes")
     order = subject.draw(data, (1, 2), "order")
     check = lambda f: test_util.check_grads(f, argnums, modes=modes, order=order)  # noqa: E731
     xs = arguments(subject, polynomial)
-    subject.assert_accepted(lambda: check(defined(polynomial))(*xs), "check_grads of right rules")
+    subject.assert_accepted(lambda: check(primitive_with_rules(polynomial))(*xs), "check_grads of right rules")
     position = subject.draw(data, argnums, "argument whose rule is wrong")
-    wrong = extend.primitive(function(polynomial))
+    wrong = extend.primitive(output_function(polynomial))
     factors = {i: 2.0 if i == position else 1.0 for i in polynomial.tensors}
     extend.defvjp(wrong, *(_scaled(polynomial, i, factors[i]) for i in polynomial.tensors))
     extend.defjvp(wrong, *(jvp(polynomial, i, factors[i]) for i in polynomial.tensors))
@@ -157,9 +164,10 @@ def _scaled(polynomial, i, factor):
 
 @keeps("HIPS-CHECK-01", variant="second")
 def test_second_derivatives_are_checked(subject, data):
-    polynomial = drawn(subject, data, powers=(2,), shapes=((), (3,), (2, 3)), dtypes=("float64",))
+    """check_grads to second order raises for a wrong second derivative that the first order accepts."""
+    polynomial = drawn_polynomial(subject, data, powers=(2,), shapes=((), (3,), (2, 3)), dtypes=("float64",))
     argnums = some_of(subject, data, polynomial)
-    wrong = extend.primitive(function(polynomial))
+    wrong = extend.primitive(output_function(polynomial))
     # The first derivative is right, and computed from an array without a history.
     plain = [lambda x, i=i: slope(polynomial, i, autograd.tracer.getval(x)) for i in polynomial.tensors]
     extend.defvjp(wrong, *(lambda ans, *xs, i=i: lambda g: plain[i](xs[i]) * g for i in polynomial.tensors))

@@ -6,14 +6,14 @@ from autograd import extend
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.hips._primitives import (
     arguments,
     cotangent,
-    defined,
-    drawn,
-    function,
-    gradients,
+    drawn_polynomial,
+    expected_gradients,
+    output_function,
+    primitive_with_rules,
     some_of,
     vjp,
 )
@@ -70,6 +70,7 @@ def _matrix(subject, data, rows, columns):
 
 @keeps("HIPS-OP-01")
 def test_a_gradient_is_like_its_argument(subject, data):
+    """The gradient for nested containers has their structure, shapes, dtypes and right values."""
     tree = subject.draw(data, NESTED, "argument")
     double = extend.primitive(lambda x: 2 * x)
     extend.defvjp(double, lambda ans, x: lambda g: 2 * g)
@@ -85,11 +86,12 @@ def test_a_gradient_is_like_its_argument(subject, data):
 
 @keeps("HIPS-OP-02")
 def test_grad_is_for_one_real_number(subject, data):
-    polynomial = drawn(subject, data, max_arguments=1)
+    """grad and value_and_grad raise TypeError for two numbers, no number or a complex one."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=1)
     operator = subject.draw(data, ("grad", "value_and_grad"), "operator")
     other = subject.draw(data, ("two numbers", "none", "complex"), "output")
     changes = {"two numbers": lambda y: anp.stack([y, y]), "none": lambda y: y[:0], "complex": lambda y: 1j * y}
-    f = defined(polynomial)
+    f = primitive_with_rules(polynomial)
     flat = lambda x: anp.reshape(anp.sum(f(x)), (1,))  # noqa: E731
     x = arguments(subject, polynomial)[0]
     refused = getattr(autograd, operator)(lambda x: changes[other](flat(x)))
@@ -100,14 +102,15 @@ def test_grad_is_for_one_real_number(subject, data):
 
 @keeps("HIPS-OP-03")
 def test_arguments_are_those_of_the_function(subject, data):
-    polynomial = drawn(subject, data)
+    """argnum picks one argument (bare) or several (tuple), and keywords reach the function."""
+    polynomial = drawn_polynomial(subject, data)
     several = some_of(subject, data, polynomial)
     one = subject.draw(data, (False, True), "argnum is a number")
     operator = subject.draw(
         data, ("grad", "value_and_grad", "elementwise_grad", "jacobian")[: 4 if one else 2], "operator"
     )
     scale = subject.draw(data, (1.0, -2.0, 3.0), "keyword argument")
-    f = defined(polynomial)
+    f = primitive_with_rules(polynomial)
     loss = lambda *xs, scale=1.0: anp.sum(scale * f(*xs))  # noqa: E731
     got = getattr(autograd, operator)(loss, several[0] if one else several)(
         *arguments(subject, polynomial), scale=scale
@@ -121,6 +124,7 @@ def test_arguments_are_those_of_the_function(subject, data):
 
 @keeps("HIPS-OP-04")
 def test_sums_of_columns(subject, data):
+    """elementwise_grad of a linear map gives the column sums of its matrix."""
     rows, columns = subject.draw(data, st.tuples(LENGTHS, LENGTHS), "shape of the Jacobian")
     f, matrix = _matrix(subject, data, rows, columns)
     got = autograd.elementwise_grad(lambda x: f(x))(np.ones(columns))
@@ -129,10 +133,11 @@ def test_sums_of_columns(subject, data):
 
 @keeps("HIPS-OP-05")
 def test_the_shape_of_a_jacobian(subject, data):
-    polynomial = drawn(subject, data, shapes=((), (1,), (3,), (2, 3), (3, 1, 2)), max_arguments=2)
+    """The Jacobian has the output's dimensions first and then the input's, with the right entries."""
+    polynomial = drawn_polynomial(subject, data, shapes=((), (1,), (3,), (2, 3), (3, 1, 2)), max_arguments=2)
     position = subject.draw(data, polynomial.tensors, "argnum")
     lead = tuple(subject.draw(data, st.lists(st.integers(1, 3), max_size=2), "sizes that the output has in front"))
-    f = defined(polynomial)
+    f = primitive_with_rules(polynomial)
     outer = extend.primitive(lambda y: np.ones(lead).reshape(lead + (1,) * y.ndim).astype(y.dtype) * y)
     extend.defvjp(outer, lambda ans, y: lambda g: anp.sum(g, axis=tuple(range(len(lead)))))
     got = autograd.jacobian(lambda *xs: outer(anp.array(f(*xs))), position)(*arguments(subject, polynomial))
@@ -144,6 +149,7 @@ def test_the_shape_of_a_jacobian(subject, data):
 
 @keeps("HIPS-OP-05", variant="empty")
 def test_the_shape_of_an_empty_jacobian(subject, data):
+    """The Jacobian of an empty output is empty and has the right shape."""
     count, shape = subject.draw(data, LENGTHS, "length of the input"), (0,)
     f = extend.primitive(lambda x: x[:0])
     extend.defvjp(f, lambda ans, x: lambda g: np.zeros(count))
@@ -153,6 +159,7 @@ def test_the_shape_of_an_empty_jacobian(subject, data):
 
 @keeps("HIPS-OP-06")
 def test_hessians(subject, data):
+    """The Hessian and its products of a quadratic form are exact."""
     count = subject.draw(data, LENGTHS, "length of the argument")
     f, matrix = _matrix(subject, data, count, count)
     quadratic = lambda x: anp.dot(x, f(x))  # noqa: E731
@@ -166,10 +173,11 @@ def test_hessians(subject, data):
 
 
 @keeps("HIPS-OP-07")
-def test_values_beside_gradients(subject, data):
-    polynomial = drawn(subject, data, max_outputs=2)
+def test_values_and_gradients(subject, data):
+    """value_and_grad and grad_and_aux give right values, gradients and further outputs."""
+    polynomial = drawn_polynomial(subject, data, max_outputs=2)
     position = subject.draw(data, polynomial.tensors, "argnum")
-    f, xs, ones = defined(polynomial), arguments(subject, polynomial), [np.ones(polynomial.shape)]
+    f, xs, ones = primitive_with_rules(polynomial), arguments(subject, polynomial), [np.ones(polynomial.shape)]
     expected = polynomial.vjp([*ones, *[None] * (len(polynomial.outputs) - 1)])[position]
     value, got = autograd.value_and_grad(lambda *xs: anp.sum(f(*xs)), position)(*xs)
     subject.assert_same("value", got=value, expected=np.asarray(polynomial.forward()[0].sum()))
@@ -181,9 +189,10 @@ def test_values_beside_gradients(subject, data):
 
 @keeps("HIPS-OP-08")
 def test_an_output_that_does_not_depend_on_the_argument(subject, data):
-    polynomial = drawn(subject, data, max_arguments=2)
+    """A constant output gives a warning and a gradient of zeros."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=2)
     what = subject.draw(data, ("number", "other argument"), "output")
-    f, xs = defined(polynomial), arguments(subject, polynomial)
+    f, xs = primitive_with_rules(polynomial), arguments(subject, polynomial)
     x = subject.tensor(np.ones((2,)), polynomial.dtype)
     constant = lambda x, *xs: 3.0 if what == "number" else anp.sum(f(*xs))  # noqa: E731
     naming = ["independent", "input"]
@@ -193,6 +202,7 @@ def test_an_output_that_does_not_depend_on_the_argument(subject, data):
 
 @keeps("HIPS-OP-09")
 def test_gradients_by_name(subject, data):
+    """multigrad_dict has a gradient for every parameter, including those with defaults that were not passed."""
     given = subject.draw(data, st.lists(st.sampled_from(INTEGERS), max_size=2), "arguments given")
     f = extend.primitive(lambda a, b: 2 * a + 3 * b)
     extend.defvjp(f, lambda ans, a, b: lambda g: 2 * g, lambda ans, a, b: lambda g: 3 * g)
@@ -207,13 +217,14 @@ def test_gradients_by_name(subject, data):
 
 @keeps("HIPS-CKPT-01")
 def test_checkpointed_functions_have_the_same_derivatives(subject, data):
-    polynomial = drawn(subject, data, max_arguments=3)
+    """Value, gradients and Hessian of a checkpointed function are those of the function."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=3)
     argnums = some_of(subject, data, polynomial)
-    f, g = defined(polynomial), cotangent(subject, polynomial)
+    f, g = primitive_with_rules(polynomial), cotangent(subject, polynomial)
     xs = arguments(subject, polynomial)
     back, value = autograd.make_vjp(autograd.checkpoint(f), argnums)(*xs)
     subject.assert_same("value", got=value, expected=polynomial.forward()[0])
-    subject.assert_all_same("gradients", got=back(g), expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=back(g), expected=expected_gradients(polynomial, argnums))
     count = subject.draw(data, LENGTHS, "length of the argument")
     linear, matrix = _matrix(subject, data, count, count)
     got = autograd.hessian(autograd.checkpoint(lambda x: anp.dot(x, linear(x))))(np.ones(count))
@@ -222,42 +233,45 @@ def test_checkpointed_functions_have_the_same_derivatives(subject, data):
 
 @keeps("HIPS-CKPT-01", variant="containers")
 def test_checkpointed_functions_may_return_containers(subject, data):
-    polynomial = drawn(subject, data, max_arguments=3)
+    """A checkpointed function that returns a tuple or list has right gradients."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=3)
     argnums = some_of(subject, data, polynomial)
     kind = subject.draw(data, ("tuple", "list"), "container")
-    f, g = defined(polynomial), cotangent(subject, polynomial)
+    f, g = primitive_with_rules(polynomial), cotangent(subject, polynomial)
     packed = {"tuple": tuple, "list": list}[kind]
     checkpointed = autograd.checkpoint(lambda *xs: packed([f(*xs), f(*xs)]))
     back, _ = autograd.make_vjp(lambda *xs: checkpointed(*xs)[0], argnums)(*arguments(subject, polynomial))
     what = "gradients of a checkpointed function that returns a container"
-    subject.assert_all_same(what, got=back(g), expected=gradients(polynomial, argnums))
+    subject.assert_all_same(what, got=back(g), expected=expected_gradients(polynomial, argnums))
 
 
 @keeps("HIPS-CKPT-01", variant="closures")
 def test_checkpointed_functions_may_be_closures(subject, data):
-    polynomial = drawn(subject, data, max_arguments=3)
+    """A checkpointed closure has gradients for the variables that it captures too."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=3)
     argnums = some_of(subject, data, polynomial)
-    f, g = defined(polynomial), cotangent(subject, polynomial)
+    f, g = primitive_with_rules(polynomial), cotangent(subject, polynomial)
 
     def closure(*xs):
-        # The first argument comes in once more, from outside.
+        # The first argument is captured too.
         return autograd.checkpoint(lambda *ys: f(*ys) + 2 * xs[argnums[0]])(*xs)
 
     back, _ = autograd.make_vjp(closure, argnums)(*arguments(subject, polynomial))
-    first, *others = gradients(polynomial, argnums)
+    first, *others = expected_gradients(polynomial, argnums)
     expected = [first + 2 * polynomial.cotangents()[0], *others]
     subject.assert_all_same("gradients of a checkpointed closure", got=back(g), expected=expected)
 
 
 @keeps("HIPS-CKPT-02")
 def test_checkpointed_functions_run_again(subject, data):
-    polynomial = drawn(subject, data, max_arguments=3)
+    """A checkpointed function runs once forward, and again for each argument that is differentiated."""
+    polynomial = drawn_polynomial(subject, data, max_arguments=3)
     argnums = some_of(subject, data, polynomial)
     events = []
 
     def watched(*xs):
         events.append("function")
-        return function(polynomial)(*xs)
+        return output_function(polynomial)(*xs)
 
     def watching(i):
         return lambda ans, *xs: (events.append("maker"), vjp(polynomial, i)(ans, *xs))[1]

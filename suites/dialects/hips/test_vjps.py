@@ -1,6 +1,5 @@
-"""How VJPs are defined, and when their makers and they themselves run."""
+"""How VJPs are defined, and when VJP makers and VJPs run."""
 
-import gc
 import itertools
 import weakref
 
@@ -10,13 +9,14 @@ from autograd import core, extend
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.dialects.hips._primitives import (
     arguments,
     cotangent,
-    drawn,
-    function,
-    gradients,
+    drawn_polynomial,
+    expected_gradients,
+    output_function,
     pulled,
     slope,
     some_of,
@@ -28,7 +28,8 @@ SHAPES = ((), (1,), (3,), (2, 3))
 
 @keeps("HIPS-VJP-01")
 def test_a_maker_gets_output_and_arguments(subject, data):
-    polynomial = drawn(subject, data)
+    """The maker gets the output and all arguments, and its VJP gets the output's gradient."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     made, arrived = [], []
 
@@ -40,7 +41,7 @@ def test_a_maker_gets_output_and_arguments(subject, data):
 
         return maker
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp(f, *map(watching, polynomial.tensors))
     g = cotangent(subject, polynomial)
     got = pulled(f, arguments(subject, polynomial), argnums, g)
@@ -48,12 +49,13 @@ def test_a_maker_gets_output_and_arguments(subject, data):
         subject.assert_same("output that a maker gets", got=given[0], expected=polynomial.forward()[0])
         subject.assert_all_same("arguments that a maker gets", got=given[1:], expected=polynomial.values)
     subject.assert_all_same("gradients that VJPs get", got=arrived, expected=[g] * len(argnums))
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums))
 
 
 @keeps("HIPS-VJP-02")
 def test_makers_run_in_the_forward_pass_once(subject, data):
-    polynomial = drawn(subject, data)
+    """Makers run once, in the forward pass; VJPs once in each backward pass."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     passes = subject.draw(data, st.integers(0, 3), "passes back")
     events = []
@@ -66,7 +68,7 @@ def test_makers_run_in_the_forward_pass_once(subject, data):
 
         return maker
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp(f, *map(watching, polynomial.tensors))
     back, _ = autograd.make_vjp(f, argnums)(*arguments(subject, polynomial))
     events.append("forward is over")
@@ -75,12 +77,13 @@ def test_makers_run_in_the_forward_pass_once(subject, data):
     ordered = sorted(argnums)
     expected = [("maker", i) for i in ordered] + ["forward is over"] + passes * [("VJP", i) for i in ordered]
     subject.assert_equal("what happens", got=events, expected=expected)
-    wanted = [each for n in range(passes) for each in gradients(polynomial, argnums, salt=n)]
+    wanted = [each for n in range(passes) for each in expected_gradients(polynomial, argnums, salt=n)]
     subject.assert_all_same("gradients", got=got, expected=wanted)
 
 
 @keeps("HIPS-VJP-03")
 def test_what_no_vjp_closes_over_is_freed(subject, data):
+    """After the forward pass only the values that VJPs close over are alive, without the garbage collector."""
     shape = subject.draw(data, ((1,), (3,), (2, 3)), "shape")
     flags = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4)
     keeping = subject.draw(data, flags, "VJPs that close over the argument, the output, call by call")
@@ -99,14 +102,9 @@ def test_what_no_vjp_closes_over_is_freed(subject, data):
             y = f(y)
         return autograd.numpy.sum(y)
 
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with without_collector():
         back, _ = autograd.make_vjp(chained)(subject.tensor(np.ones(shape)))
         alive = [tuple(reference() is not None for reference in pair) for pair in references]
-    finally:
-        if collecting:
-            gc.enable()
     # An output is the next argument.
     argument_kept, output_kept = zip(*keeping, strict=True)
     between = [a or b for a, b in zip((*argument_kept, False), (False, *output_kept), strict=True)]
@@ -121,13 +119,14 @@ def _rule(*kept):
 
 @keeps("HIPS-VJP-04")
 def test_several_vjps_in_order_and_none_for_zero(subject, data):
-    polynomial = drawn(subject, data)
+    """defvjp takes one VJP per argument in order; None gives a zero gradient of the right dtype."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     zero = subject.draw(data, st.sets(st.sampled_from(polynomial.tensors)), "arguments whose VJP is None")
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp(f, *(None if i in zero else vjp(polynomial, i) for i in polynomial.tensors))
     got = pulled(f, arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
-    expected = gradients(polynomial, argnums)
+    expected = expected_gradients(polynomial, argnums)
     wanted = [np.zeros(polynomial.shape) if i in zero else e for i, e in zip(argnums, expected, strict=True)]
     subject.assert_all_same("gradients", got=got, expected=wanted)
     dtypes = [np.asarray(g).dtype.name for g in got]
@@ -136,20 +135,21 @@ def test_several_vjps_in_order_and_none_for_zero(subject, data):
 
 @keeps("HIPS-VJP-05")
 def test_vjps_at_given_positions(subject, data):
-    polynomial = drawn(subject, data)
+    """With argnums, each VJP belongs to the argument at its given position."""
+    polynomial = drawn_polynomial(subject, data)
     positions = some_of(subject, data, polynomial, "argnums of defvjp")
     argnums = subject.draw(data, st.permutations(positions), "differentiated")
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp(f, *(vjp(polynomial, i) for i in positions), argnums=positions)
     got = pulled(f, arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums))
 
 
 def _undefined(subject, polynomial, argnums, missing):
     """An action that needs the VJPs of these arguments, some of which are missing."""
 
     def unruled(*xs):
-        return function(polynomial)(*xs)
+        return output_function(polynomial)(*xs)
 
     f = extend.primitive(unruled)
     present = [i for i in polynomial.tensors if i not in missing]
@@ -158,8 +158,9 @@ def _undefined(subject, polynomial, argnums, missing):
 
 
 @keeps("HIPS-VJP-06")
-def test_an_undefined_vjp_is_told_of(subject, data):
-    polynomial = drawn(subject, data)
+def test_an_undefined_vjp_raises(subject, data):
+    """For up to two arguments, a missing VJP raises NotImplementedError with the primitive's name."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)[:2]
     missing = subject.draw(data, st.sets(st.sampled_from(argnums), min_size=1), "undefined")
     action = _undefined(subject, polynomial, argnums, missing)
@@ -168,8 +169,9 @@ def test_an_undefined_vjp_is_told_of(subject, data):
 
 
 @keeps("HIPS-VJP-06", variant="which")
-def test_an_undefined_vjp_is_told_of_by_position(subject, data):
-    polynomial = drawn(subject, data)
+def test_an_undefined_vjp_raises_and_names_its_position(subject, data):
+    """For one argument, the error for a missing VJP names the position."""
+    polynomial = drawn_polynomial(subject, data)
     assume(len(polynomial.tensors) > 1)
     position = subject.draw(data, polynomial.tensors[1:], "undefined, and differentiated")
     action = _undefined(subject, polynomial, [position], {position})
@@ -178,8 +180,9 @@ def test_an_undefined_vjp_is_told_of_by_position(subject, data):
 
 
 @keeps("HIPS-VJP-06", variant="several")
-def test_an_undefined_vjp_is_told_of_among_several(subject, data):
-    polynomial = drawn(subject, data)
+def test_an_undefined_vjp_raises_among_several(subject, data):
+    """For three arguments or more, a missing VJP raises NotImplementedError with the primitive's name."""
+    polynomial = drawn_polynomial(subject, data)
     assume(len(polynomial.tensors) > 2)
     missing = subject.draw(data, st.sets(st.sampled_from(polynomial.tensors), min_size=1), "undefined")
     action = _undefined(subject, polynomial, polynomial.tensors, missing)
@@ -189,7 +192,8 @@ def test_an_undefined_vjp_is_told_of_among_several(subject, data):
 
 @keeps("HIPS-VJP-07")
 def test_work_is_shared_across_arguments(subject, data):
-    polynomial = drawn(subject, data)
+    """The maker of defvjp_argnums runs once with all positions, and gives all gradients in order."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     seen = []
 
@@ -197,18 +201,19 @@ def test_work_is_shared_across_arguments(subject, data):
         seen.append((tuple(positions), len(xs), dict(named)))
         return lambda g: tuple(slope(polynomial, i, xs[i]) * g for i in positions)
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp_argnums(f, maker)
     back, _ = autograd.make_vjp(f, argnums)(*arguments(subject, polynomial), key=3)
     got = back(cotangent(subject, polynomial))
     expected = [(tuple(sorted(argnums)), len(polynomial.tensors), {"key": 3})]
     subject.assert_equal("positions, arguments and keywords of each call of the maker", got=seen, expected=expected)
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums))
 
 
 @keeps("HIPS-VJP-08")
 def test_a_maker_for_any_argument(subject, data):
-    polynomial = drawn(subject, data)
+    """The maker of defvjp_argnum runs once per argument, with position, output, arguments and keywords."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     seen = []
 
@@ -217,33 +222,35 @@ def test_a_maker_for_any_argument(subject, data):
         subject.assert_same("output that the maker gets", got=ans, expected=polynomial.forward()[0])
         return lambda g: slope(polynomial, position, xs[position]) * g
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp_argnum(f, maker)
     back, _ = autograd.make_vjp(f, argnums)(*arguments(subject, polynomial), key=3)
     got = back(cotangent(subject, polynomial))
     expected = [(i, len(polynomial.tensors), {"key": 3}) for i in sorted(argnums)]
     subject.assert_equal("position, arguments and keywords of each call of the maker", got=seen, expected=expected)
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums))
 
 
 @keeps("HIPS-VJP-09")
 def test_makers_of_what_is_not_differentiated_do_not_run(subject, data):
-    polynomial = drawn(subject, data, arguments=("tracked", "number", "None"))
+    """Only the makers of differentiated arguments run."""
+    polynomial = drawn_polynomial(subject, data, arguments=("tracked", "number", "None"))
     argnums = some_of(subject, data, polynomial)
     ran = []
 
     def watching(i):
         return lambda ans, *xs: (ran.append(i), vjp(polynomial, i)(ans, *xs))[1]
 
-    f = extend.primitive(function(polynomial))
+    f = extend.primitive(output_function(polynomial))
     extend.defvjp(f, *map(watching, range(len(polynomial.arguments))))
     got = pulled(f, arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
     subject.assert_equal("makers that ran, sorted", got=sorted(ran), expected=sorted(argnums))
-    subject.assert_all_same("gradients", got=got, expected=gradients(polynomial, argnums))
+    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums))
 
 
 @keeps("HIPS-VJP-10")
 def test_gradients_of_all_uses_are_summed(subject, data):
+    """A value that is used several times gets the sum, and no gradient array is changed in place."""
     shape, dtype = subject.draw(
         data, st.tuples(st.sampled_from(SHAPES), st.sampled_from(subject.dtypes)), "shape, dtype"
     )
@@ -262,6 +269,7 @@ def test_gradients_of_all_uses_are_summed(subject, data):
 
 @keeps("HIPS-VJP-11")
 def test_derivatives_of_any_order(subject, data):
+    """First to fourth derivatives of a primitive whose VJP calls it again are right."""
     power, order = subject.draw(data, st.tuples(st.integers(0, 5), st.integers(1, 4)), "power, order")
     x = subject.tensor(subject.draw(data, (2.0, -1.0, 3.0), "x"))
     f = _powers()
@@ -282,23 +290,27 @@ def _powers():
 
 @keeps("HIPS-VJP-12")
 def test_a_later_definition_replaces_an_earlier_one(subject, data):
-    polynomial = drawn(subject, data)
+    """Calls use the VJP that was defined last before them."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     factors = subject.draw(data, st.lists(st.sampled_from((2.0, -1.0, 3.0)), min_size=2, max_size=3), "definitions")
-    f, g, backs = extend.primitive(function(polynomial)), cotangent(subject, polynomial), []
+    f, g, backs = extend.primitive(output_function(polynomial)), cotangent(subject, polynomial), []
     for factor in factors:
         extend.defvjp(f, *(vjp(polynomial, i, factor) for i in polynomial.tensors))
         backs.append(autograd.make_vjp(f, argnums)(*arguments(subject, polynomial))[0])
     for factor, back in zip(factors, backs, strict=True):
-        subject.assert_all_same("gradients", got=back(g), expected=gradients(polynomial, argnums, factor=factor))
+        subject.assert_all_same(
+            "gradients", got=back(g), expected=expected_gradients(polynomial, argnums, factor=factor)
+        )
 
 
 @keeps("HIPS-VJP-13")
 def test_the_old_methods_warn_and_work(subject, data):
-    polynomial = drawn(subject, data)
+    """The old methods define right gradients and warn with their name and the update guide."""
+    polynomial = drawn_polynomial(subject, data)
     argnums = some_of(subject, data, polynomial)
     name = subject.draw(data, ("defvjp", "defgrad", "defvjp_is_zero"), "method")
-    f = core.primitive_with_deprecation_warnings(function(polynomial))
+    f = core.primitive_with_deprecation_warnings(output_function(polynomial))
     define = {
         "defvjp": lambda i: f.defvjp(lambda g, ans, vs, gvs, *xs: slope(polynomial, i, xs[i]) * g, argnum=i),
         "defgrad": lambda i: f.defgrad(vjp(polynomial, i), argnum=i),
@@ -308,5 +320,5 @@ def test_the_old_methods_warn_and_work(subject, data):
         subject.assert_warns(UserWarning, action, f"{name} of a primitive", naming=[name, "deprecated", "updateguide"])
     got = pulled(f, arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
     subject.assert_all_same(
-        "gradients", got=got, expected=gradients(polynomial, argnums, factor=float(name != "defvjp_is_zero"))
+        "gradients", got=got, expected=expected_gradients(polynomial, argnums, factor=float(name != "defvjp_is_zero"))
     )

@@ -1,1 +1,1 @@
-"""What jax says of its own interface for custom Functions."""
+"""The sentences that JAX documents about its own interface for custom Functions."""

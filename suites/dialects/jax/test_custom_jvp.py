@@ -1,4 +1,4 @@
-"""Functions with a JVP rule: what it is given, what comes of what it returns, and how it is transposed."""
+"""Functions with a JVP rule: what the rule gets, how its result is used, and how it is transposed."""
 
 import jax
 import numpy as np
@@ -6,26 +6,34 @@ from hypothesis import strategies as st
 from jax import numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.jax._rules import PACKS, argument_of, combined, given, leaves, linears
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.jax._linear_functions import (
+    PACKS,
+    argument_of,
+    combined,
+    jax_arrays,
+    leaves,
+    linears,
+)
 
 FACTORS = st.integers(-3, 3).filter(bool)
 
 
 def _pushed(subject, linear, function, tangents=None):
     """Outputs and tangents of the function at the drawn points."""
-    points, moves = given(subject, linear, linear.points), given(subject, linear, tangents or linear.tangents)
+    points, moves = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, tangents or linear.tangents)
     return jax.jvp(function, tuple(points), tuple(moves))
 
 
 def _pulled(subject, linear, function):
     """The gradients of the function at the drawn points."""
-    _, pullback = jax.vjp(function, *given(subject, linear, linear.points))
-    return pullback(tuple(given(subject, linear, linear.cotangents)))
+    _, pullback = jax.vjp(function, *jax_arrays(subject, linear, linear.points))
+    return pullback(tuple(jax_arrays(subject, linear, linear.cotangents)))
 
 
 @keeps("JAX-JVP-01")
 def test_forward_mode_uses_the_rule(subject, data):
+    """Outputs and tangents come from the rule, which gets all primals and tangents."""
     linear = subject.draw(data, linears(), "function")
     seen = []
 
@@ -42,12 +50,13 @@ def test_forward_mode_uses_the_rule(subject, data):
 
 @keeps("JAX-JVP-02")
 def test_reverse_mode_transposes_the_rule(subject, data):
+    """Gradients are the transpose of the rule's linear map."""
     linear = subject.draw(data, linears(), "function")
     gradients = _pulled(subject, linear, linear.with_jvp())
     subject.assert_all_same("gradients", got=gradients, expected=linear.pulled(*linear.cotangents))
 
 
-# What is not linear, of a tangent: functions of one array.
+# Nonlinear functions of a tangent.
 CURVED = {"exp": jnp.exp, "cos": jnp.cos, "abs": jnp.abs, "tanh": jnp.tanh, "square": jnp.square}
 
 
@@ -64,18 +73,21 @@ def _assert_refused(subject, data, curve, what):
 
 @keeps("JAX-JVP-03")
 def test_a_curved_rule_has_no_transpose(subject, data):
+    """Reverse mode raises if the rule applies a nonlinear function to a tangent."""
     name = subject.draw(data, tuple(CURVED), "function of a tangent")
     _assert_refused(subject, data, CURVED[name], f"reverse mode of a rule with {name} of a tangent")
 
 
 @keeps("JAX-JVP-03", variant="affine", examples=0.4)
 def test_an_affine_rule_has_no_transpose(subject, data):
+    """Reverse mode raises if the rule adds a constant to a tangent."""
     shift = subject.draw(data, FACTORS, "constant added to a tangent")
     _assert_refused(subject, data, lambda t: t + shift, "reverse mode of a rule that adds a constant to a tangent")
 
 
 @keeps("JAX-JVP-04")
 def test_defjvps_sums_what_each_argument_gives(subject, data):
+    """The tangent is the sum of the rules of each argument; None adds nothing."""
     linear = subject.draw(data, linears(max_outputs=1), "function")
     some = st.sets(argument_of(linear), max_size=linear.arguments - 1)
     dropped = subject.draw(data, some, "arguments with None")
@@ -101,6 +113,7 @@ def test_defjvps_sums_what_each_argument_gives(subject, data):
 
 @keeps("JAX-JVP-04", variant="constant", examples=0.4)
 def test_defjvps_of_none_alone_is_zero(subject, data):
+    """With None for every argument, the tangents are zeros."""
     linear = subject.draw(data, linears(), "function")
     function = jax.custom_jvp(lambda *xs: linear.primal(*xs))
     function.defjvps(*[None] * linear.arguments)
@@ -110,14 +123,16 @@ def test_defjvps_of_none_alone_is_zero(subject, data):
 
 @keeps("JAX-JVP-05")
 def test_defjvps_knows_no_nondiff_argnums(subject, data):
+    """defjvps raises TypeError on a function with nondiff_argnums."""
     argnums = subject.draw(data, st.sets(st.integers(0, 2), min_size=1).map(sorted), "nondiff_argnums")
     function = jax.custom_jvp(lambda x, y, z: x, nondiff_argnums=tuple(argnums))
-    what = "defjvps beside nondiff_argnums"
+    what = "defjvps with nondiff_argnums"
     subject.assert_raises(TypeError, lambda: function.defjvps(None, None, None), what, naming=["nondiff_argnums"])
 
 
 @keeps("JAX-JVP-06")
 def test_the_rule_runs_in_each_order_if_it_calls_the_function(subject, data):
+    """Higher derivatives use the rule again only if the rule calls the function itself."""
     recursive = subject.draw(data, st.booleans(), "the rule calls the function")
     order = subject.draw(data, st.integers(1, 3), "order of the derivative")
     forward = subject.draw(data, st.lists(st.booleans(), min_size=order, max_size=order), "forward mode, by order")
@@ -145,6 +160,7 @@ STATICS = ("text", (1, 2), None, len, {"key": [1]}, 3)
 
 @keeps("JAX-JVP-07")
 def test_what_is_not_differentiable_comes_first_in_the_rule(subject, data):
+    """The non-differentiable arguments come first in the rule, as the objects that were passed."""
     statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments beside it")
     total = len(statics) + 1
     place = subject.draw(data, st.integers(0, len(statics)), "position of the array")
@@ -175,6 +191,7 @@ def test_what_is_not_differentiable_comes_first_in_the_rule(subject, data):
 
 @keeps("JAX-JVP-08")
 def test_tangents_of_what_does_not_move(subject, data):
+    """Arguments that do not move have zero tangents: symbolic with symbolic_zeros, arrays without it."""
     linear = subject.draw(data, linears(), "function")
     symbolic = subject.draw(data, st.booleans(), "symbolic_zeros")
     reverse = subject.draw(data, st.booleans(), "reverse mode")
@@ -190,7 +207,7 @@ def test_tangents_of_what_does_not_move(subject, data):
 
     function = jax.custom_jvp(lambda *xs: linear.primal(*xs))
     function.defjvp(rule, symbolic_zeros=symbolic)
-    points, tangents = given(subject, linear, linear.points), given(subject, linear, linear.tangents)
+    points, tangents = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.tangents)
 
     def f(*moving):
         rest = iter(moving)
@@ -198,7 +215,7 @@ def test_tangents_of_what_does_not_move(subject, data):
 
     moving = tuple(x for m, x in zip(moves, points, strict=True) if m)
     if reverse:
-        got = jax.vjp(f, *moving)[1](tuple(given(subject, linear, linear.cotangents)))
+        got = jax.vjp(f, *moving)[1](tuple(jax_arrays(subject, linear, linear.cotangents)))
         expected = [g for m, g in zip(moves, linear.pulled(*linear.cotangents), strict=True) if m]
     else:
         _, got = jax.jvp(f, moving, tuple(t for m, t in zip(moves, tangents, strict=True) if m))
@@ -213,6 +230,7 @@ def test_tangents_of_what_does_not_move(subject, data):
 
 @keeps("JAX-JVP-09")
 def test_keywords_and_defaults_are_positions(subject, data):
+    """The rule gets keyword arguments and defaults as positional primals."""
     positional = subject.draw(data, st.integers(0, 2), "arguments by position")
     values = {"a": 2.0, "b": 3.0, "c": 5.0}
     words = subject.draw(data, st.permutations(list(values)[positional:]), "order of the keywords")
@@ -242,6 +260,7 @@ def test_keywords_and_defaults_are_positions(subject, data):
 
 @keeps("JAX-JVP-10")
 def test_containers_keep_their_structure(subject, data):
+    """Primals and tangents keep the pytree structure of arguments and outputs."""
     linear = subject.draw(data, linears(), "function")
     pack, pack_outputs = (PACKS[subject.draw(data, tuple(PACKS), f"{part} in a")] for part in ("arguments", "outputs"))
     structure = jax.tree_util.tree_structure
@@ -254,7 +273,7 @@ def test_containers_keep_their_structure(subject, data):
 
     function = jax.custom_jvp(lambda tree: pack_outputs(linear.primal(*leaves(tree))))
     function.defjvp(rule)
-    points, moves = given(subject, linear, linear.points), given(subject, linear, linear.tangents)
+    points, moves = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.tangents)
     outputs, tangents = jax.jvp(function, (pack(points),), (pack(moves),))
     expected = structure((pack(points),))
     subject.assert_equal("structures of primals and tangents in the rule", got=seen, expected=[expected] * 2)
@@ -262,7 +281,7 @@ def test_containers_keep_their_structure(subject, data):
     subject.assert_all_same("tangents", got=leaves(tangents), expected=linear.pushed(*linear.tangents))
 
 
-# What a rule may not return, given outputs and tangents.
+# Wrong results of a rule, made from outputs and tangents.
 MISFITS = {
     "no pair": lambda ys, ts: ys[0],
     "three": lambda ys, ts: (ys, ts, ts),
@@ -276,6 +295,7 @@ MISFITS = {
 
 @keeps("JAX-JVP-11")
 def test_tangents_fit_their_outputs(subject, data):
+    """A rule whose tangents do not match its outputs raises TypeError, which names the JVP."""
     linear = subject.draw(data, linears(), "function")
     misfit = subject.draw(data, tuple(MISFITS), "what the rule returns")
 
@@ -288,6 +308,7 @@ def test_tangents_fit_their_outputs(subject, data):
 
 @keeps("JAX-JVP-12")
 def test_control_flow_sees_values(subject, data):
+    """Function and rule may branch on the values of primals, in both modes."""
     point, factors = (
         float(subject.draw(data, FACTORS, "point")),
         subject.draw(data, st.tuples(FACTORS, FACTORS), "rule"),
@@ -307,6 +328,7 @@ def test_control_flow_sees_values(subject, data):
 
 @keeps("JAX-JVP-13")
 def test_a_call_that_is_not_differentiated_does_not_run_the_rule(subject, data):
+    """A call that is not differentiated gives the function's outputs and runs no rule."""
     linear = subject.draw(data, linears(), "function")
     calls = {"call": lambda f: f, "jit": jax.jit, "checkpoint": jax.checkpoint, "vmap": jax.vmap}
     way = subject.draw(data, tuple(calls), "call")
@@ -317,12 +339,12 @@ def test_a_call_that_is_not_differentiated_does_not_run_the_rule(subject, data):
         return linear.primal(*primals), linear.pushed(*tangents)
 
     arrays = [x[None] for x in linear.points]
-    got = calls[way](linear.with_jvp(rule))(*given(subject, linear, arrays))
+    got = calls[way](linear.with_jvp(rule))(*jax_arrays(subject, linear, arrays))
     subject.assert_all_same("outputs", got=got, expected=linear.primal(*arrays))
     subject.assert_equal("rules that ran", got=ran, expected=[])
 
 
-# Ways to the Jacobian of a function of one vector whose elements do not meet: its diagonal.
+# Ways to compute the diagonal of the Jacobian of an elementwise function.
 JACOBIANS = {
     "jacfwd": lambda f, x: jnp.diag(jax.jacfwd(f)(x)),
     "jacrev": lambda f, x: jnp.diag(jax.jacrev(f)(x)),
@@ -336,6 +358,7 @@ JACOBIANS = {
 
 @keeps("JAX-JVP-14")
 def test_derivatives_agree_in_every_way(subject, data):
+    """Every way to the Jacobian gives the rule's derivatives."""
     way = subject.draw(data, tuple(JACOBIANS), "way")
     factor, points = (
         subject.draw(data, FACTORS, "factor of the rule"),

@@ -1,4 +1,4 @@
-"""The arguments of a custom_vjp function: keywords, those that are no arrays, integers, and which take part."""
+"""The arguments of a custom_vjp function: keywords, non-arrays, integers, and which are differentiated."""
 
 import jax
 import numpy as np
@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from jax import numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.jax._rules import PACKS, given, linears
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.jax._linear_functions import PACKS, jax_arrays, linears
 
 VALUES = {"a": 2.0, "b": 3.0, "c": 5.0}
 # How the arguments b and c are passed: by position as long as possible, by keyword, or not at all.
@@ -16,6 +16,7 @@ STYLES = ((), ("b",), ("b", "c"), ("c", "b"), ("c",))
 
 @keeps("JAX-VJP-09")
 def test_keywords_and_defaults_are_positions(subject, data):
+    """fwd gets keywords and defaults as positional arguments, and bwd returns an entry for each."""
     positional = subject.draw(data, st.integers(0, 2), "arguments by position")
     rest = list(VALUES)[positional:]
     words = subject.draw(data, st.permutations(rest), "order of the keywords")
@@ -44,12 +45,13 @@ def test_keywords_and_defaults_are_positions(subject, data):
     subject.assert_equal("gradients", got=[float(g) for g in gradients], expected=slopes)
 
 
-# Arguments that are no arrays: anything but tracers, hashable or not.
+# Non-array arguments: anything except tracers, hashable or not.
 STATICS = ("text", (1, 2), None, len, {"key": [1]}, 3)
 
 
 @keeps("JAX-VJP-11")
 def test_what_is_not_differentiable_comes_first_in_bwd(subject, data):
+    """Non-differentiable arguments keep their places in fwd and come first in bwd."""
     linear = subject.draw(data, linears(max_outputs=1), "function")
     statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments beside it")
     total = linear.arguments + len(statics)
@@ -77,15 +79,15 @@ def test_what_is_not_differentiable_comes_first_in_bwd(subject, data):
 
     function = jax.custom_vjp(_with_names(names, primal), **options)
     function.defvjp(forward, backward)
-    output, pullback = jax.vjp(lambda *xs: function(*spread(xs)), *given(subject, linear, linear.points))
-    gradients = pullback(given(subject, linear, linear.cotangents)[0])
+    output, pullback = jax.vjp(lambda *xs: function(*spread(xs)), *jax_arrays(subject, linear, linear.points))
+    gradients = pullback(jax_arrays(subject, linear, linear.cotangents)[0])
     subject.assert_same("output", got=output, expected=linear.primal(*linear.points)[0])
     subject.assert_equal("non-differentiable arguments of fwd and bwd", got=given_to, expected=[statics, statics])
     subject.assert_all_same("gradients", got=gradients, expected=linear.pulled(*linear.cotangents))
 
 
 def _with_names(names, f):
-    """``f`` under a signature with these names."""
+    """``f`` with these parameter names."""
     made = {"f": f}
     exec(f"def named({', '.join(names)}): return f({', '.join(names)})", made)
     return made["named"]
@@ -102,6 +104,7 @@ TRACING = {
 
 @keeps("JAX-VJP-12")
 def test_a_tracer_is_differentiable(subject, data):
+    """A tracer in an argument of nondiff_argnums raises UnexpectedTracerError."""
     way = subject.draw(data, tuple(TRACING), "transformation")
     pack = PACKS[subject.draw(data, tuple(PACKS), "tracer in a")]
     position = subject.draw(data, (0, 1), "position")
@@ -118,6 +121,7 @@ def test_a_tracer_is_differentiable(subject, data):
 
 @keeps("JAX-VJP-13")
 def test_integers_are_arguments_like_others(subject, data):
+    """Integer arrays need no nondiff_argnums; their cotangent has dtype float0."""
     linear = subject.draw(data, linears(max_arguments=1, max_outputs=1), "function")
     dtype = subject.draw(data, ("int32", "int64", "uint8", "bool"), "dtype")
     numbers = subject.draw(data, st.lists(st.integers(0, 1), min_size=2, max_size=2), "integers")
@@ -130,7 +134,7 @@ def test_integers_are_arguments_like_others(subject, data):
     function.defvjp(lambda *args: (ordered(*args)[1] * 2, ordered(*args)[0]),
                     lambda k, g: ordered(None, g * (1 + jnp.sum(k.astype(g.dtype)))))  # fmt: skip
     integers = jnp.asarray(np.asarray(numbers, dtype))
-    (x,), (cotangent,) = given(subject, linear, linear.points), given(subject, linear, linear.cotangents)
+    (x,), (cotangent,) = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.cotangents)
     _, pullback = jax.vjp(function, *ordered(integers, x))
     of_integers, gradient = ordered(*pullback(cotangent))
     expected = linear.cotangents[0] * (1 + sum(numbers))
@@ -140,7 +144,7 @@ def test_integers_are_arguments_like_others(subject, data):
 
 
 def _observing(linear, seen):
-    """The function with a rule that sees what takes part in differentiation."""
+    """The function with symbolic_zeros; its rule notes which arguments and outputs are differentiated."""
 
     def forward(*xs):
         seen["perturbed"] = [x.perturbed for x in xs]
@@ -158,13 +162,14 @@ def _observing(linear, seen):
 
 
 @keeps("JAX-VJP-14")
-def test_fwd_is_told_what_takes_part(subject, data):
+def test_fwd_gets_what_takes_part(subject, data):
+    """With symbolic_zeros, fwd gets each argument's value and whether it takes part in differentiation."""
     linear = subject.draw(data, linears(), "function")
     flags = st.lists(st.booleans(), min_size=linear.arguments, max_size=linear.arguments).filter(any)
     moves = subject.draw(data, flags, "arguments that take part")
     seen = {}
     function = _observing(linear, seen)
-    points = given(subject, linear, linear.points)
+    points = jax_arrays(subject, linear, linear.points)
 
     def f(*moving):
         rest = iter(moving)
@@ -176,14 +181,14 @@ def test_fwd_is_told_what_takes_part(subject, data):
 
 
 def _with_used_outputs(subject, linear, function, used):
-    """The gradients when a loss uses these outputs alone."""
-    cotangents = given(subject, linear, linear.cotangents)
+    """The gradients of a loss that uses only these outputs."""
+    cotangents = jax_arrays(subject, linear, linear.cotangents)
 
     def loss(*xs):
         return sum(jnp.sum(y * g) for o, (y, g) in enumerate(zip(function(*xs), cotangents, strict=True)) if o in used)
 
     every = tuple(range(linear.arguments))
-    return jax.grad(loss, argnums=every)(*given(subject, linear, linear.points))
+    return jax.grad(loss, argnums=every)(*jax_arrays(subject, linear, linear.points))
 
 
 def _used(subject, data, linear):
@@ -197,7 +202,8 @@ def _expected(linear, used):
 
 
 @keeps("JAX-VJP-15")
-def test_bwd_is_told_which_outputs_are_used(subject, data):
+def test_bwd_gets_which_outputs_are_used(subject, data):
+    """With symbolic_zeros, bwd gets symbolic zeros exactly for the outputs that are not used."""
     linear = subject.draw(data, linears(max_outputs=3), "function")
     used = _used(subject, data, linear)
     seen = {}
@@ -211,6 +217,7 @@ def test_bwd_is_told_which_outputs_are_used(subject, data):
 
 @keeps("JAX-VJP-16")
 def test_bwd_gets_zeros_for_unused_outputs(subject, data):
+    """Without symbolic_zeros, bwd gets arrays of zeros for the outputs that are not used."""
     linear = subject.draw(data, linears(max_outputs=3), "function")
     used = _used(subject, data, linear)
     seen = []
@@ -229,6 +236,7 @@ def test_bwd_gets_zeros_for_unused_outputs(subject, data):
 
 @keeps("JAX-VJP-27")
 def test_a_stopped_output_contributes_nothing(subject, data):
+    """Outputs under stop_gradient keep their values and have symbolic zeros as cotangents."""
     linear = subject.draw(data, linears(max_outputs=3), "function")
     stopped = subject.draw(data, st.sets(st.integers(0, linear.outputs - 1), min_size=1), "outputs under stop_gradient")
     seen = {}
@@ -237,8 +245,8 @@ def test_a_stopped_output_contributes_nothing(subject, data):
     def f(*xs):
         return tuple(jax.lax.stop_gradient(y) if o in stopped else y for o, y in enumerate(function(*xs)))
 
-    outputs, pullback = jax.vjp(f, *given(subject, linear, linear.points))
-    gradients = pullback(tuple(given(subject, linear, linear.cotangents)))
+    outputs, pullback = jax.vjp(f, *jax_arrays(subject, linear, linear.points))
+    gradients = pullback(tuple(jax_arrays(subject, linear, linear.cotangents)))
     used = set(range(linear.outputs)) - stopped
     subject.assert_all_same("outputs", got=outputs, expected=linear.primal(*linear.points))
     subject.assert_all_same("gradients", got=gradients, expected=_expected(linear, used))
@@ -250,6 +258,7 @@ def test_a_stopped_output_contributes_nothing(subject, data):
 
 @keeps("JAX-VJP-25")
 def test_a_function_needs_a_rule(subject, data):
+    """Calling a function without a rule raises AttributeError, for VJP, JVP and batching rules."""
     kinds = {"vjp": jax.custom_vjp, "jvp": jax.custom_jvp, "batching": jax.custom_batching.custom_vmap}
     kind = subject.draw(data, tuple(kinds), "rule that is missing")
     way = subject.draw(data, ("call", "jit", "vmap"), "call")
@@ -261,6 +270,7 @@ def test_a_function_needs_a_rule(subject, data):
 
 @keeps("JAX-CLOSURE-01")
 def test_values_of_a_closure_become_arguments(subject, data):
+    """closure_convert turns captured values into arguments, for which bwd gives gradients."""
     linear = subject.draw(data, linears(max_outputs=1), "function whose points are closed over")
     compiled = subject.draw(data, st.booleans(), "under jit")
 
@@ -274,14 +284,15 @@ def test_values_of_a_closure_become_arguments(subject, data):
         converted, hoisted = jax.closure_convert(lambda x: linear.primal(*points)[0] * x, 1.0)
         return function(converted, 2.0, *hoisted)
 
-    output, pullback = jax.vjp(jax.jit(f) if compiled else f, *given(subject, linear, linear.points))
-    gradients = pullback(given(subject, linear, linear.cotangents)[0])
+    output, pullback = jax.vjp(jax.jit(f) if compiled else f, *jax_arrays(subject, linear, linear.points))
+    gradients = pullback(jax_arrays(subject, linear, linear.cotangents)[0])
     subject.assert_same("output", got=output, expected=2 * linear.primal(*linear.points)[0])
     subject.assert_all_same("gradients", got=gradients, expected=linear.pulled(*linear.cotangents))
 
 
 @keeps("JAX-VJP-21")
 def test_a_closure_is_not_differentiated(subject, data):
+    """Captured tracers of jit and vmap work; differentiating with respect to a captured value raises."""
     linear = subject.draw(data, linears(max_arguments=1, max_outputs=1), "function")
     ways = {"grad": jax.grad, "grad of jit": lambda f: jax.grad(jax.jit(f)), "vmap": None, "jit": None}
     way = subject.draw(data, tuple(ways), "transformation")
@@ -289,7 +300,7 @@ def test_a_closure_is_not_differentiated(subject, data):
     def f(scale):
         function = jax.custom_vjp(lambda x: x * scale)
         function.defvjp(lambda x: (x * scale, None), lambda _, g: (g,))
-        return jnp.sum(function(given(subject, linear, linear.points)[0]))
+        return jnp.sum(function(jax_arrays(subject, linear, linear.points)[0]))
 
     total = float(np.sum(linear.points[0]))
     if ways[way] is None:

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 from jax import numpy as jnp
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.jax._rules import given, linears
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.jax._linear_functions import jax_arrays, linears
 
 FACTORS = st.integers(-3, 3).filter(bool)
 
@@ -32,6 +32,7 @@ def cubic(power, slope, *, calls_itself=False):
 
 @keeps("JAX-VJP-10")
 def test_forward_mode_is_refused(subject, data):
+    """Forward mode of a custom_vjp function raises TypeError, in every way to ask for it."""
     way = subject.draw(data, tuple(FORWARD), "forward mode")
     function = cubic(2, subject.draw(data, FACTORS, "factor of the rule"))
     what = "forward mode of a function with a VJP rule"
@@ -51,7 +52,7 @@ SECOND = {
 
 
 def _second(subject, data, ways, **options):
-    """The second derivative at an integer, and what differentiating the rule gives."""
+    """The second derivative at an integer, and the right one: the derivative of the rule."""
     way = subject.draw(data, ways, "second derivative")
     power = subject.draw(data, st.integers(1, 3), "power")
     slope, factor = subject.draw(data, FACTORS, "factor of the rule"), subject.draw(data, FACTORS, "factor outside")
@@ -63,24 +64,27 @@ def _second(subject, data, ways, **options):
 
 @keeps("JAX-VJP-18")
 def test_fwd_and_bwd_are_differentiated(subject, data):
+    """Every kind of second derivative differentiates the operations of fwd and bwd."""
     found, expected = _second(subject, data, tuple(SECOND))
     subject.assert_same("second derivative", got=found, expected=expected)
 
 
 @keeps("JAX-VJP-18", variant="recursive")
 def test_reverse_mode_composes_where_fwd_calls_the_function(subject, data):
+    """Reverse over reverse mode is right if fwd calls the function itself."""
     found, expected = _second(subject, data, ("grad of grad", "jacrev of jacrev"), calls_itself=True)
     subject.assert_same("second derivative", got=found, expected=expected)
 
 
 @keeps("JAX-VJP-19", examples=0.4)
 def test_forward_over_reverse_works_where_fwd_calls_the_function(subject, data):
+    """Forward over reverse mode is right if fwd calls the function itself."""
     ways = ("hessian", "jvp of grad", "linearize of grad")
     found, expected = _second(subject, data, ways, calls_itself=True)
     subject.assert_same("second derivative", got=found, expected=expected)
 
 
-# Transformations that change no value, of a function of a vector whose elements do not meet.
+# Transformations that leave the values of an elementwise function unchanged.
 NEUTRAL = {
     "jit": jax.jit,
     "vmap": jax.vmap,
@@ -91,12 +95,13 @@ NEUTRAL = {
 
 @keeps("JAX-VJP-20")
 def test_gradients_are_the_same_under_transformations(subject, data):
+    """Gradients by the rule are the same under any composition of jit, vmap and checkpoint."""
     linear = subject.draw(data, linears(shapes=((3,), (2, 3))), "function")
     inner, outer = (
         subject.draw(data, st.lists(st.sampled_from(tuple(NEUTRAL)), max_size=2), f"transformations of the {part}")
         for part in ("function", "gradient")
     )
-    # Each vmap takes an axis away.
+    # Each vmap removes an axis.
     rank = 2 if sum("vmap" in way for way in (*inner, *outer)) > len(linear.shape) else 0
     inner, outer = ([way for way in ways if not (rank and "vmap" in way)] for ways in (inner, outer))
 
@@ -105,13 +110,14 @@ def test_gradients_are_the_same_under_transformations(subject, data):
         return jax.vjp(transformed, *xs)[1](cotangents)
 
     transformed = reduce(lambda f, way: NEUTRAL[way](f), outer, gradient)
-    xs, cotangents = given(subject, linear, linear.points), given(subject, linear, linear.cotangents)
+    xs, cotangents = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.cotangents)
     got = transformed(tuple(xs), tuple(cotangents))
     subject.assert_all_same("gradients", got=got, expected=linear.pulled(*linear.cotangents))
 
 
 @keeps("JAX-VJP-20", variant="scan")
 def test_the_rule_holds_in_each_step_of_a_loop(subject, data):
+    """In a scan, the rule applies in every step."""
     steps, slope = subject.draw(data, st.integers(0, 4), "steps"), subject.draw(data, FACTORS, "factor of the rule")
     function = jax.custom_vjp(lambda x: 2 * x)
     function.defvjp(lambda x: (2 * x, None), lambda _, g: (g * slope,))
@@ -126,17 +132,19 @@ def test_the_rule_holds_in_each_step_of_a_loop(subject, data):
 
 @keeps("JAX-VJP-20", variant="cotangents")
 def test_a_pullback_is_batched(subject, data):
+    """vmap of a pullback gives the gradients of each cotangent of the batch."""
     linear = subject.draw(data, linears(), "function")
     count = subject.draw(data, st.integers(1, 3), "cotangents at once")
-    _, pullback = jax.vjp(linear.with_vjp(), *given(subject, linear, linear.points))
+    _, pullback = jax.vjp(linear.with_vjp(), *jax_arrays(subject, linear, linear.points))
     each = [linear.arrays(linear.outputs, 20 + number) for number in range(count)]
-    stacked = given(subject, linear, [np.stack(gs) for gs in zip(*each, strict=True)])
+    stacked = jax_arrays(subject, linear, [np.stack(gs) for gs in zip(*each, strict=True)])
     expected = [np.stack(gs) for gs in zip(*(linear.pulled(*gs) for gs in each), strict=True)]
     subject.assert_all_same("gradients", got=jax.vmap(pullback)(tuple(stacked)), expected=expected)
 
 
 @keeps("JAX-VJP-22")
 def test_checkpoint_runs_fwd_again(subject, data):
+    """Under checkpoint the residuals are computed in the backward pass only."""
     linear = subject.draw(data, linears(max_outputs=1), "function")
     ran = []
 
@@ -152,9 +160,9 @@ def test_checkpoint_runs_fwd_again(subject, data):
         return tuple(x * cotangents[0] for x in residuals)
 
     function = linear.with_vjp(forward=forward, backward=backward)
-    _, pullback = jax.vjp(jax.checkpoint(function), *given(subject, linear, linear.points))
+    _, pullback = jax.vjp(jax.checkpoint(function), *jax_arrays(subject, linear, linear.points))
     before = len(ran)
-    gradients = jax.block_until_ready(pullback(tuple(given(subject, linear, linear.cotangents))))
+    gradients = jax.block_until_ready(pullback(tuple(jax_arrays(subject, linear, linear.cotangents))))
     expected = [x * linear.cotangents[0] for x in linear.points]
     subject.assert_all_same("gradients", got=gradients, expected=expected)
     times = (before, len(ran) - before)
@@ -164,6 +172,7 @@ def test_checkpoint_runs_fwd_again(subject, data):
 
 @keeps("JAX-VJP-23")
 def test_optimize_remat_changes_no_gradient(subject, data):
+    """optimize_remat changes no output or gradient; together with symbolic_zeros it raises."""
     linear = subject.draw(data, linears(), "function")
     way = subject.draw(data, ("checkpoint", "jit", "vmap"), "transformation")
     function = jax.custom_vjp(lambda *xs: linear.primal(*xs))
@@ -173,8 +182,8 @@ def test_optimize_remat_changes_no_gradient(subject, data):
 
     function.defvjp(lambda *xs: (linear.primal(*xs), xs), backward, optimize_remat=True)
     lift = (lambda arrays: [x[None] for x in arrays]) if way == "vmap" else list
-    outputs, pullback = jax.vjp(NEUTRAL[way](function), *given(subject, linear, lift(linear.points)))
-    gradients = pullback(tuple(given(subject, linear, lift(linear.cotangents))))
+    outputs, pullback = jax.vjp(NEUTRAL[way](function), *jax_arrays(subject, linear, lift(linear.points)))
+    gradients = pullback(tuple(jax_arrays(subject, linear, lift(linear.cotangents))))
     pairs = zip(linear.points, linear.pulled(*linear.cotangents), strict=True)
     subject.assert_all_same("gradients", got=gradients, expected=lift([np.asarray(x * g) for x, g in pairs]))
     subject.assert_all_same("outputs", got=outputs, expected=lift(linear.primal(*linear.points)))
@@ -185,17 +194,18 @@ def test_optimize_remat_changes_no_gradient(subject, data):
 
 @keeps("JAX-VJP-24", examples=0.4)
 def test_threads_differentiate_at_the_same_time(subject, data):
+    """Threads that differentiate the same function at once each get their own right gradients."""
     count = subject.draw(data, st.integers(2, 4), "threads")
     linear = subject.draw(data, linears(shapes=((3,),)), "function")
     function = linear.with_vjp(
         forward=lambda *xs: (linear.primal(*xs), xs),
         backward=lambda xs, cts: tuple(x * g for x, g in zip(xs, linear.pulled(*cts), strict=True)),
     )
-    cotangents = tuple(given(subject, linear, linear.cotangents))
+    cotangents = tuple(jax_arrays(subject, linear, linear.cotangents))
     points = [linear.arrays(linear.arguments, 30 + number) for number in range(count)]
 
     def differentiated(arrays):
-        return [jax.vjp(function, *given(subject, linear, arrays))[1](cotangents) for _ in range(3)]
+        return [jax.vjp(function, *jax_arrays(subject, linear, arrays))[1](cotangents) for _ in range(3)]
 
     with ThreadPoolExecutor(count) as pool:
         got = [gradients for each in pool.map(differentiated, points) for gradients in each]

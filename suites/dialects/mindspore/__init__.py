@@ -1,1 +1,1 @@
-"""What MindSpore says of its own interface for custom Functions."""
+"""The sentences that MindSpore documents about its own interface for custom Functions."""

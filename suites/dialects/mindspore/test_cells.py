@@ -5,14 +5,14 @@ import numpy as np
 from hypothesis import strategies as st
 from mindspore import nn
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mindspore._weighted import drawn, gradients
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mindspore._weighted_functions import drawn, gradients
 
 PAIR = {"min_arguments": 2, "max_arguments": 2, "max_outputs": 1}
 
 
 class Pair(nn.Cell):
-    """A product, whose gradients are ``factor`` times too large; compilers read its source."""
+    """A product whose gradients are ``factor`` times too large; a class, because compilers read its source."""
 
     def __init__(self, factor):
         super().__init__()
@@ -42,6 +42,7 @@ def _compiled(cell):
 
 @keeps("MINDSPORE-CELL-01")
 def test_gradients_are_what_bprop_returns(subject, data):
+    """The gradients of a cell are what its bprop returns, even if that is not the derivative."""
     case, xs = drawn(subject, data)
     got = gradients(subject, case, case.cell(), *xs)
     subject.assert_all_same("gradients", got=got, expected=case.expected(case.cotangents()))
@@ -49,6 +50,7 @@ def test_gradients_are_what_bprop_returns(subject, data):
 
 @keeps("MINDSPORE-CELL-01", variant="within")
 def test_bprop_counts_within_other_operations(subject, data):
+    """The bprop also applies if the cell is called within other operations."""
     case, xs = drawn(subject, data)
     scale = subject.draw(data, (2, -3), "what the arguments are multiplied with")
     cell = case.cell()
@@ -59,6 +61,7 @@ def test_bprop_counts_within_other_operations(subject, data):
 
 @keeps("MINDSPORE-CELL-02")
 def test_bprop_gets_arguments_output_and_gradient(subject, data):
+    """bprop gets the arguments, the output and its gradient: bare for one output, tuples for several."""
     case, xs = drawn(subject, data)
     seen = []
 
@@ -79,6 +82,7 @@ def test_bprop_gets_arguments_output_and_gradient(subject, data):
 
 @keeps("MINDSPORE-CELL-03")
 def test_fewer_gradients_than_inputs_raise(subject, data):
+    """A bprop that returns too few gradients raises, and the error names both numbers."""
     case, xs = drawn(subject, data, min_arguments=2)
     kept = subject.draw(data, range(1, case.count), "number of gradients returned")
     short = case.cell(lambda *given: given[:kept])
@@ -88,6 +92,7 @@ def test_fewer_gradients_than_inputs_raise(subject, data):
 
 @keeps("MINDSPORE-CELL-04")
 def test_none_stands_for_no_gradient(subject, data):
+    """None from bprop gives a gradient of zeros."""
     case, xs = drawn(subject, data)
     absent = subject.draw(data, st.sets(st.sampled_from(range(case.count)), min_size=1), "positions that get None")
 
@@ -102,6 +107,7 @@ def test_none_stands_for_no_gradient(subject, data):
 
 @keeps("MINDSPORE-CELL-04", variant="compiled", examples=0.2)
 def test_none_stands_for_no_gradient_where_it_is_compiled(subject, data):
+    """None from bprop gives a gradient of zeros in a compiled cell too."""
     case, xs = drawn(subject, data, **PAIR)
     cell = PairWithout(case.factor)
     got = gradients(subject, case, _compiled(cell), *xs)
@@ -111,6 +117,7 @@ def test_none_stands_for_no_gradient_where_it_is_compiled(subject, data):
 
 @keeps("MINDSPORE-CELL-05", examples=0.2)
 def test_bprop_is_compiled_with_its_cell(subject, data):
+    """The bprop applies if the call of the cell is compiled."""
     case, xs = drawn(subject, data, **PAIR)
     (g,), (x, y) = case.cotangents(), case.arrays
     got = gradients(subject, case, _compiled(Pair(case.factor)), *xs)
@@ -119,6 +126,7 @@ def test_bprop_is_compiled_with_its_cell(subject, data):
 
 @keeps("MINDSPORE-CELL-05", variant="inside", examples=0.2)
 def test_bprop_counts_where_the_gradient_is_compiled(subject, data):
+    """The bprop applies if the function that takes the gradient is compiled."""
     case, xs = drawn(subject, data, **PAIR)
     cell = Pair(case.factor)
 
@@ -132,6 +140,7 @@ def test_bprop_counts_where_the_gradient_is_compiled(subject, data):
 
 @keeps("MINDSPORE-CELL-06")
 def test_bprop_is_differentiated_in_its_turn(subject, data):
+    """Second derivatives differentiate the operations of bprop."""
     case, xs = drawn(subject, data)
     cell, other = case.cell(), case.cotangents(salt=2)[0]
     got = ms.vjp(lambda *xs: gradients(subject, case, cell, *xs), *xs)[1](
@@ -143,6 +152,7 @@ def test_bprop_is_differentiated_in_its_turn(subject, data):
 
 @keeps("MINDSPORE-CELL-07")
 def test_gradients_are_summed_and_cast_to_their_input(subject, data):
+    """Gradients with extra leading sizes or another dtype are summed and cast to their input."""
     case, xs = drawn(subject, data)
     more = subject.draw(data, st.lists(st.integers(1, 3), max_size=2).map(tuple), "leading sizes of the gradients")
     dtype = subject.draw(data, ("float64", "float32", "int64"), "their dtype")
@@ -157,6 +167,7 @@ def test_gradients_are_summed_and_cast_to_their_input(subject, data):
 
 @keeps("MINDSPORE-CELL-08")
 def test_parameters_get_the_gradients_that_bprop_returns_for_them(subject, data):
+    """Parameters in internal_params get the gradients that bprop returns for them."""
     case, xs = drawn(subject, data, max_arguments=1, max_outputs=1)
     scale = subject.draw(data, (2, -3), "what the gradient of the parameter is multiplied with")
 

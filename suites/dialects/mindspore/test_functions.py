@@ -1,13 +1,13 @@
-"""Subclasses of `mindspore._Function`: what forward and backward get, and what becomes of what they return."""
+"""Subclasses of `mindspore._Function`: what forward and backward get, and how their results are used."""
 
 import mindspore as ms
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mindspore._weighted import drawn, gradients
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mindspore._weighted_functions import drawn, gradients
 
-# What is no tensor, as an argument or an output.
+# Non-tensors, as arguments or outputs.
 OTHERS = {"number": 2, "fraction": 0.5, "text": "text", "none": None, "list": [1, 2], "flag": True}
 FEW = {"min_outputs": 2, "max_outputs": 3}
 
@@ -18,6 +18,7 @@ class Failed(Exception):
 
 @keeps("MINDSPORE-FUNCTION-01")
 def test_gradients_are_what_backward_returns(subject, data):
+    """The gradients are what backward returns, even if that is not the derivative."""
     case, xs = drawn(subject, data)
     got = gradients(subject, case, case.function().apply, *xs)
     subject.assert_all_same("gradients", got=got, expected=case.expected(case.cotangents()))
@@ -25,6 +26,7 @@ def test_gradients_are_what_backward_returns(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-02")
 def test_fewer_gradients_than_arguments_raise(subject, data):
+    """A backward that returns too few gradients raises RuntimeError."""
     case, xs = drawn(subject, data, min_arguments=2)
     kept = subject.draw(data, range(case.count), "number of gradients returned")
     short = case.function(backward=lambda ctx, *gs: case.backward(ctx.saved_tensors, gs)[:kept])
@@ -34,6 +36,7 @@ def test_fewer_gradients_than_arguments_raise(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-03")
 def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
+    """A gradient for a non-tensor argument raises RuntimeError."""
     case, xs = drawn(subject, data)
     kind = subject.draw(data, sorted(OTHERS), "last argument")
     cls = case.function(
@@ -43,13 +46,14 @@ def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     subject.assert_raises(
         RuntimeError,
         lambda: gradients(subject, case, lambda *xs: cls.apply(*xs, OTHERS[kind]), *xs),
-        "a gradient for an argument that is no tensor",
+        "a gradient for a non-tensor argument",
         naming=["none"],
     )
 
 
 @keeps("MINDSPORE-FUNCTION-04")
 def test_a_gradient_that_is_no_tensor_raises(subject, data):
+    """A gradient that is a non-tensor other than None raises RuntimeError."""
     case, xs = drawn(subject, data)
     position = subject.draw(data, range(case.count), "position of the gradient")
     kind = subject.draw(data, sorted(OTHERS.keys() - {"none"}), "gradient")
@@ -68,6 +72,7 @@ def test_a_gradient_that_is_no_tensor_raises(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-05")
 def test_needs_input_grad_has_a_flag_for_each_argument(subject, data):
+    """needs_input_grad has one flag for each argument, the same in forward and backward."""
     case, xs = drawn(subject, data, max_arguments=5)
     flags = subject.draw(data, st.tuples(*[st.booleans()] * case.count).filter(any), "differentiated")
     moving = [x for x, flag in zip(xs, flags, strict=True) if flag]
@@ -105,16 +110,19 @@ def _summed(subject, data, least, expanded):
 
 @keeps("MINDSPORE-FUNCTION-06")
 def test_gradients_are_summed_to_the_shape_of_their_input(subject, data):
+    """Gradients with extra leading sizes are summed to the shape of their input."""
     _summed(subject, data, 0, lambda g, shape: g * ms.ops.ones(shape, g.dtype))
 
 
 @keeps("MINDSPORE-FUNCTION-06", variant="views")
 def test_gradients_that_are_views_are_summed_to_the_shape_of_their_input(subject, data):
+    """Gradients made by broadcast_to are summed to the shape of their input."""
     _summed(subject, data, 1, ms.ops.broadcast_to)
 
 
 @keeps("MINDSPORE-FUNCTION-06", variant="dtype")
 def test_gradients_are_cast_to_the_dtype_of_their_input(subject, data):
+    """Gradients of another dtype are cast to the dtype of their input."""
     case, xs = drawn(subject, data)
     dtype = subject.draw(data, ("float64", "float32", "float16", "int64", "int32"), "dtype of the gradients")
 
@@ -128,6 +136,7 @@ def test_gradients_are_cast_to_the_dtype_of_their_input(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-07")
 def test_outputs_that_are_no_tensors_come_as_they_are(subject, data):
+    """A non-tensor output comes back as it is, and backward gets None for it."""
     case, xs = drawn(subject, data)
     kind = subject.draw(data, sorted(OTHERS), "output")
     position = subject.draw(data, range(len(case.weights) + 1), "its position")
@@ -154,6 +163,7 @@ def test_outputs_that_are_no_tensors_come_as_they_are(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-08")
 def test_cotangents_of_unused_outputs_are_zeros_or_none(subject, data):
+    """backward gets zeros for unused outputs, and None after set_materialize_grads(False)."""
     case, xs = drawn(subject, data, **FEW)
     materialize = subject.draw(data, (None, True, False), "set_materialize_grads")
     used = subject.draw(data, range(len(case.weights)), "position of the output that is used")
@@ -193,16 +203,19 @@ def _marked(subject, data, positions):
 
 @keeps("MINDSPORE-FUNCTION-09")
 def test_the_last_output_may_be_marked_non_differentiable(subject, data):
+    """A marked output takes no part in gradients if it is the last one."""
     _marked(subject, data, lambda count: (count - 1,))
 
 
 @keeps("MINDSPORE-FUNCTION-09", variant="before")
 def test_an_output_before_others_may_be_marked_non_differentiable(subject, data):
+    """A marked output takes no part in gradients if others follow it."""
     _marked(subject, data, lambda count: range(count - 1))
 
 
 @keeps("MINDSPORE-FUNCTION-10")
 def test_setup_context_gets_every_parameter(subject, data):
+    """setup_context gets parameters that were given by keyword or left at their defaults."""
     case, xs = drawn(subject, data, max_arguments=1)
     given = subject.draw(data, st.dictionaries(st.sampled_from(("a", "b")), st.integers(5, 9)), "keywords given")
     seen = []
@@ -223,6 +236,7 @@ def test_setup_context_gets_every_parameter(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-11")
 def test_an_argument_that_is_returned_gets_the_gradient_of_backward(subject, data):
+    """An argument that forward returns unchanged gets backward's gradient."""
     case, xs = drawn(subject, data, max_arguments=1, max_outputs=1)
     scale = subject.draw(data, (1, 2, -3), "what backward multiplies with")
     cls = case.function(forward=lambda ctx, x: x, backward=lambda ctx, g: scale * g)
@@ -232,6 +246,7 @@ def test_an_argument_that_is_returned_gets_the_gradient_of_backward(subject, dat
 
 @keeps("MINDSPORE-FUNCTION-12")
 def test_backward_is_differentiated_in_its_turn(subject, data):
+    """Second derivatives differentiate the operations of backward."""
     case, xs = drawn(subject, data)
     cotangents, others = case.cotangents(), [case.cotangents(salt=2)[0]] * case.count
 
@@ -245,6 +260,7 @@ def test_backward_is_differentiated_in_its_turn(subject, data):
 
 @keeps("MINDSPORE-FUNCTION-13")
 def test_exceptions_arrive_and_leave_nothing_behind(subject, data):
+    """An exception of forward or backward reaches the caller, and a later call works."""
     case, xs = drawn(subject, data)
     method = subject.draw(data, ("forward", "backward"), "method that raises")
 

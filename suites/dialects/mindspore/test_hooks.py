@@ -4,17 +4,17 @@ import mindspore as ms
 from hypothesis import strategies as st
 from mindspore import nn, ops
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mindspore._weighted import drawn, gradients
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mindspore._weighted_functions import drawn, gradients
 
 ONE = {"max_arguments": 1, "max_outputs": 1}
-# What a hook does to a gradient: nothing, or one of these.
+# What a hook may do to a gradient.
 CHANGES = {"doubled": lambda g: 2 * g, "negated": lambda g: -g, "raised": lambda g: g + 1}
 HOOKS = st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3)
 
 
 def _single(subject, data):
-    """A function of one tensor, and what its only gradient is for a cotangent."""
+    """A function of one tensor, the tensor, and the right gradient as a function of the cotangent."""
     case, (x,) = drawn(subject, data, **ONE)
     return case, x, lambda g: case.expected([g])[0]
 
@@ -37,6 +37,7 @@ def _cell(subject, data, case):
 
 @keeps("MINDSPORE-HOOK-01")
 def test_hooks_on_a_tensor_change_its_gradient_in_turn(subject, data):
+    """The hooks of a tensor change its gradient in order; removed hooks do not run."""
     case, x, _ = _single(subject, data)
     names = subject.draw(data, HOOKS, "hooks")
     removed = subject.draw(data, st.sets(st.sampled_from(range(len(names)))), "hooks that are removed")
@@ -57,6 +58,7 @@ def test_hooks_on_a_tensor_change_its_gradient_in_turn(subject, data):
 
 @keeps("MINDSPORE-HOOK-01", variant="output")
 def test_hooks_on_an_output_change_the_cotangent(subject, data):
+    """A hook on the output of a custom Function changes the cotangent that backward gets."""
     case, x, slope = _single(subject, data)
     name = subject.draw(data, sorted(CHANGES), "hook")
     apply = case.function().apply
@@ -70,12 +72,13 @@ def test_hooks_on_an_output_change_the_cotangent(subject, data):
     subject.assert_all_same("gradient", got=gradients(subject, case, f, x), expected=[expected])
 
 
-# What is no function.
+# Non-functions.
 OTHERS = ("text", 1, None)
 
 
 @keeps("MINDSPORE-HOOK-02")
 def test_a_hook_has_to_be_a_function(subject, data):
+    """Registering a non-function as a hook raises TypeError, in every place for hooks."""
     case, x, _ = _single(subject, data)
     other = subject.draw(data, OTHERS, "hook")
     cell = Plain(case.function().apply)
@@ -93,6 +96,7 @@ def test_a_hook_has_to_be_a_function(subject, data):
 
 @keeps("MINDSPORE-HOOK-02", variant="bprop")
 def test_a_forward_hook_of_a_cell_with_bprop_has_to_be_a_function(subject, data):
+    """Registering a non-function as a forward hook raises TypeError on a cell with bprop too."""
     case, _, _ = _single(subject, data)
     other = subject.draw(data, OTHERS, "hook")
     subject.assert_raises(TypeError, lambda: case.cell().register_forward_hook(other), f"{other!r} as a hook")
@@ -100,6 +104,7 @@ def test_a_forward_hook_of_a_cell_with_bprop_has_to_be_a_function(subject, data)
 
 @keeps("MINDSPORE-HOOK-03")
 def test_hook_backward_passes_values_and_changes_gradients(subject, data):
+    """HookBackward passes the value on, and its hook sees the gradient and may change it."""
     case, x, slope = _single(subject, data)
     name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
     seen = []
@@ -119,6 +124,7 @@ def test_hook_backward_passes_values_and_changes_gradients(subject, data):
 
 @keeps("MINDSPORE-HOOK-04")
 def test_backward_hooks_see_and_change_the_gradients_of_a_cell(subject, data):
+    """A backward hook sees the cell's gradients and may change the input's, until it is removed."""
     case, x, _ = _single(subject, data)
     cell = _cell(subject, data, case)
     name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
@@ -143,6 +149,7 @@ def test_backward_hooks_see_and_change_the_gradients_of_a_cell(subject, data):
 
 @keeps("MINDSPORE-HOOK-05")
 def test_backward_pre_hooks_change_what_a_cell_gets(subject, data):
+    """A backward pre-hook sees the gradient of the cell's output and may change it."""
     case, x, slope = _single(subject, data)
     cell = _cell(subject, data, case)
     name = subject.draw(data, (None, *sorted(CHANGES)), "hook")
@@ -172,16 +179,19 @@ def _with_a_forward_hook(subject, data, make):
 
 @keeps("MINDSPORE-HOOK-06")
 def test_what_a_forward_hook_returns_is_differentiated(subject, data):
+    """What a forward hook returns is the cell's output and is differentiated."""
     _with_a_forward_hook(subject, data, lambda case: Plain(case.function().apply))
 
 
 @keeps("MINDSPORE-HOOK-06", variant="bprop")
 def test_what_a_forward_hook_of_a_cell_with_bprop_returns_is_differentiated(subject, data):
+    """What a forward hook returns is the output of a cell with bprop too, and is differentiated."""
     _with_a_forward_hook(subject, data, lambda case: case.cell())
 
 
 @keeps("MINDSPORE-HOOK-07")
 def test_what_a_forward_pre_hook_returns_is_differentiated(subject, data):
+    """What a forward pre-hook returns are the arguments of construct, and they are differentiated."""
     case, x, _ = _single(subject, data)
     cell = _cell(subject, data, case)
     scale = subject.draw(data, (2, -3), "what the hook multiplies the argument with")
@@ -195,6 +205,7 @@ def test_what_a_forward_pre_hook_returns_is_differentiated(subject, data):
 
 @keeps("MINDSPORE-SAVED-01")
 def test_saved_tensors_are_packed_once_and_unpacked_for_backward(subject, data):
+    """Each saved tensor is packed once, and backward uses what unpack returns."""
     case, xs = drawn(subject, data)
     scale = subject.draw(data, (1, 2, -3), "what unpacking multiplies with")
     packed, apply = [], case.function().apply
@@ -215,6 +226,7 @@ def test_saved_tensors_are_packed_once_and_unpacked_for_backward(subject, data):
 
 @keeps("MINDSPORE-RECOMPUTE-01")
 def test_recomputation_runs_forward_twice_and_changes_no_gradient(subject, data):
+    """recompute runs forward a second time and gives the same gradients."""
     case, xs = drawn(subject, data, max_outputs=1)
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")
     ran = []
@@ -234,6 +246,7 @@ def test_recomputation_runs_forward_twice_and_changes_no_gradient(subject, data)
 
 @keeps("MINDSPORE-RECOMPUTE-02")
 def test_only_cells_are_recomputed_by_the_reentrant_way(subject, data):
+    """recompute raises TypeError for a plain function by default."""
     case, xs = drawn(subject, data)
     f = case.function().apply
     subject.assert_raises(TypeError, lambda: ms.recompute(f, *xs), "a function as a block", naming=["Cell"])

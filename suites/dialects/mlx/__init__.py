@@ -1,1 +1,1 @@
-"""What mlx says of its own interface for custom Functions."""
+"""The sentences that MLX documents about its own interface for custom Functions."""

@@ -48,7 +48,7 @@ def numbered(tree):
 
 
 def shaped(tree):
-    """The structure of the tree: what it is with every leaf alike."""
+    """The structure of the tree: the tree with the same value for every leaf."""
     return mapped(lambda leaf: leaf if leaf is None else ARRAY, tree)
 
 
@@ -84,7 +84,7 @@ def total(tree):
 
 
 def surrogate(factor, times=42):
-    """A custom function that multiplies by ``factor``, and whose derivatives are told to be ``times``."""
+    """A custom function that multiplies by ``factor`` and whose vjp rule multiplies by ``times``."""
     f = mx.custom_function(lambda x: x * factor)
     f.vjp(lambda primal, cotangent, output: cotangent * times)
     return f

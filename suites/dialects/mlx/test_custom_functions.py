@@ -3,7 +3,7 @@
 import mlx.core as mx
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import Values, arguments, leaves, mapped, shaped, trees
 
 RULES = {
@@ -27,6 +27,7 @@ def _doubled(*args, **kwargs):
 
 @keeps("MLX-CALL-01")
 def test_a_call_gives_what_the_wrapped_function_gives(subject, data):
+    """A call gives the wrapped function's result for any trees of arguments, whatever rules are defined."""
     values = Values(subject, data)
     positional = subject.draw(data, arguments(), "arguments")
     keywords = subject.draw(data, st.dictionaries(st.sampled_from("xy"), trees()), "keyword arguments")
@@ -39,6 +40,7 @@ def test_a_call_gives_what_the_wrapped_function_gives(subject, data):
 
 @keeps("MLX-CALL-01", variant="constants")
 def test_a_call_gives_what_is_no_array_too(subject, data):
+    """A function with rules may return a non-array next to an array."""
     values = Values(subject, data)
     beside = subject.draw(data, st.one_of(st.integers(), st.none(), st.text(max_size=3)), "second output")
     rules = subject.draw(data, st.sets(st.sampled_from(sorted(RULES)), min_size=1), "rules")
@@ -49,6 +51,7 @@ def test_a_call_gives_what_is_no_array_too(subject, data):
 
 @keeps("MLX-CALL-02")
 def test_without_a_rule_the_wrapped_function_is_transformed(subject, data):
+    """A transformation without a rule of its own uses the wrapped function, even if other rules exist."""
     values = Values(subject, data, shapes=((3,), (2, 3)))
     weight = subject.draw(data, (2, -3), "weight")
     transformed = subject.draw(data, sorted(RULES), "transformation")
@@ -85,6 +88,7 @@ def _captured_gradient(subject, data, rules):
 
 @keeps("MLX-CALL-03")
 def test_what_is_captured_is_constant(subject, data):
+    """With rules, a captured array has a zero gradient, and the vjp rule does not run for it."""
     rules = subject.draw(data, st.sets(st.sampled_from(sorted(RULES)), min_size=1), "rules")
     got, zeros, ran = _captured_gradient(subject, data, rules)
     subject.assert_same("gradient of what is captured", got=got, expected=zeros)
@@ -93,5 +97,6 @@ def test_what_is_captured_is_constant(subject, data):
 
 @keeps("MLX-CALL-03", variant="without-rules")
 def test_what_a_function_without_rules_captures_is_constant(subject, data):
+    """Without any rule, a captured array has a zero gradient too."""
     got, zeros, _ = _captured_gradient(subject, data, ())
     subject.assert_same("gradient of what is captured", got=got, expected=zeros)

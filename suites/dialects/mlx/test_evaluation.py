@@ -4,12 +4,13 @@ import mlx.core as mx
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import Values, leaves, mapped, shaped, surrogate, trees
 
 
 @keeps("MLX-CKPT-01")
-def test_a_checkpointed_function_is_called_anew(subject, data):
+def test_a_checkpointed_function_is_called_again(subject, data):
+    """A checkpointed function gives right results and gradients, and is called twice for a gradient."""
     values = Values(subject, data)
     weight = subject.draw(data, (2, -3), "weight")
     beside = subject.draw(data, trees(), "structure of a second argument")
@@ -24,7 +25,7 @@ def test_a_checkpointed_function_is_called_anew(subject, data):
     checkpointed = mx.checkpoint(f)
     result = checkpointed(x, other)
     subject.assert_same("output", got=result["y"], expected=weight * values.array(0) ** 2)
-    subject.assert_equal("structure of what comes beside it", got=shaped(result["same"]), expected=shaped(beside))
+    subject.assert_equal("structure of the other output", got=shaped(result["same"]), expected=shaped(beside))
     calls.clear()
     _, (gradient,) = mx.vjp(lambda x: checkpointed(x, other)["y"], [x], [g])
     expected = values.array(1) * (5 + weight) * values.array(0)
@@ -34,6 +35,7 @@ def test_a_checkpointed_function_is_called_anew(subject, data):
 
 @keeps("MLX-COMPILE-01")
 def test_a_compiled_function_gives_the_same(subject, data):
+    """Compiled functions and their compiled gradients give right results in repeated calls."""
     values = Values(subject, data)
     structure = subject.draw(data, trees(), "argument")
     calls = subject.draw(data, st.integers(1, 3), "calls")
@@ -54,6 +56,7 @@ def test_a_compiled_function_gives_the_same(subject, data):
 
 @keeps("MLX-COMPILE-02")
 def test_a_function_is_compiled_once_for_inputs_alike(subject, data):
+    """A function is traced once for each combination of input number, shapes and dtypes."""
     kinds = st.tuples(st.sampled_from(((), (3,), (2, 3))), st.sampled_from(("float32", "float16")), st.integers(1, 2))
     drawn = subject.draw(data, st.lists(kinds, min_size=1, max_size=6), "shape, dtype and number of the inputs")
     traced = []
@@ -71,6 +74,7 @@ def test_a_function_is_compiled_once_for_inputs_alike(subject, data):
 
 @keeps("MLX-COMPILE-03")
 def test_what_is_captured_is_constant_unless_it_is_an_input(subject, data):
+    """A compiled function keeps captured state from its first call, unless it is declared as input."""
     values = Values(subject, data)
     declared = subject.draw(data, st.booleans(), "the state is among the inputs")
     state = [values.tensor(values.array(1, 0))]
@@ -90,6 +94,7 @@ def _held(values, state, declared):
 
 @keeps("MLX-EVAL-01")
 def test_arrays_may_be_evaluated_within_a_gradient(subject, data):
+    """A differentiated function may evaluate an array and branch on its value."""
     values = Values(subject, data)
     evaluate = subject.draw(data, sorted(EVALUATIONS), "evaluated by")
     f, chosen = surrogate(2), []
@@ -108,6 +113,7 @@ def test_arrays_may_be_evaluated_within_a_gradient(subject, data):
 
 @keeps("MLX-EVAL-02")
 def test_arrays_cannot_be_evaluated_where_they_have_no_values(subject, data):
+    """Evaluating an array raises ValueError within a compiled or batched function."""
     values = Values(subject, data, shapes=((3,), (2, 3)))
     evaluate = subject.draw(data, sorted(EVALUATIONS), "evaluated by")
     transform = subject.draw(data, ("compile", "vmap"), "within")

@@ -1,10 +1,10 @@
-"""What jvp and vmap rules get, and what becomes of what they return."""
+"""What jvp and vmap rules get, and how their results are used."""
 
 import mlx.core as mx
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import (
     Values,
     arguments,
@@ -19,6 +19,7 @@ from autograd_conformance.suites.dialects.mlx._trees import (
 
 @keeps("MLX-JVP-01")
 def test_the_jvp_rule_is_used_by_jvp_alone(subject, data):
+    """mx.jvp uses the jvp rule, and mx.vjp the derivative of the function."""
     values = Values(subject, data)
     factor, times = (subject.draw(data, (2, -3, 5), label) for label in ("factor", "factor of the rule"))
     f = mx.custom_function(lambda x: x * factor)
@@ -29,7 +30,7 @@ def test_the_jvp_rule_is_used_by_jvp_alone(subject, data):
 
 
 def _moved(subject, data, structure, outputs):
-    """What a jvp rule got where some of its inputs move, and the tangents that came of what it returned."""
+    """What a jvp rule got when some inputs have tangents, and the resulting tangents of the outputs."""
     values = Values(subject, data)
     flat = leaves(numbered(structure))
     moving = subject.draw(data, st.sets(st.sampled_from(flat), min_size=1).map(sorted), "inputs that move")
@@ -54,6 +55,7 @@ def _moved(subject, data, structure, outputs):
 
 @keeps("MLX-JVP-02")
 def test_the_jvp_rule_gets_primals_and_tangents(subject, data):
+    """The jvp rule gets all primals, and tangents of the same structure with None for inputs that do not move."""
     structure = subject.draw(data, arguments(), "arguments")
     values, moving, (primals, tangents), _ = _moved(subject, data, structure, 0)
     alone = numbered(structure) if len(structure) > 1 else numbered(structure)[0]
@@ -67,6 +69,7 @@ def test_the_jvp_rule_gets_primals_and_tangents(subject, data):
 
 @keeps("MLX-JVP-03")
 def test_what_the_jvp_rule_returns_are_the_tangents(subject, data):
+    """What the jvp rule returns are the tangents of the outputs, each at its place in the tree."""
     outputs = numbered(subject.draw(data, trees(), "structure of the output"))
     values, _, _, got = _moved(subject, data, ("array",), outputs)
     subject.assert_all_same("tangents", got=got, expected=[values.array(9, n) for n in leaves(outputs)])
@@ -77,6 +80,7 @@ AXES = st.lists(st.sampled_from((None, 0, 1)), min_size=1, max_size=3).filter(la
 
 @keeps("MLX-VMAP-01")
 def test_the_vmap_rule_gets_inputs_and_axes(subject, data):
+    """The vmap rule gets the whole inputs and the axis of each, and what it returns is the result."""
     values = Values(subject, data, shapes=((3,), (2, 3)))
     axes = subject.draw(data, AXES, "axes")
     seen = []
@@ -96,12 +100,13 @@ def test_the_vmap_rule_gets_inputs_and_axes(subject, data):
 
 
 def _stacked(batch, axis):
-    """The batch with its first axis there; of what is not batched the first part."""
+    """The batch with its first axis moved to ``axis``; for None only its first element."""
     return batch[0] if axis is None else np.moveaxis(batch, 0, axis)
 
 
 @keeps("MLX-VMAP-02")
 def test_the_axes_that_the_vmap_rule_returns_are_heeded(subject, data):
+    """Outputs of the vmap rule are batched along the axes that it returns; None means not batched."""
     values = Values(subject, data, shapes=((3,), (2, 3)))
     axes = subject.draw(data, AXES, "axes of the outputs")
     out = subject.draw(data, (0, 1, -1), "out_axes of what is batched")

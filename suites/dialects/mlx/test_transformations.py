@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import (
     Values,
     leaves,
@@ -34,12 +34,14 @@ def _composed(subject, data, before):
 
 @keeps("MLX-COMP-01")
 def test_the_rule_holds_within_compilation_and_checkpoints(subject, data):
+    """The vjp rule applies within any mix of compile and checkpoint, inside and outside the gradient."""
     got, expected = _composed(subject, data, ("compile", "checkpoint"))
     subject.assert_same("gradient", got=got, expected=expected)
 
 
 @keeps("MLX-COMP-01", variant="batched-gradient")
 def test_the_rule_holds_in_a_batch_of_gradients(subject, data):
+    """The vjp rule applies in vmap of a gradient, and in forward mode through it."""
     values = Values(subject, data, shapes=((3,), (2,)))
     times = subject.draw(data, (5, -7), "factor of the rule")
     forward = subject.draw(data, st.booleans(), "differentiated once more, in forward mode")
@@ -51,12 +53,14 @@ def test_the_rule_holds_in_a_batch_of_gradients(subject, data):
 
 @keeps("MLX-COMP-01", variant="gradient-of-batch")
 def test_the_rule_holds_in_the_gradient_of_a_batch(subject, data):
+    """The vjp rule applies in the gradient of a function under vmap."""
     got, expected = _composed(subject, data, ("vmap",))
     subject.assert_same("gradient", got=got, expected=expected)
 
 
 @keeps("MLX-GRAD-01")
 def test_grad_gives_what_argnums_and_argnames_name(subject, data):
+    """mx.grad gives the gradients that argnums and argnames ask for, in the documented structure."""
     values = Values(subject, data)
     count = subject.draw(data, st.integers(1, 4), "arguments")
     names = subject.draw(data, st.lists(st.sampled_from("abc"), unique=True, max_size=3), "keyword arguments")
@@ -84,6 +88,7 @@ def test_grad_gives_what_argnums_and_argnames_name(subject, data):
 
 @keeps("MLX-GRAD-02")
 def test_gradients_have_the_tree_of_their_argument(subject, data):
+    """The gradient of a tree is a tree of the same structure with the right arrays."""
     values = Values(subject, data)
     structure = subject.draw(data, trees(), "argument")
 
@@ -99,6 +104,7 @@ def test_gradients_have_the_tree_of_their_argument(subject, data):
 
 @keeps("MLX-GRAD-03")
 def test_value_and_grad_returns_all_that_the_function_returns(subject, data):
+    """value_and_grad returns the scalar and all further outputs, and the gradient of the scalar."""
     values = Values(subject, data)
     more = subject.draw(data, st.lists(st.one_of(st.integers(), st.text(max_size=2)), max_size=3), "more")
     alone = not more and subject.draw(data, st.booleans(), "a bare scalar")
@@ -112,13 +118,14 @@ def test_value_and_grad_returns_all_that_the_function_returns(subject, data):
     subject.assert_same("gradient", got=gradient, expected=0 * values.array(0) + 42)
     first, *others = (value,) if alone else value
     subject.assert_same("loss", got=first, expected=np.asarray(2 * values.array(0).sum()))
-    subject.assert_equal("what comes between", got=others[: len(more)], expected=list(more))
+    subject.assert_equal("outputs between the first and the last", got=others[: len(more)], expected=list(more))
     for last in others[len(more) :]:
         subject.assert_same("the array that comes last", got=last["y"], expected=2 * values.array(0))
 
 
 @keeps("MLX-GRAD-04")
 def test_grad_refuses_what_it_cannot_differentiate(subject, data):
+    """mx.grad raises ValueError for results that are not scalar arrays and for wrong argnums."""
     count = subject.draw(data, st.integers(1, 3), "arguments")
     args = [mx.array(1.0)] * count
     wrong = {
@@ -140,6 +147,7 @@ def total_of(*xs):
 
 @keeps("MLX-STOP-01")
 def test_no_gradient_flows_through_stop_gradient(subject, data):
+    """stop_gradient keeps the value, and only the terms without it contribute a gradient."""
     values = Values(subject, data)
     stopped = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4), "factors that are stopped")
     weights = [n + 2 for n, _ in enumerate(stopped)]
@@ -149,7 +157,7 @@ def test_no_gradient_flows_through_stop_gradient(subject, data):
         return total(terms)
 
     x, g = (values.tensor(values.array(salt)) for salt in range(2))
-    # The sum is an array of its own, whatever becomes of outputs that come from stop_gradient itself.
+    # The sum is a new array: outputs that come from stop_gradient itself are another clause.
     (output,), (gradient,) = mx.vjp(lambda x: f(x) + 0 * x, [x], [g])
     subject.assert_same("output", got=output, expected=sum(weights) * values.array(0))
     flowing = sum(w for w, s in zip(weights, stopped, strict=True) if not s)
@@ -158,6 +166,7 @@ def test_no_gradient_flows_through_stop_gradient(subject, data):
 
 @keeps("MLX-DEP-01")
 def test_depends_is_the_identity_of_its_inputs(subject, data):
+    """mx.depends gives its input with its gradient, and the dependency a zero gradient."""
     values = Values(subject, data)
     weight = subject.draw(data, (2, -3), "weight")
     x, y, g = (values.tensor(values.array(salt)) for salt in range(3))
@@ -169,11 +178,13 @@ def test_depends_is_the_identity_of_its_inputs(subject, data):
 
 @keeps("MLX-CPLX-01")
 def test_gradients_are_conjugated(subject, data):
+    """Gradients of products and squares are the cotangent times the conjugate derivative."""
     _assert_conjugated(subject, data, ("z * z", "z * z * z", "(1 + 2j) * z", "square"))
 
 
 @keeps("MLX-CPLX-01", variant="powers")
 def test_gradients_of_powers_are_conjugated(subject, data):
+    """Gradients of powers are the cotangent times the conjugate derivative."""
     _assert_conjugated(subject, data, ("z ** 2", "z ** 3"))
 
 
@@ -193,6 +204,6 @@ def _assert_conjugated(subject, data, names):
     f, derivative = HOLOMORPHIC[name]
     z, g = complex(*parts[:2]), complex(*parts[2:])
     _, (got,) = mx.vjp(f, [mx.array(z)], [mx.array(g)])
-    # A power is computed with logarithms; of these small integers the nearest ones are meant.
+    # Powers are computed with logarithms, so the result is rounded to the nearest integers.
     near = complex(round(got.item().real), round(got.item().imag))
     subject.assert_equal("gradient", got=near, expected=g * complex(derivative(z)).conjugate())

@@ -1,9 +1,9 @@
-"""What a vjp rule gets, and what becomes of what it returns."""
+"""What a vjp rule gets, and how its result is used."""
 
 import mlx.core as mx
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import (
     Values,
     arguments,
@@ -74,6 +74,7 @@ def _assert_tree(subject, what, got, structure, expected):
 
 @keeps("MLX-VJP-01")
 def test_the_rule_is_used(subject, data):
+    """mx.vjp, mx.grad and mx.value_and_grad give the rule's gradients."""
     values = Values(subject, data)
     factor, times = (subject.draw(data, (2, -3, 5), label) for label in ("factor", "factor of the rule"))
     f, (x, g) = surrogate(factor, times), (values.tensor(values.array(salt)) for salt in range(2))
@@ -88,6 +89,7 @@ def test_the_rule_is_used(subject, data):
 
 @keeps("MLX-VJP-02")
 def test_the_rule_gets_the_primals(subject, data):
+    """The rule gets its primals as trees: a single argument bare, several as a tuple."""
     structure = subject.draw(data, arguments(), "arguments")
     call = Call(subject, data, structure)
     alone = structure if len(structure) > 1 else structure[0]
@@ -97,18 +99,21 @@ def test_the_rule_gets_the_primals(subject, data):
 
 @keeps("MLX-VJP-03")
 def test_the_rule_gets_the_cotangents(subject, data):
+    """The rule gets the right cotangents in the structure of the output."""
     call = Call(subject, data, ("array",))
     _assert_tree(subject, "cotangents of the rule", call.seen[0][1], call.outputs, call.expected_cotangents)
 
 
 @keeps("MLX-VJP-04")
 def test_the_rule_gets_the_outputs(subject, data):
+    """The rule gets the function's outputs in their structure."""
     call = Call(subject, data, subject.draw(data, arguments(), "arguments"))
     _assert_tree(subject, "outputs that the rule gets", call.seen[0][2], call.outputs, call.expected_outputs)
 
 
 @keeps("MLX-VJP-05")
 def test_what_the_rule_returns_are_the_gradients(subject, data):
+    """What the rule returns are the gradients of the arguments, each at its place in the tree."""
     structure = subject.draw(data, arguments(), "arguments")
     call = Call(subject, data, structure)
     _assert_tree(subject, "gradients", call.gradients, structure, leaves(call.returned))
@@ -116,6 +121,7 @@ def test_what_the_rule_returns_are_the_gradients(subject, data):
 
 @keeps("MLX-VJP-06")
 def test_unused_outputs_have_a_cotangent_of_zeros(subject, data):
+    """Outputs that the loss does not use have cotangents of zeros, in the right dtype."""
     call = Call(subject, data, ("array",), outputs=["array"] * subject.draw(data, range(2, 5), "number of outputs"))
     seen = leaves(call.seen[0][1])
     subject.assert_equal("number of cotangents", got=len(seen), expected=len(leaves(call.outputs)))
@@ -128,6 +134,7 @@ def test_unused_outputs_have_a_cotangent_of_zeros(subject, data):
 
 @keeps("MLX-VJP-07")
 def test_the_rule_is_differentiated_again(subject, data):
+    """First to third derivatives go through the rule and through the outputs that it uses."""
     weight, factor = (subject.draw(data, (2, -3, 4), label) for label in ("weight of x**2", "factor of the rule"))
     by_outputs = subject.draw(data, st.booleans(), "the rule uses the output")
     value = subject.draw(data, (1, -2, 3), "x")
@@ -148,7 +155,7 @@ def test_the_rule_is_differentiated_again(subject, data):
 
 
 def _products(subject, data, pick):
-    """Gradients of x for outputs that are multiples of it, of which ``pick`` makes the list that is returned."""
+    """mx.vjp of a function that returns ``pick`` of several multiples of x."""
     values = Values(subject, data)
     drawn = st.lists(st.sampled_from((2, -3, 5)), min_size=2, max_size=4)
     weights = subject.draw(data, drawn, "weights of the outputs")
@@ -165,6 +172,7 @@ def _products(subject, data, pick):
 
 @keeps("MLX-VJP-08")
 def test_all_cotangents_count(subject, data):
+    """The gradient is the sum over all outputs of cotangent times weight."""
     values, (outputs, (got,)), weights, cotangents = _products(subject, data, lambda outputs: outputs)
     subject.assert_all_same("outputs", got=outputs, expected=[values.array(0) * weight for weight in weights])
     expected = sum(weight * g for weight, g in zip(weights, cotangents, strict=True))
@@ -173,6 +181,7 @@ def test_all_cotangents_count(subject, data):
 
 @keeps("MLX-VJP-08", variant="repeated")
 def test_an_array_that_is_returned_twice_has_two_cotangents(subject, data):
+    """If one array is returned at two positions, both cotangents count."""
     _, (_, (got,)), weights, cotangents = _products(subject, data, lambda outputs: [*outputs, outputs[0]])
     expected = sum(weight * g for weight, g in zip(weights, cotangents, strict=True))
     subject.assert_same("gradient, one array returned twice,", got=got, expected=expected)
@@ -180,6 +189,8 @@ def test_an_array_that_is_returned_twice_has_two_cotangents(subject, data):
 
 @keeps("MLX-VJP-08", variant="stopped")
 def test_an_output_without_gradient_has_a_cotangent_too(subject, data):
+    """An output from stop_gradient takes its own cotangent, so that the others keep theirs."""
+
     def pick(outputs):
         first, *others = outputs
         return [mx.stop_gradient(first) if isinstance(first, mx.array) else first, *others]
@@ -191,6 +202,7 @@ def test_an_output_without_gradient_has_a_cotangent_too(subject, data):
 
 @keeps("MLX-VJP-09")
 def test_the_rule_runs_once_for_each_call(subject, data):
+    """The rule runs once for each call between a differentiated input and the loss, and for no other call."""
     calls = subject.draw(data, range(4), "calls that the loss uses")
     others = subject.draw(data, range(3), "calls that it does not use")
     constant = subject.draw(data, range(3), "calls on what is not differentiated")

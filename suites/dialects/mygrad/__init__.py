@@ -1,1 +1,1 @@
-"""What mygrad says of its own interface for custom Functions."""
+"""The sentences that mygrad documents about its own interface for custom Functions."""

@@ -5,16 +5,17 @@ import numpy as np
 from hypothesis import strategies as st
 from mygrad.errors import InvalidBackprop, InvalidGradient
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mygrad._sums import SHAPES, alike, grads, sums
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mygrad._weighted_sums import SHAPES, input_gradients, similar_operation, sums
 
 TENSORS = ("variable", "constant")
-# What is no gradient, and not array-like.
+# Values that are not array-like, and so not gradients.
 NO_GRADIENTS = {"text": "text", "object": object(), "dict": {"a": 1.0}, "list of objects": [object()]}
 
 
 @keeps("MYGRAD-GRAPH-01")
 def test_backward_starts_from_ones(subject, data):
+    """backward() starts from ones, from a tensor of any shape and from its sum alike."""
     drawn = subject.draw(data, sums(), "operation")
     ways = {"the tensor": lambda y: y, "its sum": lambda y: y.sum()}
     start = ways[subject.draw(data, ways, "backward from")]
@@ -22,11 +23,12 @@ def test_backward_starts_from_ones(subject, data):
     end = start(drawn.call(inputs))
     end.backward()
     subject.assert_same("gradient of the tensor itself", got=end.grad, expected=np.ones(end.shape))
-    subject.assert_all_same("gradients", got=grads(inputs), expected=drawn.gradients(np.ones(drawn.shape)))
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(np.ones(drawn.shape)))
 
 
 @keeps("MYGRAD-GRAPH-02")
 def test_backward_starts_from_what_it_is_given(subject, data):
+    """backward accepts arrays, tensors, lists and other dtypes, and broadcasts them to the tensor."""
     drawn = subject.draw(data, sums(dtypes=subject.dtypes), "operation")
     shapes = [drawn.shape[k:] for k in range(len(drawn.shape) + 1)] + [(1,) * len(drawn.shape)]
     shape = subject.draw(data, shapes, "shape of the gradient")
@@ -42,11 +44,12 @@ def test_backward_starts_from_what_it_is_given(subject, data):
     inputs = drawn.inputs()
     drawn.call(inputs).backward(make(values))
     expected = drawn.gradients(np.broadcast_to(values, drawn.shape))
-    subject.assert_all_same("gradients", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
 
 
 @keeps("MYGRAD-GRAPH-03")
 def test_a_gradient_of_another_shape_is_refused(subject, data):
+    """backward raises ValueError for a gradient that cannot be broadcast to the tensor."""
     drawn = subject.draw(data, sums(), "operation")
     wrong = [s for s in (*SHAPES, (2,), (2, 1), (1, 1, 1)) if not _fits(s, drawn.shape)]
     shape = subject.draw(data, wrong, "shape of the gradient")
@@ -67,6 +70,7 @@ def _fits(shape, target):
 
 @keeps("MYGRAD-GRAPH-04")
 def test_what_is_no_gradient_is_refused(subject, data):
+    """backward raises InvalidGradient for something that is not array-like."""
     drawn = subject.draw(data, sums(), "operation")
     value = NO_GRADIENTS[subject.draw(data, NO_GRADIENTS, "given to backward")]
     subject.assert_raises(
@@ -76,6 +80,7 @@ def test_what_is_no_gradient_is_refused(subject, data):
 
 @keeps("MYGRAD-GRAPH-05")
 def test_backward_clears_the_graph(subject, data):
+    """After backward no tensor of the graph has a creator."""
     drawn = subject.draw(data, sums(kinds=TENSORS), "operation")
     steps = subject.draw(data, st.integers(0, 3), "operations after it")
     made = [drawn.call(drawn.inputs())]
@@ -90,19 +95,21 @@ def test_backward_clears_the_graph(subject, data):
 
 @keeps("MYGRAD-GRAPH-06")
 def test_a_new_graph_forgets_gradients(subject, data):
+    """Using a tensor in a new operation clears its gradient; the next backward sets the new one."""
     drawn = subject.draw(data, sums(kinds=TENSORS), "operation")
-    other, inputs = alike(drawn, 1), drawn.inputs()
+    other, inputs = similar_operation(drawn, 1), drawn.inputs()
     drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same("gradients", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
     y = other.call(inputs)
-    subject.assert_all_same("gradients in a new graph", got=grads(inputs), expected=[None] * len(inputs))
+    subject.assert_all_same("gradients in a new graph", got=input_gradients(inputs), expected=[None] * len(inputs))
     y.backward(drawn.cotangent())
     expected = other.gradients(drawn.cotangent())
-    subject.assert_all_same("gradients after a second backward", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients after a second backward", got=input_gradients(inputs), expected=expected)
 
 
 @keeps("MYGRAD-GRAPH-07")
 def test_null_grad_forgets_one_gradient(subject, data):
+    """null_grad clears the gradient of its tensor only, and returns that tensor."""
     drawn = subject.draw(data, sums(kinds=TENSORS), "operation")
     position = subject.draw(data, range(len(drawn.kinds)), "position")
     inputs = drawn.inputs()
@@ -110,12 +117,13 @@ def test_null_grad_forgets_one_gradient(subject, data):
     got = inputs[position].null_grad()
     subject.assert_equal("whether null_grad gives the tensor", got=got is inputs[position], expected=True)
     expected = [None if i == position else g for i, g in enumerate(drawn.gradients(drawn.cotangent()))]
-    subject.assert_all_same("gradients", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
     subject.assert_all_same("values", got=inputs, expected=drawn.values)
 
 
 @keeps("MYGRAD-GRAPH-08")
 def test_every_tensor_of_the_graph_gets_its_gradient(subject, data):
+    """Intermediate tensors get their gradients too."""
     drawn = subject.draw(data, sums(), "operation")
     factors = subject.draw(data, st.lists(st.sampled_from((-2, -1, 2)), min_size=1, max_size=4), "factors after it")
     inputs = drawn.inputs()
@@ -124,12 +132,15 @@ def test_every_tensor_of_the_graph_gets_its_gradient(subject, data):
         made.append(made[-1] * factor)
     made[-1].backward(drawn.cotangent())
     expected = [drawn.cotangent() * float(np.prod(factors[k:])) for k in range(len(made))]
-    subject.assert_all_same("gradients of intermediate tensors", got=grads(made), expected=expected)
-    subject.assert_all_same("gradients of the inputs", got=grads(inputs), expected=drawn.gradients(expected[0]))
+    subject.assert_all_same("gradients of intermediate tensors", got=input_gradients(made), expected=expected)
+    subject.assert_all_same(
+        "gradients of the inputs", got=input_gradients(inputs), expected=drawn.gradients(expected[0])
+    )
 
 
 @keeps("MYGRAD-GRAPH-09")
 def test_a_partly_cleared_graph_is_refused(subject, data):
+    """backward raises InvalidBackprop if another backward cleared a part of the graph; a new graph works."""
     drawn = subject.draw(data, sums(), "operation")
     shared = subject.draw(data, ("the inputs", "a result"), "what two graphs share")
     inputs = drawn.inputs()
@@ -138,24 +149,34 @@ def test_a_partly_cleared_graph_is_refused(subject, data):
     first.backward(drawn.cotangent())
     subject.assert_raises(InvalidBackprop, second.backward, "backward through a graph that is partly cleared")
     drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same("gradients of a new graph", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
+    subject.assert_all_same(
+        "gradients of a new graph", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent())
+    )
 
 
 @keeps("MYGRAD-GRAPH-10")
 def test_integers_are_constants(subject, data):
+    """Integer and bool tensors are constants, and constant=False raises ValueError for them only."""
     dtype = subject.draw(data, ("int64", "int32", "int8", "uint8", "bool", *subject.dtypes), "dtype")
     shape = subject.draw(data, SHAPES, "shape")
     array, floating = np.ones(shape, dtype), dtype.startswith("float")
     subject.assert_equal("whether it is a constant", got=mg.tensor(array).constant, expected=not floating)
-    subject.assert_equal("if asked for", got=mg.tensor(array, constant=True).constant, expected=True)
+    subject.assert_equal(
+        "whether it is a constant with constant=True", got=mg.tensor(array, constant=True).constant, expected=True
+    )
     if floating:
-        subject.assert_accepted(lambda: mg.tensor(array, constant=False), "a tensor of floats that is no constant")
+        subject.assert_accepted(
+            lambda: mg.tensor(array, constant=False), "a floating-point tensor that is not a constant"
+        )
     else:
-        subject.assert_raises(ValueError, lambda: mg.tensor(array, constant=False), "one that is no constant")
+        subject.assert_raises(
+            ValueError, lambda: mg.tensor(array, constant=False), "an integer or bool tensor that is not a constant"
+        )
 
 
 @keeps("MYGRAD-GRAPH-11")
 def test_no_autodiff_records_nothing(subject, data):
+    """Within no_autodiff nothing is recorded, also nested or as a decorator; afterwards recording works again."""
     drawn = subject.draw(data, sums(), "operation")
     depth = subject.draw(data, st.integers(1, 3), "contexts, one in the other")
     decorated = subject.draw(data, st.booleans(), "as a decorator")
@@ -180,10 +201,12 @@ def test_no_autodiff_records_nothing(subject, data):
     try:
         enter(depth)
     except KeyError:
-        subject.assert_equal("an exception was asked for", got=raises, expected=True)
+        subject.assert_equal("whether the test raised KeyError itself", got=raises, expected=True)
     subject.assert_all_same("outputs", got=made, expected=[drawn.output] * depth)
     subject.assert_equal("creators within it", got=[y.creator for y in made], expected=[None] * depth)
     subject.assert_equal("calls of backward_var within it", got=len(log), expected=0)
-    subject.assert_all_same("gradients within it", got=grads(inputs), expected=[None] * len(inputs))
+    subject.assert_all_same("gradients within it", got=input_gradients(inputs), expected=[None] * len(inputs))
     drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same("gradients after it", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
+    subject.assert_all_same(
+        "gradients after it", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent())
+    )

@@ -7,8 +7,8 @@ import mygrad as mg
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mygrad._sums import alike, grads, sums
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mygrad._weighted_sums import input_gradients, similar_operation, sums
 
 KINDS = ("variable", "constant", "array")
 
@@ -23,6 +23,7 @@ def _writeable(arrays):
 
 @keeps("MYGRAD-GUARD-01")
 def test_arrays_are_locked_until_the_graph_is_cleared(subject, data):
+    """Inputs and output are read-only until backward or clear_graph; arrays that were read-only stay so."""
     drawn = subject.draw(data, sums(kinds=KINDS), "operation")
     ways = {"backward": lambda y: y.backward(drawn.cotangent()), "clear_graph": lambda y: y.clear_graph()}
     way = subject.draw(data, ways, "cleared by")
@@ -39,7 +40,7 @@ def test_arrays_are_locked_until_the_graph_is_cleared(subject, data):
     expected = [i not in frozen for i in range(len(arrays))]
     subject.assert_equal("writeable arrays after it was cleared", got=_writeable(arrays), expected=expected)
     expected = drawn.gradients(drawn.cotangent()) if way == "backward" else [None] * len(inputs)
-    subject.assert_all_same("gradients", got=grads(given), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(given), expected=expected)
 
 
 GUARDS = {"off": mg.mem_guard_off, "on": mg.mem_guard_on}
@@ -47,10 +48,11 @@ GUARDS = {"off": mg.mem_guard_off, "on": mg.mem_guard_on}
 
 @keeps("MYGRAD-GUARD-02")
 def test_the_inner_guard_decides(subject, data):
+    """Of nested guards, as contexts or decorators, the innermost decides whether arrays are locked."""
     drawn = subject.draw(data, sums(kinds=KINDS), "operation")
     levels = subject.draw(data, st.lists(st.sampled_from(sorted(GUARDS)), max_size=3), "guards, outer first")
     decorated = subject.draw(data, st.booleans(), "as decorators")
-    told = []
+    states = []
 
     def call(rest):
         if rest and decorated:
@@ -61,18 +63,19 @@ def test_the_inner_guard_decides(subject, data):
                     call(rest[1:])
         inputs = drawn.inputs()
         y = drawn.call(inputs)
-        told.append((mg.mem_guard_active(), any(_writeable([*_arrays(inputs), y.data]))))
+        states.append((mg.mem_guard_active(), any(_writeable([*_arrays(inputs), y.data]))))
         y.backward(drawn.cotangent())
-        subject.assert_all_same("gradients", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
+        subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
 
     call(levels)
     locked = [level == "on" for level in ("on", *levels)][::-1]
     expected = [(guarded, not guarded) for guarded in locked]
-    subject.assert_equal("mem_guard_active, and a writeable array, inner guards first", got=told, expected=expected)
+    subject.assert_equal("mem_guard_active, and a writeable array, inner guards first", got=states, expected=expected)
 
 
 @keeps("MYGRAD-GUARD-03")
 def test_nothing_is_locked_without_a_graph(subject, data):
+    """Within no_autodiff all arrays stay writeable."""
     drawn = subject.draw(data, sums(kinds=KINDS), "operation")
     inputs = drawn.inputs()
     with mg.no_autodiff:
@@ -84,6 +87,7 @@ def test_nothing_is_locked_without_a_graph(subject, data):
 
 @keeps("MYGRAD-GUARD-04")
 def test_the_last_graph_unlocks(subject, data):
+    """A shared array becomes writeable when the last of its graphs is cleared."""
     drawn = subject.draw(data, sums(kinds=("constant", "array")), "operation")
     count = subject.draw(data, st.integers(1, 4), "graphs")
     order = subject.draw(data, st.permutations(range(count)), "order in which they are cleared")
@@ -94,20 +98,21 @@ def test_the_last_graph_unlocks(subject, data):
         for _ in range(count)
     ]
     shared = [mg.asarray(x) for x, kind in zip(inputs, drawn.kinds, strict=True) if kind != "variable"]
-    outputs = [alike(drawn, n).call(given) for n, given in enumerate(graphs)]
+    outputs = [similar_operation(drawn, n).call(given) for n, given in enumerate(graphs)]
     seen = [_writeable(shared)]
     for n in order:
         outputs[n].backward(drawn.cotangent())
         seen.append(_writeable(shared))
     expected = [[False] * len(shared)] * count + [[True] * len(shared)]
     subject.assert_equal("writeable arrays, before and after each graph is cleared", got=seen, expected=expected)
-    expected = [alike(drawn, n).gradients(drawn.cotangent()) for n in range(count)]
-    got = [g for given in graphs for g in grads(given)]
+    expected = [similar_operation(drawn, n).gradients(drawn.cotangent()) for n in range(count)]
+    got = [g for given in graphs for g in input_gradients(given)]
     subject.assert_all_same("gradients", got=got, expected=[g for each in expected for g in each])
 
 
 @keeps("MYGRAD-GUARD-05")
 def test_a_failed_operation_leaves_nothing_locked(subject, data):
+    """An operation that raises leaves all arrays writeable, and its exception reaches the caller."""
     drawn = subject.draw(data, sums(kinds=KINDS), "operation")
     kind = subject.draw(data, (KeyError, ValueError, RuntimeError), "exception")
     inputs, raised = drawn.inputs(), kind("mine")
@@ -125,4 +130,6 @@ def test_a_failed_operation_leaves_nothing_locked(subject, data):
     arrays = _arrays(inputs)
     subject.assert_equal("writeable arrays", got=_writeable(arrays), expected=[True] * len(arrays))
     drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same("gradients after that", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
+    subject.assert_all_same(
+        "gradients after that", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent())
+    )

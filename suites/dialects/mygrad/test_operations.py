@@ -1,18 +1,21 @@
-"""What an operation is given, and what becomes of its output."""
+"""What an operation gets, and how its output is used."""
+
+import operator
 
 import mygrad as mg
 import numpy as np
 from hypothesis import strategies as st
 from mygrad.operation_base import BinaryUfunc, Operation, UnaryUfunc
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.mygrad._sums import KINDS, grads, sums
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.mygrad._weighted_sums import KINDS, input_gradients, sums
 
 OBJECTS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
 
 
 @keeps("MYGRAD-OP-01")
 def test_every_input_becomes_a_tensor(subject, data):
+    """The operation gets a tensor for every input: tensors as they are, other inputs as constants."""
     drawn = subject.draw(data, sums(), "operation")
     given, inputs = [], drawn.inputs()
 
@@ -34,6 +37,7 @@ def test_every_input_becomes_a_tensor(subject, data):
 
 @keeps("MYGRAD-OP-02")
 def test_constants_make_constants(subject, data):
+    """The output is a constant if and only if all inputs are, and so are later results."""
     drawn = subject.draw(data, sums(), "operation")
     variable = subject.draw(data, st.booleans(), "one input is no constant")
     inputs = [x if variable else mg.asarray(x) for x in drawn.inputs()]
@@ -43,11 +47,12 @@ def test_constants_make_constants(subject, data):
     subject.assert_equal("whether what is made of it is a constant", got=z.constant, expected=not variable)
     z.backward(drawn.cotangent())
     expected = drawn.gradients(drawn.cotangent()) if variable else [None] * len(inputs)
-    subject.assert_all_same("gradients", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
 
 
 @keeps("MYGRAD-OP-03")
 def test_a_constant_output_passes_nothing_on(subject, data):
+    """With constant=True backward_var does not run, and the inputs get no gradient."""
     drawn = subject.draw(data, sums(), "operation")
     constant = subject.draw(data, (True, False, None), "constant=")
     inputs, log = drawn.inputs(), []
@@ -55,12 +60,13 @@ def test_a_constant_output_passes_nothing_on(subject, data):
     subject.assert_equal("whether the output is a constant", got=y.constant, expected=constant is True)
     y.backward(drawn.cotangent())
     expected = [None] * len(inputs) if constant else drawn.gradients(drawn.cotangent())
-    subject.assert_all_same("gradients", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
     subject.assert_equal("whether backward_var ran", got=bool(log), expected=constant is not True)
 
 
 @keeps("MYGRAD-OP-04")
 def test_other_arguments_are_passed_as_they_are(subject, data):
+    """op_args and op_kwargs reach the operation after its inputs, as the same objects."""
     drawn = subject.draw(data, sums(), "operation")
     args = subject.draw(data, st.lists(OBJECTS, max_size=3), "op_args")
     names = st.sampled_from(("axis", "scale", "mode"))
@@ -74,17 +80,14 @@ def test_other_arguments_are_passed_as_they_are(subject, data):
 
     y = mg.execute_op(Taking, *inputs, op_args=args, op_kwargs=kwargs)
     subject.assert_equal("arguments after the inputs, and keywords", got=given, expected=[tuple(args), kwargs])
-    subject.assert_equal("the objects are the same", got=all(map(_is, given[0], args)), expected=True)
+    subject.assert_equal("the objects are the same", got=all(map(operator.is_, given[0], args)), expected=True)
     y.backward(drawn.cotangent())
-    subject.assert_all_same("gradients", got=grads(inputs), expected=drawn.gradients(drawn.cotangent()))
-
-
-def _is(a, b):
-    return a is b
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
 
 
 @keeps("MYGRAD-OP-12")
 def test_a_creator_holds_its_inputs(subject, data):
+    """Each output has a creator of its own, whose variables are the input tensors themselves."""
     drawn = subject.draw(data, sums(), "operation")
     calls = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
     inputs, cls = drawn.inputs(), drawn.operation()
@@ -115,6 +118,7 @@ class _Product(BinaryUfunc):
 
 @keeps("MYGRAD-OP-13")
 def test_nothing_is_computed_where_the_mask_is_false(subject, data):
+    """Where the mask is False, out keeps its values and the inputs get zero gradients."""
     cls, count = subject.draw(data, ((_Squared, 1), (_Product, 2)), "operation and number of inputs")
     entries = st.lists(st.tuples(*[st.integers(-3, 3)] * 4, st.booleans()), min_size=1, max_size=4)
     drawn = subject.draw(data, entries, "inputs, out, gradient, mask")
@@ -127,7 +131,7 @@ def test_nothing_is_computed_where_the_mask_is_false(subject, data):
     y.backward(g)
     slopes = [2 * values[0]] if count == 1 else [values[1], values[0]]
     expected = [np.where(mask, g * slope, 0.0) for slope in slopes]
-    subject.assert_all_same("gradients", got=grads(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
 
 
 class _Tripled(Operation):
@@ -141,6 +145,7 @@ class _Tripled(Operation):
 
 @keeps("MYGRAD-OP-14")
 def test_out_becomes_the_result(subject, data):
+    """The out tensor becomes the result; results computed from its former values keep their history."""
     entries = st.lists(st.tuples(*[st.integers(-3, 3)] * 3), min_size=1, max_size=4)
     values, old, g = np.transpose(subject.draw(data, entries, "input, out, gradient")).astype(float)
     factor = subject.draw(data, (1, 2), "out is 1: a tensor, 2: a result")
@@ -160,6 +165,7 @@ def test_out_becomes_the_result(subject, data):
 
 @keeps("MYGRAD-OP-01", variant="numbers")
 def test_an_operation_works_for_array_likes_alone(subject, data):
+    """An operation on lists and numbers only gives a tensor with the right values."""
     drawn = subject.draw(data, sums(kinds=KINDS[2:]), "operation")
     inputs = [x.tolist() if isinstance(x, np.ndarray) else mg.asarray(x).tolist() for x in drawn.inputs()]
     y = drawn.call(inputs)

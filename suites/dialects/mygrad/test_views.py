@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mygrad.operation_base import Operation
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 ENTRIES = st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=2, max_size=5)
 SLICES = {
@@ -47,6 +47,7 @@ def _drawn(subject, data):
 
 @keeps("MYGRAD-VIEW-01")
 def test_a_later_change_does_not_matter(subject, data):
+    """Changing a tensor, or a view of it, after an operation leaves output and gradient as they were."""
     values, g = _drawn(subject, data)
     changes = subject.draw(data, st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=3), "changes")
     through = subject.draw(data, ("the tensor", "a view of it"), "changed through")
@@ -62,6 +63,7 @@ def test_a_later_change_does_not_matter(subject, data):
 
 @keeps("MYGRAD-VIEW-02")
 def test_the_gradient_of_a_view_is_a_view(subject, data):
+    """The gradient of a view shares memory with its base's gradient, used or not."""
     values, g = _drawn(subject, data)
     key = SLICES[subject.draw(data, SLICES, "view")]
     used = subject.draw(data, st.booleans(), "the view takes part")
@@ -82,6 +84,7 @@ def test_the_gradient_of_a_view_is_a_view(subject, data):
 
 @keeps("MYGRAD-VIEW-03")
 def test_gradients_go_back_through_a_changed_view(subject, data):
+    """Changing a view changes its base, and gradients account for the change."""
     values, g = _drawn(subject, data)
     key = SLICES[subject.draw(data, SLICES, "view")]
     change = subject.draw(data, sorted(CHANGES), "change")

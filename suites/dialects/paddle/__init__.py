@@ -1,1 +1,1 @@
-"""What paddle says of its own interface for custom Functions."""
+"""The sentences that Paddle documents about its own interface for custom Functions."""

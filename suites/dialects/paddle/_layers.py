@@ -1,4 +1,4 @@
-"""What the tests of this dialect share: a PyLayer from two functions, and the values that they compute with."""
+"""PyLayers made from functions, the tensors that they compute with, and processes of their own."""
 
 import faulthandler
 import os
@@ -22,7 +22,7 @@ def layer(forward, backward):
 
 
 def scaling(weights):
-    """The PyLayer that gives an output for each weight, which is its only input times it."""
+    """A PyLayer that returns its only input times each weight."""
     return layer(
         lambda _, x: tuple(w * x for w in weights),
         lambda _, *cotangents: sum(w * g for w, g in zip(weights, cotangents, strict=True)),
@@ -30,7 +30,7 @@ def scaling(weights):
 
 
 def summing(weights, *, returned=tuple):
-    """The PyLayer of the sum of its inputs, each times its weight."""
+    """A PyLayer that returns the sum of its inputs, each times its weight."""
     return layer(
         lambda _, *xs: sum(w * x for w, x in zip(weights, xs, strict=True)),
         lambda _, g: returned(w * g for w in weights),
@@ -38,7 +38,7 @@ def summing(weights, *, returned=tuple):
 
 
 def leaf(values, dtype="float64"):
-    """A tensor that gradients are asked of."""
+    """A tensor that requires a gradient."""
     return paddle.to_tensor(np.array(values), dtype=dtype, stop_gradient=False)
 
 
@@ -55,22 +55,22 @@ def values(data, subject, shape, label):
 
 
 def in_a_child(action):
-    """What the action gives in a process of its own: its result or error, or the signal that ended it."""
+    """Run the action in a child process: its result, the name of its exception, or of the signal that ended it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         faulthandler.disable()
-        # The framework tells of signals at length.
+        # The framework prints a long report for a signal.
         for stream in (1, 2):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
         try:
-            told = action()
+            answer = action()
         except Exception as raised:  # noqa: BLE001 - whatever the framework raises
-            told = type(raised).__name__
-        os.write(writing, pickle.dumps(told))
+            answer = type(raised).__name__
+        os.write(writing, pickle.dumps(answer))
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
+        answer = pipe.read()
     _, status = os.waitpid(child, 0)
-    return pickle.loads(told) if told else signal.Signals(os.WTERMSIG(status)).name
+    return pickle.loads(answer) if answer else signal.Signals(os.WTERMSIG(status)).name

@@ -1,11 +1,11 @@
-"""PyLayerContext: what forward leaves for backward, and what it says of inputs and outputs."""
+"""PyLayerContext: what forward leaves for backward, and how it marks inputs and outputs."""
 
 import numpy as np
 import paddle
 from hypothesis import strategies as st
 from paddle.autograd.py_layer import once_differentiable
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     DTYPES,
     INTEGERS,
@@ -20,6 +20,7 @@ from autograd_conformance.suites.dialects.paddle._layers import (
 
 @keeps("PADDLE-CTX-01")
 def test_saved_tensors_come_back(subject, data):
+    """saved_tensor gives tensors and None in order, as a tuple, in every pass."""
     numbers = subject.draw(data, st.lists(INTEGERS | st.none(), min_size=1, max_size=4), "saved")
     passes = subject.draw(data, st.integers(1, 3), "passes")
     seen = []
@@ -41,6 +42,7 @@ def test_saved_tensors_come_back(subject, data):
 
 @keeps("PADDLE-CTX-02")
 def test_without_saved_tensors_there_are_none(subject, data):
+    """saved_tensor gives None in forward and backward if nothing was saved."""
     seen = []
 
     def forward(ctx, x):
@@ -55,14 +57,15 @@ def test_without_saved_tensors_there_are_none(subject, data):
 
 @keeps("PADDLE-CTX-03")
 def test_gradients_of_unused_outputs(subject, data):
+    """backward gets zeros for unused outputs, or None after set_materialize_grads(False)."""
     weights = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=4), "weights of the outputs")
     used = subject.draw(data, st.integers(0, len(weights) - 1), "the output that is used")
-    told = subject.draw(data, (None, True, False), "set_materialize_grads")
+    flag = subject.draw(data, (None, True, False), "set_materialize_grads")
     dtype, shape = subject.draw(data, DTYPES, "dtype"), subject.draw(data, SHAPES, "shape")
     seen, scaled = [], scaling(weights)
 
     def forward(ctx, x):
-        ctx.set_materialize_grads(told) if told is not None else None
+        ctx.set_materialize_grads(flag) if flag is not None else None
         return scaled.forward(ctx, x)
 
     def backward(ctx, *cotangents):
@@ -73,7 +76,7 @@ def test_gradients_of_unused_outputs(subject, data):
     y = layer(forward, backward).apply(x)[used]
     (found,) = paddle.grad(y, x)
     subject.assert_same("gradient", got=found, expected=np.full(shape, weights[used]))
-    unused = None if told is False else np.zeros(shape)
+    unused = None if flag is False else np.zeros(shape)
     expected = [np.ones(shape) if n == used else unused for n in range(len(weights))]
     subject.assert_all_same("gradients that backward gets", got=seen, expected=expected)
     got = {str(g.dtype) for g in seen if g is not None}
@@ -82,6 +85,7 @@ def test_gradients_of_unused_outputs(subject, data):
 
 @keeps("PADDLE-CTX-04")
 def test_marked_outputs_are_not_differentiable(subject, data):
+    """Marked outputs stop gradients, and backward gets zeros for them."""
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "whether each output is marked")
     flags = [*flags, False]
     shape = subject.draw(data, SHAPES, "shape")
@@ -105,7 +109,7 @@ def test_marked_outputs_are_not_differentiable(subject, data):
 
 
 def _passed_on(subject, data, is_leaf):
-    """An input, what comes of it if it is marked not in place and returned, and the slope of that."""
+    """A leaf, the layer's input, its output if that input is marked not in place and returned, and the slope."""
     slope = subject.draw(data, INTEGERS, "what backward multiplies with")
     x = leaf(subject.draw(data, INTEGERS, "x"))
     given = x if is_leaf else 3 * x
@@ -119,6 +123,7 @@ def _passed_on(subject, data, is_leaf):
 
 @keeps("PADDLE-CTX-05", variant="object")
 def test_an_input_marked_not_in_place_comes_back_as_another(subject, data):
+    """An input marked not in place comes back as a new tensor, and its version stays 0."""
     _, given, y, _ = _passed_on(subject, data, subject.draw(data, st.booleans(), "the input is a leaf"))
     subject.assert_equal("whether the output is the input", got=y is given, expected=False)
     subject.assert_same("output", got=y, expected=given)
@@ -126,7 +131,8 @@ def test_an_input_marked_not_in_place_comes_back_as_another(subject, data):
 
 
 @keeps("PADDLE-CTX-05", variant="graph")
-def test_and_keeps_its_place_in_the_graph(subject, data):
+def test_an_input_marked_not_in_place_keeps_its_place_in_the_graph(subject, data):
+    """An input marked not in place keeps its own gradient next to that of the output."""
     x, given, y, slope = _passed_on(subject, data, subject.draw(data, st.booleans(), "the input is a leaf"))
     found = subject.assert_accepted(lambda: paddle.grad([given * 5, y * 7], x), "the gradients of input and output")
     inner = 1 if given is x else 3
@@ -135,23 +141,25 @@ def test_and_keeps_its_place_in_the_graph(subject, data):
 
 @keeps("PADDLE-CTX-06")
 def test_gradients_have_the_dtype_of_the_outputs(subject, data):
+    """backward gets gradients in its output's dtype, unless set_grad_in_dtype_consistent is False."""
     dtype, other = subject.draw(data, st.permutations(("float64", "float32", "bfloat16")), "dtypes")[:2]
-    told = subject.draw(data, (None, True, False), "set_grad_in_dtype_consistent")
+    flag = subject.draw(data, (None, True, False), "set_grad_in_dtype_consistent")
     seen = []
 
     def forward(ctx, x):
-        ctx.set_grad_in_dtype_consistent(told) if told is not None else None
+        ctx.set_grad_in_dtype_consistent(flag) if flag is not None else None
         return x * 1
 
     x = leaf(np.ones(2), dtype)
     y = layer(forward, lambda _, g: (seen.append(str(g.dtype)), g.astype(dtype))[1]).apply(x)
     paddle.grad(y, x, constant(np.ones(2), other))
-    expected = other if told is False else dtype
+    expected = other if flag is False else dtype
     subject.assert_equal("dtype of the gradient that backward gets", got=seen, expected=[f"paddle.{expected}"])
 
 
 @keeps("PADDLE-CTX-07")
 def test_attributes_belong_to_a_call(subject, data):
+    """Each call's backward reads the attributes that its own forward set, in any order of the passes."""
     weights = subject.draw(data, WEIGHTS, "weight of each call")
     order = subject.draw(data, st.permutations(range(len(weights))), "order of the backward passes")
 
@@ -168,6 +176,7 @@ def test_attributes_belong_to_a_call(subject, data):
 
 @keeps("PADDLE-CTX-08")
 def test_a_returned_input_is_changed_in_place(subject, data):
+    """An unmarked returned input is the output itself with a higher version; for a leaf it raises."""
     others = subject.draw(data, st.integers(0, 2), "outputs beside it")
     slope = subject.draw(data, INTEGERS, "what backward multiplies with")
 
@@ -187,6 +196,7 @@ def test_a_returned_input_is_changed_in_place(subject, data):
 
 @keeps("PADDLE-CTX-09")
 def test_once_differentiable_backwards_are_not_recorded(subject, data):
+    """With once_differentiable there is no second derivative; without it there is."""
     number = subject.draw(data, INTEGERS, "x")
     recorded = subject.draw(data, st.booleans(), "without the decorator")
 

@@ -1,11 +1,11 @@
-"""paddle.grad and backward through PyLayers: which gradients there are, where they go, how often."""
+"""paddle.grad and backward through PyLayers: gradients, accumulation, and repeated passes."""
 
 import numpy as np
 import paddle
 from hypothesis import strategies as st
 from paddle.distributed.fleet.utils import recompute
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     INTEGERS,
     SHAPES,
@@ -21,7 +21,7 @@ from autograd_conformance.suites.dialects.paddle._layers import (
 
 
 def square():
-    """The PyLayer of the square, by its saved input."""
+    """A PyLayer that squares its input, which it saves."""
 
     def forward(ctx, x):
         ctx.save_for_backward(x)
@@ -32,6 +32,7 @@ def square():
 
 @keeps("PADDLE-ENGINE-01")
 def test_missing_gradients_of_outputs_are_ones(subject, data):
+    """Gradients of outputs that are not given, or None, are ones."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
     shape = subject.draw(data, SHAPES, "shape")
     flags = subject.draw(data, st.lists(st.booleans(), min_size=len(weights), max_size=len(weights)), "given")
@@ -46,6 +47,7 @@ def test_missing_gradients_of_outputs_are_ones(subject, data):
 
 @keeps("PADDLE-ENGINE-02")
 def test_unused_inputs(subject, data):
+    """An unused input raises, or gets None with allow_unused."""
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4).filter(lambda f: not all(f)), "used")
     inputs = [leaf(1.0) for _ in (*flags, True)]
     used = [x for x, flag in zip(inputs, (*flags, True), strict=True) if flag]
@@ -60,6 +62,7 @@ def test_unused_inputs(subject, data):
 
 @keeps("PADDLE-ENGINE-03")
 def test_gradients_can_be_differentiated_under_create_graph(subject, data):
+    """Gradients have second derivatives if and only if create_graph is set."""
     number = subject.draw(data, INTEGERS, "x")
     create_graph = subject.draw(data, st.booleans(), "create_graph")
     x = leaf(number)
@@ -74,6 +77,7 @@ def test_gradients_can_be_differentiated_under_create_graph(subject, data):
 
 @keeps("PADDLE-ENGINE-04")
 def test_outputs_can_be_their_own_grad_outputs(subject, data):
+    """First and second derivatives are right if the outputs are given as their own grad_outputs."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
     x = leaf(1.0)
     outputs = scaling(weights).apply(x)
@@ -85,6 +89,7 @@ def test_outputs_can_be_their_own_grad_outputs(subject, data):
 
 @keeps("PADDLE-ENGINE-05")
 def test_grad_stores_nothing(subject, data):
+    """paddle.grad returns the summed gradients, and .grad keeps what it held."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
     start = subject.draw(data, INTEGERS | st.none(), "what .grad holds before")
     x, other = leaf(1.0), leaf(1.0)
@@ -98,6 +103,7 @@ def test_grad_stores_nothing(subject, data):
 
 @keeps("PADDLE-ENGINE-06")
 def test_backward_accumulates(subject, data):
+    """Both forms of backward add to .grad, from clear_grad on."""
     weights = subject.draw(data, WEIGHTS, "weight of each pass")
     cleared = subject.draw(data, st.integers(0, len(weights) - 1), "passes before clear_grad")
     way = subject.draw(data, ("Tensor.backward", "autograd.backward"), "way")
@@ -115,6 +121,7 @@ def test_backward_accumulates(subject, data):
 
 @keeps("PADDLE-ENGINE-07")
 def test_backward_checks_its_tensors(subject, data):
+    """autograd.backward raises for repeated tensors and for another number of grad_tensors."""
     outputs = scaling([1.0, 2.0, 3.0]).apply(leaf(1.0))
     chosen = subject.draw(data, st.lists(st.integers(0, 2), min_size=1, max_size=3), "tensors")
     length = subject.draw(data, st.integers(1, 3), "number of grad_tensors")
@@ -133,6 +140,7 @@ def test_backward_checks_its_tensors(subject, data):
 
 @keeps("PADDLE-ENGINE-08", examples=0.4)
 def test_no_gradient_flows_through_no_grad_vars(subject, data):
+    """Outputs in no_grad_vars contribute nothing to the gradient; other paths do."""
     weights = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=3), "weight of each output")
     flags = st.lists(st.booleans(), min_size=len(weights), max_size=len(weights))
     flags = subject.draw(data, flags, "outputs in no_grad_vars")
@@ -150,6 +158,7 @@ def test_no_gradient_flows_through_no_grad_vars(subject, data):
 
 @keeps("PADDLE-ENGINE-09", variant="grad")
 def test_a_retained_graph_gives_the_same_again(subject, data):
+    """paddle.grad gives the same gradients in each pass over a retained graph."""
     number, passes = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.integers(1, 3), "passes")
     x = leaf(number)
     y = square().apply(x)
@@ -158,7 +167,8 @@ def test_a_retained_graph_gives_the_same_again(subject, data):
 
 
 @keeps("PADDLE-ENGINE-09", variant="backward", examples=0.2)
-def test_so_it_does_in_backward(subject, data):
+def test_a_retained_graph_gives_the_same_again_in_backward(subject, data):
+    """backward adds the same gradients in each pass over a retained graph."""
     number, passes = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.integers(2, 3), "passes")
 
     def accumulated():
@@ -174,6 +184,7 @@ def test_so_it_does_in_backward(subject, data):
 
 @keeps("PADDLE-ENGINE-09", variant="freed", examples=0.2)
 def test_a_freed_graph_gives_an_error(subject, data):
+    """A second backward through a freed graph raises, with and without a layer."""
     number, built_in = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.booleans(), "without a layer")
 
     def twice():
@@ -189,6 +200,7 @@ def test_a_freed_graph_gives_an_error(subject, data):
 
 @keeps("PADDLE-ENGINE-10")
 def test_nothing_is_recorded_under_no_grad(subject, data):
+    """Under no_grad the outputs stop gradients, unless recording is enabled within it."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
     recording = subject.draw(data, st.booleans(), "enable_grad within it")
     x = leaf(1.0)
@@ -203,6 +215,7 @@ def test_nothing_is_recorded_under_no_grad(subject, data):
 
 @keeps("PADDLE-ENGINE-11")
 def test_recompute_runs_forward_again(subject, data):
+    """recompute gives right gradients and runs forward a second time in backward."""
     weights, runs = subject.draw(data, WEIGHTS, "weights of the inputs"), []
     inner = summing(weights)
     apply = layer(lambda ctx, *xs: (runs.append(1), inner.forward(ctx, *xs))[1], inner.backward).apply

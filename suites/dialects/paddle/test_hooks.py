@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import INTEGERS, constant, in_a_child, layer, leaf, scaling
 
 FACTORS = st.lists(INTEGERS | st.none(), min_size=1, max_size=3)
@@ -32,22 +32,25 @@ def _hooked(subject, data, place):
 
 @keeps("PADDLE-HOOK-01", variant="input")
 def test_hooks_on_inputs_replace_gradients(subject, data):
+    """Hooks on the input see and replace its gradient in order; None keeps it."""
     _hooked(subject, data, "input")
 
 
 @keeps("PADDLE-HOOK-01", variant="output")
 def test_hooks_on_outputs_replace_gradients(subject, data):
+    """Hooks on the output see and replace the gradient that backward gets; None keeps it."""
     _hooked(subject, data, "output")
 
 
 @keeps("PADDLE-HOOK-02")
 def test_removed_hooks_are_not_called(subject, data):
+    """Only the hooks that were not removed are called, and remove returns True."""
     removed = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "whether each hook is removed")
     x, seen = leaf(1.0), []
     y = scaling([2.0]).apply(x)[0]
     helpers = [y.register_hook(lambda _, n=n: seen.append(n)) for n in range(len(removed))]
-    told = [helper.remove() for helper, flag in zip(helpers, removed, strict=True) if flag]
-    subject.assert_equal("what remove tells", got=told, expected=[True] * sum(removed))
+    removals = [helper.remove() for helper, flag in zip(helpers, removed, strict=True) if flag]
+    subject.assert_equal("results of remove", got=removals, expected=[True] * sum(removed))
     y.backward()
     expected = [n for n, flag in enumerate(removed) if not flag]
     subject.assert_equal("hooks that are called", got=seen, expected=expected)
@@ -55,6 +58,7 @@ def test_removed_hooks_are_not_called(subject, data):
 
 @keeps("PADDLE-HOOK-03")
 def test_tensors_that_stop_gradients_refuse_hooks(subject, data):
+    """register_hook raises for constants, outputs under no_grad and marked outputs."""
     name = subject.draw(data, ("a constant", "an output under no_grad", "a marked output"), "tensor")
 
     def marking(ctx, x):
@@ -71,7 +75,7 @@ def test_tensors_that_stop_gradients_refuse_hooks(subject, data):
 
 
 def _saving(kept, seen):
-    """The PyLayer that saves what ``kept`` makes of its input, and notes what it reads."""
+    """A PyLayer that saves ``kept(input)`` and notes what it reads in backward."""
 
     def forward(ctx, x):
         ctx.save_for_backward(*kept(x))
@@ -82,6 +86,7 @@ def _saving(kept, seen):
 
 @keeps("PADDLE-HOOK-04")
 def test_saved_tensors_go_through_the_hooks(subject, data):
+    """Each saved tensor is packed once, and unpacked in each pass; backward gets what unpack returns."""
     numbers = subject.draw(data, st.lists(INTEGERS, min_size=1, max_size=3), "saved")
     passes, shift = subject.draw(data, st.integers(0, 2), "passes"), subject.draw(data, INTEGERS, "added by unpack")
     seen, packed, unpacked = [], [], []
@@ -108,7 +113,8 @@ def test_saved_tensors_go_through_the_hooks(subject, data):
 
 
 @keeps("PADDLE-HOOK-04", variant="list", examples=0.2)
-def test_so_do_tensors_in_a_list(subject, data):
+def test_saved_tensors_in_a_list_go_through_the_hooks(subject, data):
+    """Tensors that are saved in one list come back through the hooks."""
     numbers = subject.draw(data, st.lists(INTEGERS, min_size=1, max_size=3), "saved in one list")
 
     def read():
@@ -124,6 +130,7 @@ def test_so_do_tensors_in_a_list(subject, data):
 
 @keeps("PADDLE-HOOK-05")
 def test_pack_hook_gets_tensors_only(subject, data):
+    """pack_hook is never called with None."""
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "whether each saved value is None")
     seen = []
 

@@ -1,10 +1,10 @@
-"""PyLayer: what goes into forward and backward, and what has to come out of them."""
+"""PyLayer: what forward and backward get, and what they have to return."""
 
 import numpy as np
 import paddle
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     DTYPES,
     INTEGERS,
@@ -24,6 +24,7 @@ OBJECTS = st.lists(st.sampled_from((None, 2, 0.5, "text", (1, 2), {"key": 1})), 
 
 @keeps("PADDLE-LAYER-01")
 def test_backward_gets_a_gradient_for_each_output(subject, data):
+    """backward gets one gradient for each output tensor, and none for non-tensors before them."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
     objects = subject.draw(data, OBJECTS, "outputs that are no tensors, before the others")
     dtype, shape = subject.draw(data, DTYPES, "dtype"), subject.draw(data, SHAPES, "shape")
@@ -47,6 +48,7 @@ def test_backward_gets_a_gradient_for_each_output(subject, data):
 
 @keeps("PADDLE-LAYER-02")
 def test_backward_returns_a_gradient_for_each_tensor(subject, data):
+    """backward returns gradients for the tensors only, whatever other arguments stand between them."""
     weights = subject.draw(data, WEIGHTS, "weights of the inputs")
     objects = [subject.draw(data, OBJECTS, f"arguments before tensor {n}") for n in range(len(weights))]
     inner = summing(weights)
@@ -59,6 +61,7 @@ def test_backward_returns_a_gradient_for_each_tensor(subject, data):
 
 @keeps("PADDLE-LAYER-03")
 def test_the_number_of_gradients_is_checked(subject, data):
+    """Too many or too few gradients from backward raise ValueError."""
     count, returned = subject.draw(data, st.permutations((1, 2, 3)), "inputs, gradients returned")[:2]
     apply = layer(lambda _, *xs: 2 * sum(xs), lambda _, g: (g,) * returned).apply
     inputs = [leaf(1.0) for _ in range(count)]
@@ -78,16 +81,19 @@ def _returning(subject, data, returned):
 
 @keeps("PADDLE-LAYER-04", variant="tuple")
 def test_backward_may_return_a_tuple(subject, data):
+    """backward may return its gradients in a tuple."""
     _returning(subject, data, tuple)
 
 
 @keeps("PADDLE-LAYER-04", variant="list")
 def test_backward_may_return_a_list(subject, data):
+    """backward may return its gradients in a list."""
     _returning(subject, data, list)
 
 
 @keeps("PADDLE-LAYER-05")
 def test_backward_must_return_tensors(subject, data):
+    """A non-tensor from backward raises ValueError."""
     value = subject.draw(data, (1.0, 2, "text", np.float64(1.0), np.ones(()), ()), "what backward returns")
     apply = layer(lambda _, x: 2 * x, lambda _, g: (value,)).apply
     x = leaf(1.0)
@@ -96,6 +102,7 @@ def test_backward_must_return_tensors(subject, data):
 
 @keeps("PADDLE-LAYER-06")
 def test_inputs_that_stop_gradients_get_none(subject, data):
+    """None is accepted for inputs that stop gradients, and a tensor there raises."""
     flags = subject.draw(data, st.lists(st.booleans(), max_size=3), "whether the other inputs require a gradient")
     weights = [float(n + 2) for n in range(len(flags) + 1)]
     inputs = [leaf(1.0), *(leaf(1.0) if flag else constant(1.0) for flag in flags)]
@@ -116,6 +123,7 @@ def test_inputs_that_stop_gradients_get_none(subject, data):
 
 @keeps("PADDLE-LAYER-07")
 def test_some_inputs_can_be_asked_for(subject, data):
+    """The gradient of a single input can be asked for, although backward returns all."""
     weights = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=4), "weights of the inputs")
     place = subject.draw(data, st.integers(0, len(weights) - 1), "the input that is asked for")
     inputs = [leaf(1.0) for _ in weights]
@@ -127,6 +135,7 @@ def test_some_inputs_can_be_asked_for(subject, data):
 
 @keeps("PADDLE-LAYER-08")
 def test_arguments_may_be_named(subject, data):
+    """Arguments may be given by keyword; their gradients follow in the order of the call."""
     order = subject.draw(data, st.permutations(("x", "y", "factor")), "order of the call")
     positional = subject.draw(data, st.booleans(), "first argument without its name")
     given = subject.draw(data, st.booleans(), "factor given")
@@ -153,6 +162,7 @@ def test_arguments_may_be_named(subject, data):
 
 @keeps("PADDLE-LAYER-09")
 def test_tensors_in_sequences_are_inputs(subject, data):
+    """The tensors in a list or tuple get the gradients that backward returns as one sequence."""
     weights = subject.draw(data, WEIGHTS, "weights of the tensors in it")
     kind = subject.draw(data, (list, tuple), "sequence")
     beside = subject.draw(data, st.booleans(), "a tensor before it")
@@ -171,6 +181,7 @@ def test_tensors_in_sequences_are_inputs(subject, data):
 
 @keeps("PADDLE-LAYER-10")
 def test_apply_gives_what_forward_returned(subject, data):
+    """apply returns a tensor, tuple or list as forward did, with non-tensors at their places."""
     made = {
         "a tensor": lambda y: y,
         "a tuple": lambda y: (y, 2 * y),
@@ -190,6 +201,7 @@ def test_apply_gives_what_forward_returned(subject, data):
 
 @keeps("PADDLE-LAYER-11")
 def test_both_methods_are_needed(subject, data):
+    """A PyLayer without forward or backward raises an error that names the missing method."""
     missing = subject.draw(data, ("forward", "backward"), "missing")
     methods = {
         "forward": staticmethod(lambda _, x: 2 * x),
@@ -206,6 +218,7 @@ def test_both_methods_are_needed(subject, data):
 
 @keeps("PADDLE-LAYER-12")
 def test_one_output_is_a_tensor(subject, data):
+    """A forward that returns no tensor raises ValueError."""
     returned = subject.draw(data, (None, (), [], 1.0, (None, 2)), "what forward returns")
     apply = layer(lambda *_: returned, lambda _, *g: g).apply
     subject.assert_raises(ValueError, lambda: apply(leaf(1.0)), "a forward without a tensor", naming=["Tensor"])
@@ -213,6 +226,7 @@ def test_one_output_is_a_tensor(subject, data):
 
 @keeps("PADDLE-LAYER-13")
 def test_lists_among_the_outputs_are_differentiated(subject, data):
+    """Tensors in a list among the outputs are differentiated; backward gets a list for them."""
     inside = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=3), "weights of the outputs in a list")
     beside = subject.draw(data, INTEGERS, "weight of the output beside it")
 
@@ -230,6 +244,7 @@ def test_lists_among_the_outputs_are_differentiated(subject, data):
 
 @keeps("PADDLE-LAYER-14")
 def test_forward_is_not_recorded(subject, data):
+    """Grad mode is off in forward and on again after it, and only backward decides the gradient."""
     slope = subject.draw(data, INTEGERS, "what backward multiplies with")
     seen = []
 

@@ -1,1 +1,1 @@
-"""What tensorflow says of its own interface for custom Functions."""
+"""The sentences that TensorFlow documents about its own interface for custom Functions."""

@@ -4,27 +4,27 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.tensorflow._tools import (
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.tensorflow._custom_rules import (
     COMPILED,
     EAGER,
     MODES,
     WITHIN,
-    differentiated,
     drawn_rule,
-    recorded,
+    outputs_and_gradients,
+    taped,
 )
 
-# Ways to hold tensors, with a nest and without.
+# Containers of tensors, flat and nested.
 STRUCTURES = {
     "tuple": tuple,
     "list": list,
     "dict": lambda xs: {f"key {i}": x for i, x in enumerate(xs)},
     "nested": lambda xs: {"first": xs[0], "rest": [tuple(xs[1:])]},
 }
-# Arguments that a tensor can be made of, with what comes of each.
+# Arguments that can become a tensor.
 CONVERTIBLE = {"number": 2.0, "integer": 3, "flag": True, "text": "text", "array": np.ones(2), "list": [1.0, 2.0]}
-# Without registered gradient, of a vector.
+# Operations on a vector without a registered gradient.
 OPERATIONS = {
     "Unique": lambda x: tf.unique(x)[0],
     "Bincount": lambda x: tf.raw_ops.Bincount(arr=tf.range(tf.size(x)), size=tf.size(x), weights=x),
@@ -38,15 +38,17 @@ def _tensors(subject, rule):
 
 @keeps("TENSORFLOW-GRAD-01", examples=0.6)
 def test_values_of_the_function_and_gradients_of_its_rule(subject, data):
+    """Outputs are the function's and gradients are grad_fn's, eagerly and compiled."""
     rule, mode = drawn_rule(subject, data), subject.draw(data, MODES, "mode")
     given = subject.tensors(rule.cotangents, rule.dtype)
-    outputs, found = differentiated(rule.function(), _tensors(subject, rule), given, mode)
+    outputs, found = outputs_and_gradients(rule.function(), _tensors(subject, rule), given, mode)
     subject.assert_all_same("outputs", got=outputs, expected=rule.expected_outputs())
     subject.assert_all_same("gradients", got=found, expected=rule.expected_gradients(rule.cotangents))
 
 
 @keeps("TENSORFLOW-GRAD-02", examples=0.6)
 def test_one_cotangent_for_each_flattened_output(subject, data):
+    """grad_fn gets one cotangent for each tensor of nested outputs, which keep their structure."""
     rule = drawn_rule(subject, data, inputs=2, outputs=3)
     kind, mode = subject.draw(data, STRUCTURES, "structure of the outputs"), subject.draw(data, MODES, "mode")
     structure, seen = STRUCTURES[kind], []
@@ -56,7 +58,7 @@ def test_one_cotangent_for_each_flattened_output(subject, data):
         return structure(rule.compute(xs)), lambda *gs: (seen.append(len(gs)), rule.pull(gs))[1]
 
     given = structure(subject.tensors(rule.cotangents, rule.dtype))
-    outputs, found = differentiated(function, _tensors(subject, rule), given, mode)
+    outputs, found = outputs_and_gradients(function, _tensors(subject, rule), given, mode)
     subject.assert_equal("structure of the outputs", got=type(outputs), expected=type(given))
     subject.assert_all_same("outputs", got=tf.nest.flatten(outputs), expected=rule.expected_outputs())
     subject.assert_equal("numbers of cotangents that grad_fn gets", got=set(seen), expected={3})
@@ -65,6 +67,7 @@ def test_one_cotangent_for_each_flattened_output(subject, data):
 
 @keeps("TENSORFLOW-GRAD-03", examples=0.6)
 def test_one_gradient_for_each_flattened_input(subject, data):
+    """grad_fn may return its gradients in another structure than the inputs have."""
     rule = drawn_rule(subject, data, inputs=3)
     kinds = st.sampled_from(tuple(STRUCTURES))
     taken, returned = subject.draw(data, st.tuples(kinds, kinds), "structures of inputs and gradients")
@@ -76,12 +79,13 @@ def test_one_gradient_for_each_flattened_input(subject, data):
 
     tensors = _tensors(subject, rule)
     given = subject.tensors(rule.cotangents, rule.dtype)
-    _, found = differentiated(lambda *xs: function(STRUCTURES[taken](xs)), tensors, given, mode)
+    _, found = outputs_and_gradients(lambda *xs: function(STRUCTURES[taken](xs)), tensors, given, mode)
     subject.assert_all_same("gradients", got=found, expected=rule.expected_gradients(rule.cotangents))
 
 
 @keeps("TENSORFLOW-GRAD-03", variant="one", examples=0.6)
 def test_a_single_gradient_may_be_bare(subject, data):
+    """For one input, grad_fn may return the gradient bare, in a tuple or in a list."""
     rule = drawn_rule(subject, data, inputs=1)
     shape = subject.draw(data, ("bare", "tuple", "list"), "how it is returned")
     mode = subject.draw(data, MODES, "mode")
@@ -92,12 +96,13 @@ def test_a_single_gradient_may_be_bare(subject, data):
         return rule.compute([x]), lambda *gs: kinds[shape](rule.pull(gs))
 
     given = subject.tensors(rule.cotangents, rule.dtype)
-    _, found = differentiated(function, _tensors(subject, rule), given, mode)
+    _, found = outputs_and_gradients(function, _tensors(subject, rule), given, mode)
     subject.assert_all_same("gradients", got=found, expected=rule.expected_gradients(rule.cotangents))
 
 
 @keeps("TENSORFLOW-GRAD-04", examples=0.6)
 def test_another_number_of_gradients_is_an_error(subject, data):
+    """Too many or too few gradients from grad_fn raise ValueError."""
     rule = drawn_rule(subject, data, outputs=1)
     count = subject.draw(data, [n for n in range(5) if n != rule.inputs], "number of gradients returned")
     mode = subject.draw(data, (EAGER, COMPILED), "mode")
@@ -109,15 +114,16 @@ def test_another_number_of_gradients_is_an_error(subject, data):
     naming = [rule.inputs, count] if mode == EAGER else []
     what = f"{count} gradients for {rule.inputs} inputs"
     tensors = _tensors(subject, rule)
-    subject.assert_raises(ValueError, lambda: differentiated(function, tensors, mode=mode), what, naming=naming)
+    subject.assert_raises(ValueError, lambda: outputs_and_gradients(function, tensors, mode=mode), what, naming=naming)
 
 
 @keeps("TENSORFLOW-GRAD-05")
 def test_the_cotangents_of_unused_outputs_are_zeros(subject, data):
+    """grad_fn gets zeros in the right dtype for outputs that are not used."""
     rule = drawn_rule(subject, data, outputs=3)
     used = subject.draw(data, st.sets(st.integers(0, 2), min_size=1), "used outputs")
     tensors, seen = _tensors(subject, rule), []
-    tape, outputs = recorded(rule.function(lambda *gs: seen.extend(gs)), tensors)
+    tape, outputs = taped(rule.function(lambda *gs: seen.extend(gs)), tensors)
     tape.gradient([outputs[o] for o in sorted(used)], tensors)
     expected = [np.ones(rule.shape) if o in used else np.zeros(rule.shape) for o in range(3)]
     subject.assert_all_same("cotangents", got=seen, expected=expected)
@@ -126,6 +132,7 @@ def test_the_cotangents_of_unused_outputs_are_zeros(subject, data):
 
 @keeps("TENSORFLOW-GRAD-06", examples=0.6)
 def test_none_is_no_gradient(subject, data):
+    """None from grad_fn comes back as None or as zeros, and the other gradients are right."""
     rule = drawn_rule(subject, data)
     withheld = subject.draw(data, st.sets(st.integers(0, rule.inputs - 1), min_size=1), "inputs that get None")
     unconnected = subject.draw(data, tuple(tf.UnconnectedGradients), "unconnected gradients")
@@ -135,14 +142,14 @@ def test_none_is_no_gradient(subject, data):
     def function(*xs):
         return rule.compute(xs), lambda *gs: [None if i in withheld else g for i, g in enumerate(rule.pull(gs))]
 
-    _, found = differentiated(function, _tensors(subject, rule), mode=mode, unconnected_gradients=unconnected)
+    _, found = outputs_and_gradients(function, _tensors(subject, rule), mode=mode, unconnected_gradients=unconnected)
     nothing = np.zeros(rule.shape) if unconnected == tf.UnconnectedGradients.ZERO else None
     expected = [nothing if i in withheld else g for i, g in enumerate(rule.expected_gradients(rule.ones))]
     subject.assert_all_same("gradients", got=found, expected=expected)
 
 
 def _by_keyword(rule, names):
-    """The function of ``a, b, c``, that gets those named by keyword and the others by position."""
+    """A function of ``a, b, c`` that passes those in ``names`` by keyword and the others by position."""
 
     @tf.custom_gradient
     def function(a, b, c):
@@ -157,23 +164,26 @@ def _by_keyword(rule, names):
 
 def _check_keywords(subject, rule, names):
     tensors = _tensors(subject, rule)
-    found = subject.assert_accepted(lambda: differentiated(_by_keyword(rule, names), tensors)[1], "gradient")
+    found = subject.assert_accepted(lambda: outputs_and_gradients(_by_keyword(rule, names), tensors)[1], "gradient")
     subject.assert_all_same("gradients", got=found, expected=rule.expected_gradients(rule.ones))
 
 
 @keeps("TENSORFLOW-GRAD-07")
 def test_what_is_given_by_keyword_has_the_custom_gradient(subject, data):
+    """Inputs given by keyword get grad_fn's gradients next to inputs given by position."""
     rule = drawn_rule(subject, data, inputs=3)
     _check_keywords(subject, rule, subject.draw(data, ("c", "bc"), "given by keyword"))
 
 
 @keeps("TENSORFLOW-GRAD-07", variant="all")
 def test_what_is_given_by_keyword_alone_has_the_custom_gradient(subject, data):
+    """If all inputs are given by keyword, they get grad_fn's gradients."""
     _check_keywords(subject, drawn_rule(subject, data, inputs=3, shape=(2,)), "abc")
 
 
 @keeps("TENSORFLOW-GRAD-07", variant="values")
 def test_what_is_given_by_keyword_has_its_value(subject, data):
+    """The outputs are right whichever inputs are given by keyword."""
     rule = drawn_rule(subject, data, inputs=3)
     names = subject.draw(data, ("", "c", "bc", "abc"), "given by keyword")
     got = subject.assert_accepted(lambda: _by_keyword(rule, names)(*_tensors(subject, rule)), "the call")
@@ -182,12 +192,13 @@ def test_what_is_given_by_keyword_has_its_value(subject, data):
 
 @keeps("TENSORFLOW-GRAD-08", examples=0.3)
 def test_keywords_are_an_error_under_a_compiler(subject, data):
+    """Under tf.function, a keyword argument raises ValueError."""
     rule = drawn_rule(subject, data, inputs=3)
     names = subject.draw(data, ("c", "bc", "abc"), "given by keyword")
     mode, tensors = subject.draw(data, (COMPILED, WITHIN), "mode"), _tensors(subject, rule)
     subject.assert_raises(
         ValueError,
-        lambda: differentiated(_by_keyword(rule, names), tensors, mode=mode),
+        lambda: outputs_and_gradients(_by_keyword(rule, names), tensors, mode=mode),
         "a call with keywords",
         naming=["keywords", "eager"],
     )
@@ -195,6 +206,7 @@ def test_keywords_are_an_error_under_a_compiler(subject, data):
 
 @keeps("TENSORFLOW-GRAD-09", examples=0.6)
 def test_arguments_that_are_no_tensors(subject, data):
+    """Non-tensor arguments arrive as they are eagerly and as tensors when compiled, and count as inputs."""
     rule = drawn_rule(subject, data, inputs=1)
     kinds = subject.draw(data, st.lists(st.sampled_from(tuple(CONVERTIBLE)), max_size=3), "arguments")
     others, mode, seen = [CONVERTIBLE[kind] for kind in kinds], subject.draw(data, MODES, "mode"), []
@@ -205,7 +217,7 @@ def test_arguments_that_are_no_tensors(subject, data):
         none = [None] * len(tf.nest.flatten(more))
         return rule.compute([x]), lambda *gs: [*rule.pull(gs), *none]
 
-    _, found = differentiated(lambda x: function(x, *others), _tensors(subject, rule), mode=mode)
+    _, found = outputs_and_gradients(lambda x: function(x, *others), _tensors(subject, rule), mode=mode)
     subject.assert_all_same("gradient", got=found, expected=rule.expected_gradients(rule.ones))
     got = [tf.is_tensor(value) for value in tf.nest.flatten(seen[0])]
     subject.assert_equal("whether they are tensors", got=got, expected=[mode != EAGER] * len(got))
@@ -215,6 +227,7 @@ def test_arguments_that_are_no_tensors(subject, data):
 
 @keeps("TENSORFLOW-GRAD-10", examples=0.4)
 def test_what_no_tensor_can_be_made_of_is_an_error(subject, data):
+    """An argument that cannot become a tensor raises ValueError."""
     rule = drawn_rule(subject, data, inputs=1)
     kind = subject.draw(data, ("None", "object", "function"), "argument")
     value = {"None": None, "object": object(), "function": len}[kind]
@@ -229,6 +242,7 @@ def test_what_no_tensor_can_be_made_of_is_an_error(subject, data):
 
 @keeps("TENSORFLOW-GRAD-11", examples=0.6)
 def test_a_method_gets_its_instance(subject, data):
+    """A decorated method gets its instance, and gradients for the other arguments only."""
     rule, mode = drawn_rule(subject, data), subject.draw(data, MODES, "mode")
 
     class Holder:
@@ -239,7 +253,7 @@ def test_a_method_gets_its_instance(subject, data):
         def method(self, *xs):
             return self.rule.compute(xs), lambda *gs: self.rule.pull(gs)
 
-    outputs, found = differentiated(Holder().method, _tensors(subject, rule), mode=mode)
+    outputs, found = outputs_and_gradients(Holder().method, _tensors(subject, rule), mode=mode)
     subject.assert_all_same("outputs", got=outputs, expected=rule.expected_outputs())
     subject.assert_all_same("gradients", got=found, expected=rule.expected_gradients(rule.ones))
 
@@ -255,29 +269,32 @@ def _captured(subject, data, watched):
 
         return function(x if watched else tf.stop_gradient(x))
 
-    _, (_, got) = differentiated(f, _tensors(subject, rule), mode=mode)
+    _, (_, got) = outputs_and_gradients(f, _tensors(subject, rule), mode=mode)
     return got
 
 
 @keeps("TENSORFLOW-GRAD-12", examples=0.6)
 def test_what_is_captured_gets_no_gradient(subject, data):
+    """A captured tensor gets no gradient if the argument is watched."""
     got = _captured(subject, data, watched=True)
     subject.assert_same("gradient of the captured tensor", got=got, expected=None)
 
 
 @keeps("TENSORFLOW-GRAD-12", variant="unwatched")
-def test_what_is_captured_gets_no_gradient_beside_a_constant(subject, data):
+def test_what_is_captured_gets_no_gradient_with_a_constant(subject, data):
+    """A captured tensor gets no gradient if the argument is a constant."""
     got = _captured(subject, data, watched=False)
     subject.assert_equal("whether the captured tensor gets a gradient", got=got is not None, expected=False)
 
 
 @keeps("TENSORFLOW-GRAD-13")
 def test_grad_fn_runs_once_in_each_pass_that_reaches_it(subject, data):
+    """grad_fn runs once for each pass through the function, and not for passes around it."""
     rule, calls = drawn_rule(subject, data, outputs=1), []
     passes = subject.draw(data, st.lists(st.booleans(), max_size=4), "passes, through the function or beside it")
     tensors = _tensors(subject, rule)
     function = rule.function(lambda *_: calls.append(1))
-    tape, (mine, other) = recorded(lambda *xs: (function(*xs)[0], 2 * xs[0]), tensors, persistent=True)
+    tape, (mine, other) = taped(lambda *xs: (function(*xs)[0], 2 * xs[0]), tensors, persistent=True)
     subject.assert_equal("runs of grad_fn before any pass", got=len(calls), expected=0)
     for through in passes:
         tape.gradient(mine if through else other, tensors)
@@ -286,6 +303,7 @@ def test_grad_fn_runs_once_in_each_pass_that_reaches_it(subject, data):
 
 @keeps("TENSORFLOW-GRAD-14", examples=0.3)
 def test_an_operation_without_gradient(subject, data):
+    """An operation without gradient raises LookupError, unless it is under stop_gradient."""
     operation = OPERATIONS[subject.draw(data, OPERATIONS, "operation")]
     stopped = subject.draw(data, (False, True), "stop_gradient")
     values = np.array(subject.draw(data, st.permutations((1.0, 2.0, 3.0)), "x"))
@@ -296,7 +314,7 @@ def test_an_operation_without_gradient(subject, data):
         return inner(), lambda g: 5 * g
 
     def act():
-        return differentiated(function, [subject.tensor(values)])[1]
+        return outputs_and_gradients(function, [subject.tensor(values)])[1]
 
     if stopped:
         subject.assert_all_same("gradient", got=act(), expected=[np.full(3, 5.0)])
@@ -306,6 +324,7 @@ def test_an_operation_without_gradient(subject, data):
 
 @keeps("TENSORFLOW-GRAD-15", examples=0.6)
 def test_an_exception_in_grad_fn_comes_out(subject, data):
+    """An exception in grad_fn reaches the caller with its type and message."""
     rule, mode = drawn_rule(subject, data, outputs=1), subject.draw(data, (EAGER, COMPILED), "mode")
     kind = subject.draw(data, (KeyError, ValueError, ZeroDivisionError, RuntimeError), "exception")
 
@@ -314,12 +333,13 @@ def test_an_exception_in_grad_fn_comes_out(subject, data):
 
     function, tensors = rule.function(fail), _tensors(subject, rule)
     subject.assert_raises(
-        kind, lambda: differentiated(function, tensors, mode=mode), "an exception in grad_fn", naming=["mine"]
+        kind, lambda: outputs_and_gradients(function, tensors, mode=mode), "an exception in grad_fn", naming=["mine"]
     )
 
 
 @keeps("TENSORFLOW-GRAD-16", examples=0.5)
 def test_functions_of_numpy_have_the_custom_gradient(subject, data):
+    """A tf.numpy_function has the custom gradient, also in branches and loops."""
     rule = drawn_rule(subject, data, inputs=1, outputs=1, dtype="float64")
     around = subject.draw(data, ("nothing", "branch", "loop"), "around it")
     mode = subject.draw(data, MODES, "mode")
@@ -336,7 +356,7 @@ def test_functions_of_numpy_have_the_custom_gradient(subject, data):
             return tf.while_loop(lambda i, _: i < 2, lambda i, y: (i + 1, function(y)), (0, x))[1]
         return function(x)
 
-    outputs, found = differentiated(f, _tensors(subject, rule), mode=mode)
+    outputs, found = outputs_and_gradients(f, _tensors(subject, rule), mode=mode)
     times = 2 if around == "loop" else 1
     expected = rule.forward[0, 0] ** times * rule.values[0]
     subject.assert_same("output", got=outputs, expected=expected)
@@ -346,6 +366,7 @@ def test_functions_of_numpy_have_the_custom_gradient(subject, data):
 
 @keeps("TENSORFLOW-GRAD-17")
 def test_sparse_gradients_come_back(subject, data):
+    """IndexedSlices from grad_fn come back as such, or are added to other gradients."""
     rows = subject.draw(data, st.lists(st.integers(0, 2), max_size=4), "rows")
     more, mode = subject.draw(data, (False, True), "used beside it"), subject.draw(data, (EAGER, COMPILED), "mode")
     x = subject.tensor(np.ones((3, 2)))
@@ -361,7 +382,7 @@ def test_sparse_gradients_come_back(subject, data):
         total = tf.reduce_sum(function(x))
         return total + tf.reduce_sum(x) if more else total
 
-    _, (found,) = differentiated(f, [x], mode=mode)
+    _, (found,) = outputs_and_gradients(f, [x], mode=mode)
     kinds = (tf.Tensor, tf.IndexedSlices)
     subject.assert_equal("kind of the gradient", got=isinstance(found, kinds[not more]), expected=True)
     expected = np.zeros((3, 2)) + more

@@ -4,10 +4,15 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.tensorflow._tools import COMPILED, EAGER, differentiated, drawn_rule
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.tensorflow._custom_rules import (
+    COMPILED,
+    EAGER,
+    drawn_rule,
+    outputs_and_gradients,
+)
 
-# Functions run eagerly, or compiled as a whole with what differentiates them.
+# Functions run eagerly, or compiled together with their differentiation.
 WHOLE = (EAGER, "under tf.function")
 FACTORS = st.sampled_from((2.0, 3.0, 5.0, 7.0))
 
@@ -17,7 +22,7 @@ def _ran(mode, f, *args):
 
 
 def _twice(f, x):
-    """First and second derivative of the sum."""
+    """First and second derivative of the sum of the outputs."""
     with tf.GradientTape() as outer:
         outer.watch(x)
         with tf.GradientTape() as inner:
@@ -34,7 +39,7 @@ def _numbers(subject, data):
 
 
 def _nested(rule):
-    """A function whose grad_fn calls another on its input, which has the gradients of ``rule(x)`` for a cotangent."""
+    """A function whose grad_fn calls a second custom function, which has the gradient ``rule(x, cotangent)``."""
 
     @tf.custom_gradient
     def function(x):
@@ -52,6 +57,7 @@ def _nested(rule):
 
 @keeps("TENSORFLOW-NEST-01")
 def test_second_derivatives_come_of_what_grad_fn_computes(subject, data):
+    """The second derivative differentiates the operations of grad_fn."""
     power, factor = subject.draw(data, st.integers(2, 4), "power"), subject.draw(data, FACTORS, "factor")
     (x, values), mode = _numbers(subject, data), subject.draw(data, WHOLE, "mode")
 
@@ -66,6 +72,7 @@ def test_second_derivatives_come_of_what_grad_fn_computes(subject, data):
 
 @keeps("TENSORFLOW-NEST-02")
 def test_an_inner_custom_gradient_determines_the_second_derivative(subject, data):
+    """A custom gradient inside grad_fn decides the second derivative."""
     factor = subject.draw(data, FACTORS, "factor")
     (x, values), mode = _numbers(subject, data), subject.draw(data, WHOLE, "mode")
     got = _ran(mode, lambda x: _twice(_nested(lambda x, ddy: factor * ddy * x), x), x)
@@ -74,6 +81,7 @@ def test_an_inner_custom_gradient_determines_the_second_derivative(subject, data
 
 @keeps("TENSORFLOW-NEST-03")
 def test_the_printed_example_of_nesting(subject, data):
+    """The nesting example of the documentation runs and has the right derivatives."""
     factor = subject.draw(data, FACTORS, "factor")
     x, values = _numbers(subject, data)
     function = _nested(lambda x, ddy: (factor * ddy * x, ddy))
@@ -83,6 +91,7 @@ def test_the_printed_example_of_nesting(subject, data):
 
 @keeps("TENSORFLOW-NEST-04")
 def test_a_decorated_grad_fn_has_its_rule_for_the_cotangent(subject, data):
+    """A decorated grad_fn has its rule's derivative by the cotangent, and None by the input."""
     factor = subject.draw(data, FACTORS, "factor")
     (x, values), mode = _numbers(subject, data), subject.draw(data, WHOLE, "mode")
 
@@ -121,16 +130,19 @@ def _check_tangents(subject, data, mode):
 
 @keeps("TENSORFLOW-FWD-01")
 def test_tangents_are_those_of_the_transposed_rule(subject, data):
+    """Forward mode gives the transpose of grad_fn, eagerly."""
     _check_tangents(subject, data, EAGER)
 
 
 @keeps("TENSORFLOW-FWD-01", variant="compiled", examples=0.6)
 def test_tangents_of_a_compiled_function_are_those_of_the_transposed_rule(subject, data):
+    """Forward mode gives the transpose of grad_fn, for a compiled function."""
     _check_tangents(subject, data, COMPILED)
 
 
 @keeps("TENSORFLOW-FWD-02")
 def test_tangents_can_be_asked_for_at_any_time(subject, data):
+    """jvp gives the same within the context and after it, any number of times."""
     factor, times = subject.draw(data, FACTORS, "factor"), subject.draw(data, st.integers(1, 3), "calls")
     x, values = _numbers(subject, data)
     with tf.autodiff.ForwardAccumulator(x, x) as accumulator:
@@ -142,6 +154,7 @@ def test_tangents_can_be_asked_for_at_any_time(subject, data):
 
 @keeps("TENSORFLOW-FWD-03")
 def test_what_does_not_depend_on_the_primal_has_no_tangent(subject, data):
+    """Outputs of another input have no tangent, or zeros if asked for."""
     rule = drawn_rule(subject, data, shape=(3,), inputs=1)
     unconnected = subject.draw(data, tuple(tf.UnconnectedGradients), "unconnected gradients")
     x, other = subject.tensors([rule.values[0], np.ones(3)], rule.dtype)
@@ -154,6 +167,7 @@ def test_what_does_not_depend_on_the_primal_has_no_tangent(subject, data):
 
 @keeps("TENSORFLOW-FWD-04")
 def test_an_accumulator_around_a_tape_gives_hessian_vector_products(subject, data):
+    """Forward mode over a tape gives the JVP of what grad_fn computes."""
     power, factor = subject.draw(data, st.integers(2, 4), "power"), subject.draw(data, FACTORS, "factor")
     (x, values), mode = _numbers(subject, data), subject.draw(data, (EAGER, COMPILED), "mode")
 
@@ -162,7 +176,7 @@ def test_an_accumulator_around_a_tape_gives_hessian_vector_products(subject, dat
         return x, lambda g: g * factor * x**power
 
     with tf.autodiff.ForwardAccumulator(x, 2 * x) as accumulator:
-        _, (gradient,) = differentiated(function, [x], mode=mode)
+        _, (gradient,) = outputs_and_gradients(function, [x], mode=mode)
     subject.assert_same("gradient", got=gradient, expected=factor * values**power)
     expected = factor * power * values ** (power - 1) * 2 * values
     subject.assert_same("Hessian-vector product", got=accumulator.jvp(gradient), expected=expected)

@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.tensorflow._tools import drawn_rule, recorded
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.tensorflow._custom_rules import drawn_rule, taped
 
 NO_TENSORS = {"number": 1.0, "array": np.ones(2), "text": "text", "None": None, "object": object()}
 SOURCES = {
@@ -27,9 +27,10 @@ def _drawn(subject, data, **fixed):
 
 @keeps("TENSORFLOW-TAPE-01")
 def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent(subject, data):
+    """A second gradient raises, or is the same again on a persistent tape."""
     rule, tensors, expected = _drawn(subject, data)
     persistent = subject.draw(data, (False, True), "persistent")
-    tape, outputs = recorded(rule.function(), tensors, persistent=persistent)
+    tape, outputs = taped(rule.function(), tensors, persistent=persistent)
     subject.assert_all_same("gradients", got=tape.gradient(outputs, tensors), expected=expected)
     if persistent:
         subject.assert_all_same("gradients, again", got=tape.gradient(outputs, tensors), expected=expected)
@@ -39,6 +40,7 @@ def test_a_tape_gives_one_set_of_gradients_unless_it_is_persistent(subject, data
 
 @keeps("TENSORFLOW-TAPE-02")
 def test_what_is_not_connected_gets_nothing(subject, data):
+    """Inputs that are not watched get None, or zeros if asked for."""
     rule, tensors, expected = _drawn(subject, data, inputs=3)
     watched = subject.draw(data, st.sets(st.integers(0, 2), max_size=2), "watched inputs")
     unconnected = subject.draw(data, tuple(tf.UnconnectedGradients), "unconnected gradients")
@@ -53,9 +55,10 @@ def test_what_is_not_connected_gets_nothing(subject, data):
 
 @keeps("TENSORFLOW-TAPE-03")
 def test_gradients_have_the_structure_of_the_sources(subject, data):
+    """The gradients come in the nested structure of the sources."""
     rule, tensors, expected = _drawn(subject, data)
     sources = SOURCES[subject.draw(data, SOURCES, "structure")](tensors)
-    tape, outputs = recorded(rule.function(), tensors)
+    tape, outputs = taped(rule.function(), tensors)
     got = tape.gradient(outputs, sources)
     subject.assert_accepted(lambda: tf.nest.assert_same_structure(got, sources), "the structure of the gradients")
     subject.assert_all_same("gradients", got=tf.nest.flatten(got), expected=expected)
@@ -63,9 +66,10 @@ def test_gradients_have_the_structure_of_the_sources(subject, data):
 
 @keeps("TENSORFLOW-TAPE-04")
 def test_output_gradients_are_the_cotangents(subject, data):
+    """output_gradients are the cotangents; without them they are ones."""
     rule, tensors, expected = _drawn(subject, data)
     given = subject.draw(data, (False, True), "output_gradients are given")
-    tape, outputs = recorded(rule.function(), tensors)
+    tape, outputs = taped(rule.function(), tensors)
     cotangents = subject.tensors(rule.cotangents, rule.dtype)
     got = tape.gradient(outputs, tensors, cotangents) if given else tape.gradient(outputs, tensors)
     expected = rule.expected_gradients(rule.cotangents) if given else expected
@@ -74,6 +78,7 @@ def test_output_gradients_are_the_cotangents(subject, data):
 
 @keeps("TENSORFLOW-TAPE-05")
 def test_what_is_computed_while_recording_is_stopped_is_no_part_of_it(subject, data):
+    """Calls within stop_recording contribute no gradient, and later calls do."""
     rule, tensors, expected = _drawn(subject, data, outputs=1)
     parts = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "parts, recorded or not")
     function = rule.function()
@@ -93,14 +98,16 @@ def test_what_is_computed_while_recording_is_stopped_is_no_part_of_it(subject, d
 
 @keeps("TENSORFLOW-TAPE-06")
 def test_recording_that_never_began_cannot_be_stopped(subject, data):
+    """stop_recording raises on a tape that never recorded."""
     persistent = subject.draw(data, (False, True), "persistent")
     _check_stopped(subject, tf.GradientTape(persistent=persistent))
 
 
 @keeps("TENSORFLOW-TAPE-06", variant="left")
 def test_recording_that_is_over_cannot_be_stopped(subject, data):
+    """stop_recording raises on a tape whose context was left."""
     rule, tensors, _ = _drawn(subject, data)
-    _check_stopped(subject, recorded(rule.function(), tensors)[0])
+    _check_stopped(subject, taped(rule.function(), tensors)[0])
 
 
 def _check_stopped(subject, tape):
@@ -113,6 +120,7 @@ def _check_stopped(subject, tape):
 
 @keeps("TENSORFLOW-TAPE-07")
 def test_reset_forgets_what_was_recorded(subject, data):
+    """After reset only later calls contribute a gradient."""
     rule, tensors, expected = _drawn(subject, data, outputs=1)
     before, after = subject.draw(data, st.tuples(st.integers(0, 2), st.integers(0, 2)), "calls before and after")
     function = rule.function()
@@ -128,6 +136,7 @@ def test_reset_forgets_what_was_recorded(subject, data):
 
 @keeps("TENSORFLOW-TAPE-08")
 def test_what_is_no_tensor_cannot_be_watched(subject, data):
+    """watch raises ValueError for a non-tensor, alone or in a list."""
     value = NO_TENSORS[subject.draw(data, NO_TENSORS, "watched")]
     beside = subject.draw(data, st.integers(0, 2), "tensors beside it")
     tape = tf.GradientTape()
@@ -142,8 +151,9 @@ def test_what_is_no_tensor_cannot_be_watched(subject, data):
 
 @keeps("TENSORFLOW-TAPE-09")
 def test_wrong_arguments_of_gradient(subject, data):
+    """gradient raises TypeError for the target None and ValueError for an unknown unconnected_gradients."""
     rule, tensors, _ = _drawn(subject, data)
-    tape, outputs = recorded(rule.function(), tensors, persistent=True)
+    tape, outputs = taped(rule.function(), tensors, persistent=True)
     subject.assert_raises(TypeError, lambda: tape.gradient(None, tensors), "the gradient of None")
     unknown = subject.draw(data, ("nothing", "Zero", 0, True), "unconnected_gradients")
     subject.assert_raises(
@@ -156,14 +166,16 @@ def test_wrong_arguments_of_gradient(subject, data):
 
 @keeps("TENSORFLOW-TAPE-10")
 def test_a_variable_is_no_target(subject, data):
+    """gradient raises ValueError for a variable as the target."""
     rule, tensors, _ = _drawn(subject, data)
     variable = tf.Variable(tensors[0])
-    tape, _ = recorded(lambda x: rule.compute([x + variable] * rule.inputs), tensors[:1])
+    tape, _ = taped(lambda x: rule.compute([x + variable] * rule.inputs), tensors[:1])
     subject.assert_raises(ValueError, lambda: tape.gradient(variable, variable), "the gradient of a variable")
 
 
 @keeps("TENSORFLOW-TAPE-11")
 def test_no_gradient_within_the_context(subject, data):
+    """gradient raises RuntimeError within the tape's own context."""
     rule, tensors, _ = _drawn(subject, data)
     with tf.GradientTape(persistent=subject.draw(data, (False, True), "persistent")) as tape:
         tape.watch(tensors)
@@ -173,6 +185,7 @@ def test_no_gradient_within_the_context(subject, data):
 
 @keeps("TENSORFLOW-TAPE-12")
 def test_variables_that_a_tape_watches(subject, data):
+    """A tape watches trainable variables by itself if allowed to, and others if asked to."""
     rule, tensors, expected = _drawn(subject, data, inputs=3)
     trained = subject.draw(data, st.tuples(*[st.booleans()] * 3), "variables that can be trained")
     asked = subject.draw(data, st.sets(st.integers(0, 2)), "variables watched explicitly")
@@ -189,6 +202,7 @@ def test_variables_that_a_tape_watches(subject, data):
 
 @keeps("TENSORFLOW-TAPE-13")
 def test_watched_variables_come_in_the_order_of_their_construction(subject, data):
+    """watched_variables lists the variables that were read, in construction order."""
     count = subject.draw(data, st.integers(1, 4), "variables")
     read = subject.draw(data, st.lists(st.integers(0, count - 1)), "read, in this order")
     variables = [tf.Variable(float(i)) for i in range(count)]
@@ -200,7 +214,7 @@ def test_watched_variables_come_in_the_order_of_their_construction(subject, data
 
 
 class _Kept:
-    """What a grad_fn keeps."""
+    """An object that a grad_fn keeps."""
 
 
 def _keeping(rule, kept):
@@ -213,11 +227,12 @@ def _keeping(rule, kept):
 
 @keeps("TENSORFLOW-TAPE-14")
 def test_what_a_tape_holds_is_released(subject, data):
+    """Objects that grad_fn holds are freed after the first gradient, or with a persistent tape."""
     rule, tensors, _ = _drawn(subject, data)
     persistent = subject.draw(data, (False, True), "persistent")
     kept = [_Kept()]
     reference = weakref.ref(kept[0])
-    tape, outputs = recorded(_keeping(rule, kept.pop()), tensors, persistent=persistent)
+    tape, outputs = taped(_keeping(rule, kept.pop()), tensors, persistent=persistent)
     alive = []
 
     def note():
@@ -238,6 +253,7 @@ def test_what_a_tape_holds_is_released(subject, data):
 
 @keeps("TENSORFLOW-TAPE-15", examples=0.4)
 def test_the_jacobian_is_made_of_the_custom_rows(subject, data):
+    """The Jacobian's rows are what grad_fn gives for unit cotangents, vectorized or not."""
     shape = subject.draw(data, ((1,), (3,), (2, 2)), "shape")
     factors = subject.draw(data, st.lists(st.sampled_from((2.0, 3.0)), min_size=1, max_size=2), "factors")
     vectorized = subject.draw(data, (True, False), "experimental_use_pfor")
@@ -247,7 +263,7 @@ def test_the_jacobian_is_made_of_the_custom_rows(subject, data):
         return sum(xs), lambda g: [w * tf.cumsum(g, axis=0) for w in factors]
 
     tensors = subject.tensors([np.ones(shape)] * len(factors))
-    tape, y = recorded(lambda *xs: function(*xs), tensors, persistent=True)
+    tape, y = taped(lambda *xs: function(*xs), tensors, persistent=True)
     got = tape.jacobian(y, tensors, experimental_use_pfor=vectorized)
     rows = np.cumsum(np.eye(int(np.prod(shape))).reshape(*shape, *shape), axis=len(shape))
     subject.assert_all_same("Jacobians", got=got, expected=[w * rows for w in factors])
@@ -255,6 +271,7 @@ def test_the_jacobian_is_made_of_the_custom_rows(subject, data):
 
 @keeps("TENSORFLOW-TAPE-16", examples=0.4)
 def test_the_batch_jacobian_is_the_stack_of_those_of_the_examples(subject, data):
+    """The batch Jacobian stacks the examples' Jacobians by the custom gradient."""
     batch, size = subject.draw(data, st.tuples(st.integers(1, 3), st.integers(1, 3)), "batch and size")
     vectorized = subject.draw(data, (True, False), "experimental_use_pfor")
     x = np.arange(1.0, 1 + batch * size).reshape(batch, size)
@@ -264,6 +281,6 @@ def test_the_batch_jacobian_is_the_stack_of_those_of_the_examples(subject, data)
         return x, lambda g: 5 * g * x
 
     source = subject.tensor(x)
-    tape, y = recorded(function, [source], persistent=True)
+    tape, y = taped(function, [source], persistent=True)
     got = tape.batch_jacobian(y, source, experimental_use_pfor=vectorized)
     subject.assert_same("batch Jacobian", got=got, expected=np.stack([5 * np.diag(row) for row in x]))

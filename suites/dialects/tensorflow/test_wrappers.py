@@ -6,14 +6,14 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.tensorflow._tools import (
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.tensorflow._custom_rules import (
     COMPILED,
     EAGER,
     MODES,
-    differentiated,
     drawn_rule,
-    recorded,
+    outputs_and_gradients,
+    taped,
 )
 
 _NUMBERS = itertools.count()
@@ -26,11 +26,12 @@ def _new_name():
 
 @keeps("TENSORFLOW-RECOMPUTE-01")
 def test_each_backward_pass_runs_the_function_again(subject, data):
+    """The function runs once forward, and once more for each backward pass."""
     rule, runs = drawn_rule(subject, data), []
     calls, passes = subject.draw(data, st.tuples(st.integers(1, 3), st.integers(0, 3)), "calls, backward passes")
     function = tf.recompute_grad(lambda *xs: (runs.append(1), rule.compute(xs))[1])
     tensors = subject.tensors(rule.values, rule.dtype)
-    tape, outputs = recorded(lambda *xs: [function(*xs) for _ in range(calls)], tensors, persistent=True)
+    tape, outputs = taped(lambda *xs: [function(*xs) for _ in range(calls)], tensors, persistent=True)
     subject.assert_equal("runs forward", got=len(runs), expected=calls)
     for _ in range(passes):
         tape.gradient(outputs, tensors)
@@ -39,12 +40,13 @@ def test_each_backward_pass_runs_the_function_again(subject, data):
 
 @keeps("TENSORFLOW-RECOMPUTE-02", examples=0.6)
 def test_recomputed_gradients_are_those_of_the_function(subject, data):
+    """Values and gradients of inputs and variables are those of the plain function."""
     rule, mode = drawn_rule(subject, data, inputs=2), subject.draw(data, (EAGER, COMPILED), "mode")
     x, factor = subject.tensors(rule.values, rule.dtype)
     variable = tf.Variable(factor)
     function = tf.recompute_grad(lambda x: rule.compute([x * x, x * variable]))
     call = tf.function(function, autograph=False) if mode == COMPILED else function
-    tape, outputs = recorded(call, [x])
+    tape, outputs = taped(call, [x])
     got = tape.gradient(outputs, [x, variable], subject.tensors(rule.cotangents, rule.dtype))
     a, b = (sum(map(np.multiply, column, rule.cotangents)) for column in rule.forward.T)
     values, weight = rule.values
@@ -56,6 +58,7 @@ def test_recomputed_gradients_are_those_of_the_function(subject, data):
 
 @keeps("TENSORFLOW-RECOMPUTE-03")
 def test_the_function_itself_stays_at_hand(subject, data):
+    """__wrapped__ is the function, whatever kind of callable it is."""
     rule = drawn_rule(subject, data)
 
     class Model:
@@ -69,6 +72,7 @@ def test_the_function_itself_stays_at_hand(subject, data):
 
 @keeps("TENSORFLOW-RECOMPUTE-04")
 def test_recomputed_functions_refuse_forward_mode(subject, data):
+    """Forward mode through recompute_grad raises NotImplementedError."""
     rule = drawn_rule(subject, data)
     tensors = subject.tensors(rule.values, rule.dtype)
 
@@ -84,10 +88,11 @@ def test_recomputed_functions_refuse_forward_mode(subject, data):
 
 @keeps("TENSORFLOW-RECOMPUTE-04", variant="second")
 def test_second_derivatives_through_recomputing_are_never_wrong(subject, data):
+    """A second derivative is right, or it raises NotImplementedError."""
     power, outer = subject.draw(data, st.tuples(st.integers(2, 3), st.integers(1, 2)), "powers inside and outside")
     values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
     x, function, total = subject.tensor(values), tf.recompute_grad(lambda x: x**power), power * outer
-    tape, (_, (first,)) = recorded(lambda x: differentiated(lambda x: function(x) ** outer, [x]), [x])
+    tape, (_, (first,)) = taped(lambda x: outputs_and_gradients(lambda x: function(x) ** outer, [x]), [x])
     expected = total * (total - 1) * values ** (total - 2)
     try:
         got = tape.gradient(first, x)
@@ -98,12 +103,13 @@ def test_second_derivatives_through_recomputing_are_never_wrong(subject, data):
 
 @keeps("TENSORFLOW-PASS-01", examples=0.6)
 def test_gradients_pass_through(subject, data):
+    """Values are the function's, and gradients are the cotangents."""
     rule, mode = drawn_rule(subject, data, shape=(2,)), subject.draw(data, MODES, "mode")
     variable = tf.Variable(np.ones(2), dtype=rule.dtype)
     function = tf.grad_pass_through(lambda *xs: [w * x * variable for w, x in enumerate(xs, 2)])
     tensors = subject.tensors(rule.values, rule.dtype)
     given = [rule.cotangents[0] * (i + 1) for i in range(rule.inputs)]
-    outputs, found = differentiated(function, tensors, subject.tensors(given, rule.dtype), mode)
+    outputs, found = outputs_and_gradients(function, tensors, subject.tensors(given, rule.dtype), mode)
     expected = [w * x for w, x in enumerate(rule.values, 2)]
     subject.assert_all_same("outputs", got=outputs, expected=expected)
     subject.assert_all_same("gradients", got=found, expected=given)
@@ -111,11 +117,12 @@ def test_gradients_pass_through(subject, data):
 
 @keeps("TENSORFLOW-PASS-01", variant="variables")
 def test_variables_below_a_pass_through_get_no_gradient(subject, data):
+    """Variables below grad_pass_through get no gradient, read or assigned."""
     values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
     assigned = subject.draw(data, (False, True), "the function assigns")
     x, variable = subject.tensor(values), tf.Variable(np.full(3, 5.0))
     function = tf.grad_pass_through(variable.assign if assigned else lambda x: x * variable)
-    tape, y = recorded(function, [x])
+    tape, y = taped(function, [x])
     subject.assert_same("output", got=tf.convert_to_tensor(y), expected=values if assigned else 5 * values)
     got = tape.gradient(y, [x, variable])
     subject.assert_all_same("gradients of x and the variable", got=got, expected=[np.ones(3), None])
@@ -123,6 +130,7 @@ def test_variables_below_a_pass_through_get_no_gradient(subject, data):
 
 @keeps("TENSORFLOW-STOP-01", examples=0.6)
 def test_nothing_passes_a_stopped_gradient(subject, data):
+    """Stopped inputs get no gradient, and the values stay."""
     rule, mode = drawn_rule(subject, data), subject.draw(data, MODES, "mode")
     stopped = subject.draw(data, st.sets(st.integers(0, rule.inputs - 1), min_size=1), "stopped inputs")
     function = rule.function()
@@ -130,14 +138,14 @@ def test_nothing_passes_a_stopped_gradient(subject, data):
     def f(*xs):
         return function(*(tf.stop_gradient(x) if i in stopped else x for i, x in enumerate(xs)))
 
-    outputs, found = differentiated(f, subject.tensors(rule.values, rule.dtype), mode=mode)
+    outputs, found = outputs_and_gradients(f, subject.tensors(rule.values, rule.dtype), mode=mode)
     subject.assert_all_same("outputs", got=outputs, expected=rule.expected_outputs())
     expected = [None if i in stopped else g for i, g in enumerate(rule.expected_gradients(rule.ones))]
     subject.assert_all_same("gradients", got=found, expected=expected)
 
 
 def _overridden(subject, data, differentiate):
-    """Gradients of a square before, within and after an override by a registered function, and its factor."""
+    """Check the gradients of a square before, within and after an override by a registered function."""
     factor = subject.draw(data, st.sampled_from((3.0, 5.0, 7.0)), "factor")
     name = _new_name()
 
@@ -160,6 +168,8 @@ def _overridden(subject, data, differentiate):
 
 @keeps("TENSORFLOW-REG-01", examples=0.6)
 def test_a_registered_function_overrides_gradients_of_a_graph(subject, data):
+    """The override applies within its context for tf.gradients in a graph."""
+
     def differentiate(f, x):
         return tf.function(lambda x: [tf.gradients(y, x)[0] for y in f(x)], autograph=False)(x)
 
@@ -168,8 +178,10 @@ def test_a_registered_function_overrides_gradients_of_a_graph(subject, data):
 
 @keeps("TENSORFLOW-REG-01", variant="outside", examples=0.6)
 def test_a_registered_function_overrides_gradients_of_a_tape_outside(subject, data):
+    """The override applies within its context for a tape around tf.function."""
+
     def differentiate(f, x):
-        tape, outputs = recorded(tf.function(f, autograph=False), [x], persistent=True)
+        tape, outputs = taped(tf.function(f, autograph=False), [x], persistent=True)
         return [tape.gradient(y, x) for y in outputs]
 
     _overridden(subject, data, differentiate)
@@ -177,8 +189,10 @@ def test_a_registered_function_overrides_gradients_of_a_tape_outside(subject, da
 
 @keeps("TENSORFLOW-REG-01", variant="inside", examples=0.6)
 def test_a_registered_function_overrides_gradients_of_a_tape_inside(subject, data):
+    """The override applies within its context for a tape in tf.function."""
+
     def differentiate(f, x):
-        tape, outputs = recorded(f, [x], persistent=True)
+        tape, outputs = taped(f, [x], persistent=True)
         return [tape.gradient(y, x) for y in outputs]
 
     _overridden(subject, data, lambda f, x: tf.function(lambda x: differentiate(f, x), autograph=False)(x))
@@ -186,6 +200,7 @@ def test_a_registered_function_overrides_gradients_of_a_tape_inside(subject, dat
 
 @keeps("TENSORFLOW-REG-02")
 def test_operation_types_are_strings(subject, data):
+    """A non-string operation type raises TypeError, in the decorator and in the map."""
     value = subject.draw(data, (3, None, b"Square", ("Square",)), "operation type")
     subject.assert_raises(TypeError, lambda: tf.RegisterGradient(value), "an operation type to register")
     wrong = subject.draw(data, ({"Square": value}, {value: "Square"}, [value], value), "map")
@@ -199,6 +214,7 @@ def test_operation_types_are_strings(subject, data):
 
 @keeps("TENSORFLOW-REG-03")
 def test_names_of_gradients_are_registered_once(subject, data):
+    """Every further registration of a name raises KeyError."""
     times, name = subject.draw(data, st.integers(1, 2), "registrations before"), _new_name()
     tf.RegisterGradient(name)(lambda op, grad: grad)
     for _ in range(times):
@@ -209,6 +225,7 @@ def test_names_of_gradients_are_registered_once(subject, data):
 
 @keeps("TENSORFLOW-REG-03", variant="unknown", examples=0.4)
 def test_an_override_by_what_is_not_registered_is_an_error(subject, data):
+    """An override by an unregistered name raises LookupError."""
     values = np.array(subject.draw(data, st.permutations((-2.0, 1.0, 3.0)), "x"))
 
     def f(x):

@@ -1,1 +1,1 @@
-"""What tinygrad says of its own interface for custom Functions."""
+"""The sentences that tinygrad documents about its own interface for custom Functions."""

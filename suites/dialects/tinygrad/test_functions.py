@@ -1,18 +1,18 @@
-"""Functions with a grad_fxn: what it is given, and what becomes of what it returns."""
+"""Functions with a grad_fxn: what it gets, and how its result is used."""
 
 import numpy as np
 import tinygrad
 from hypothesis import strategies as st
 from tinygrad import Tensor
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 SHAPES = ((), (1,), (3,), (2, 2))
 FACTORS = st.sampled_from((-3, -2, -1, 1, 2, 3))
 
 
 def _tensor(values):
-    """A realized tensor: constants are no inputs of a function."""
+    """A realized tensor, since constants are not inputs of a function."""
     array = np.asarray(values, np.float64)
     return Tensor(array.ravel()).realize().reshape(array.shape)
 
@@ -23,7 +23,7 @@ def _filled(shape, start):
 
 
 def _added(factors, grad_fxn, **options):
-    """A function that adds its inputs, each times a factor; its gradient is whatever ``grad_fxn`` says."""
+    """A function that adds its inputs, each times a factor; ``grad_fxn`` gives its gradients."""
 
     @tinygrad.function(grad_fxn=grad_fxn, **options)
     def weighted(*xs):
@@ -45,6 +45,7 @@ def _drawn(subject, data, least=1):
 
 @keeps("TINYGRAD-01")
 def test_grad_fxn_gets_gradient_and_call(subject, data):
+    """grad_fxn gets the output's gradient, and the call with the inputs after its body."""
     factors, arrays, g = _drawn(subject, data)
     seen = []
 
@@ -64,15 +65,19 @@ def test_grad_fxn_gets_gradient_and_call(subject, data):
 
 @keeps("TINYGRAD-02")
 def test_the_rule_decides(subject, data):
+    """The gradients follow grad_fxn, even if it does not match the body."""
     factors, arrays, g = _drawn(subject, data)
-    told = subject.draw(data, st.lists(FACTORS, min_size=len(factors), max_size=len(factors)), "factors of the rule")
+    rule_factors = subject.draw(
+        data, st.lists(FACTORS, min_size=len(factors), max_size=len(factors)), "factors of the rule"
+    )
     inputs = [_tensor(x) for x in arrays]
-    y = _added(factors, lambda grad, _: tuple(grad * f for f in told))(*inputs)
-    subject.assert_all_same("gradients", got=_gradients(y * 2, inputs, g), expected=[2 * f * g for f in told])
+    y = _added(factors, lambda grad, _: tuple(grad * f for f in rule_factors))(*inputs)
+    subject.assert_all_same("gradients", got=_gradients(y * 2, inputs, g), expected=[2 * f * g for f in rule_factors])
 
 
 @keeps("TINYGRAD-03")
 def test_a_tensor_given_twice_is_one_input(subject, data):
+    """A tensor at several places is one input of the call and has one gradient."""
     factors, arrays, g = _drawn(subject, data, least=2)
     entries = st.lists(st.integers(0, 1), min_size=len(factors), max_size=len(factors))
     which = subject.draw(data, entries, "tensor given at each place")
@@ -92,6 +97,7 @@ def test_a_tensor_given_twice_is_one_input(subject, data):
 
 @keeps("TINYGRAD-04")
 def test_another_number_of_gradients_is_refused(subject, data):
+    """Too many or too few gradients raise AssertionError with both numbers."""
     factors, arrays, g = _drawn(subject, data)
     numbers = [n for n in range(1, 6) if n != len(factors)]
     number = subject.draw(data, numbers, "number of gradients")
@@ -104,6 +110,7 @@ def test_another_number_of_gradients_is_refused(subject, data):
 
 @keeps("TINYGRAD-05")
 def test_none_is_no_gradient(subject, data):
+    """An input that gets None has zeros, or the gradient of its other uses."""
     factors, arrays, g = _drawn(subject, data)
     withheld = subject.draw(data, st.sets(st.sampled_from(range(len(factors))), min_size=1), "inputs that get None")
     beside = subject.draw(data, st.booleans(), "the inputs are used beside the function")
@@ -118,6 +125,7 @@ def test_none_is_no_gradient(subject, data):
 
 @keeps("TINYGRAD-06")
 def test_each_output_has_its_gradient(subject, data):
+    """With several outputs, all used, grad_fxn gets their gradients in order."""
     factors = subject.draw(data, st.lists(FACTORS, min_size=2, max_size=3), "factors of the outputs")
     uses = subject.draw(data, st.lists(FACTORS, min_size=len(factors), max_size=len(factors)), "factors of their uses")
     x, g, seen = _filled((2,), 1), _filled((2,), 5), []
@@ -140,6 +148,7 @@ def test_each_output_has_its_gradient(subject, data):
 
 @keeps("TINYGRAD-07")
 def test_captured_tensors_are_refused(subject, data):
+    """A captured tensor raises RuntimeError, unless allow_implicit is set."""
     factors, arrays, _ = _drawn(subject, data)
     count = subject.draw(data, st.integers(0, 2), "captured tensors")
     allowed = subject.draw(data, st.booleans(), "allow_implicit")
@@ -161,6 +170,7 @@ def test_captured_tensors_are_refused(subject, data):
 
 @keeps("TINYGRAD-08")
 def test_other_outputs_are_refused(subject, data):
+    """A function that returns anything but tensors raises RuntimeError."""
     packs = {"list": lambda y: [y], "dict": lambda y: {"y": y}, "None": lambda _: None, "number": lambda _: 1.0}
     pack = packs[subject.draw(data, packs, "returned")]
     x = _tensor(_filled(subject.draw(data, SHAPES, "shape"), 1))

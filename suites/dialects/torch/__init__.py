@@ -1,1 +1,1 @@
-"""What PyTorch documents about custom Functions, in its own interface."""
+"""The sentences that PyTorch documents about its own interface for custom Functions."""

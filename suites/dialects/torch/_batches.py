@@ -1,4 +1,4 @@
-"""Batches of calls of a generated Function: the tensors with a further dimension each, or shared by all calls."""
+"""Batches of calls of a generated Function: each tensor has a batch dimension or is shared by all calls."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import Polynomial
-from autograd_conformance.suites.contract._moving import some_tangents
+from autograd_conformance.suites.contract._jvp_functions import some_tangents
 
 SIZES = (1, 2, 3)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Calls of one Function; of each tensor argument the dimension that is batched, or None."""
+    """Calls of one Function, with the batch dimension of each tensor argument, None for shared ones."""
 
     polynomial: Polynomial
     axes: tuple[int | None, ...]
@@ -28,7 +28,7 @@ class Batch:
 
     @cached_property
     def stacked(self) -> dict[int, Any]:
-        """By position each tensor argument, with the batch dimension first if it has one."""
+        """Each tensor argument by its position, with the batch dimension first if it has one."""
         members = [replace(self.polynomial, seed=self.polynomial.seed + 100 * (m + 1)) for m in range(self.size)]
         shared = self.polynomial.values
         return {
@@ -46,7 +46,7 @@ class Batch:
         return subject.tensors(self.placed(list(self.stacked.values())), self.polynomial.dtype)
 
     def placed(self, arrays: Sequence[Any]) -> list[Any]:
-        """These, one for each tensor argument, with the batch dimensions where the tensors have them."""
+        """The arrays, one for each tensor argument, with the batch dimension where the tensor has it."""
         pairs = zip(arrays, self.axes, strict=True)
         return [a if axis is None or a is None else np.moveaxis(a, 0, axis) for a, axis in pairs]
 
@@ -88,7 +88,7 @@ class Batch:
         return [np.stack([member[o] for member in each]) for o in self.floats]
 
     def gradients(self, cotangents: Sequence[Any], factor: int = 1) -> list[Any]:
-        """The gradients for each call, with the batch dimension first; None for what is not differentiated."""
+        """The gradients of each call, with the batch dimension first; None for tensors that are not differentiated."""
         return [
             self._full(factor * self._slope(i) * self._pulled(i, cotangents)) if i in self.polynomial.floating else None
             for i in self.polynomial.tensors
@@ -100,14 +100,14 @@ class Batch:
         return sum(weight * g for weight, g in zip(weights, cotangents, strict=True))
 
     def summed(self, gradients: Sequence[Any]) -> list[Any]:
-        """These, one for each tensor, where the tensors have them: summed over the calls for those that are shared."""
+        """The gradients placed like their tensors, and summed over the calls for shared tensors."""
         pairs = zip(gradients, self.axes, strict=True)
         return self.placed([np.sum(g, axis=0) if axis is None and g is not None else g for g, axis in pairs])
 
 
 def drawn_batch(subject: ClauseSubject, data: Any, **restrictions: Any) -> Batch:
-    """At least one of the floating tensors is batched, along any dimension of it."""
-    # Often several floating tensors, of which some are shared by all calls.
+    """Draw a batch in which at least one floating tensor has a batch dimension, at any position."""
+    # Repeated, so that often several tensors are floating and some of them shared.
     kinds = ("tracked", "tracked", "tracked", "integers", "None", "number", "text")
     options = {"arguments": kinds, "outputs": ("float",), "separate": True, "max_arguments": 3, "max_outputs": 2}
     polynomial = subject.polynomial(data, **{**options, **restrictions})
@@ -119,8 +119,8 @@ def drawn_batch(subject: ClauseSubject, data: Any, **restrictions: Any) -> Batch
     return Batch(polynomial, chosen, subject.draw(data, SIZES, "batch size"))
 
 
-def function_of(batch: Batch, cls: Any) -> Callable[..., tuple[Any, ...]]:
-    """One call as a function of the tensors, that gives the floating outputs."""
+def call_function(batch: Batch, cls: Any) -> Callable[..., tuple[Any, ...]]:
+    """A function from the tensors of one call to its floating outputs."""
 
     def f(*tensors: Any) -> tuple[Any, ...]:
         given = dict(zip(batch.polynomial.tensors, tensors, strict=True))
@@ -130,9 +130,9 @@ def function_of(batch: Batch, cls: Any) -> Callable[..., tuple[Any, ...]]:
     return f
 
 
-def loss_of(batch: Batch, cls: Any) -> Callable[..., Any]:
+def batch_loss(batch: Batch, cls: Any) -> Callable[..., Any]:
     """The sum of the floating outputs weighted with cotangents, as a function of those and the tensors."""
-    f = function_of(batch, cls)
+    f = call_function(batch, cls)
 
     def loss(cotangents: Sequence[Any], *tensors: Any) -> Any:
         return sum(torch.sum(y * g) for y, g in zip(f(*tensors), cotangents, strict=True))
@@ -140,7 +140,7 @@ def loss_of(batch: Batch, cls: Any) -> Callable[..., Any]:
     return loss
 
 
-def written(cls: Any) -> Any:
+def with_vmap_method(cls: Any) -> Any:
     """The Function with a batching rule that moves batch dimensions to the front and calls it again."""
 
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:

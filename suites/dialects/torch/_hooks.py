@@ -1,4 +1,4 @@
-"""What the tests of hooks share: hooks that scale, hooks that are logged, and what a chain of them leaves."""
+"""Hooks that scale or log what they get, and the right result of a chain of them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.clauses import ClauseSubject, Run
+from autograd_conformance.harness.checking.clauses import ClauseSubject, Run
 from autograd_conformance.reference.polynomials import Polynomial
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 
-# What a hook does with the values it gets: the factor, or None where it returns nothing.
+# The factor by which a hook scales what it gets; None for a hook that returns nothing.
 FACTORS = st.lists(st.sampled_from((None, 2, -1)), min_size=1, max_size=3)
 
 
 def some_cotangents(subject: ClauseSubject, data: Any, polynomial: Polynomial) -> tuple[Any, ...]:
     """Cotangents for some of the float outputs, None for the other outputs."""
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
-    some = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1), "outputs with a cotangent")
-    return polynomial.cotangents([i in some for i in range(len(polynomial.outputs))])
+    return drawn_cotangents(subject, data, polynomial, "outputs with a cotangent")
 
 
 def floats_of(run: Run) -> list[Any]:
@@ -53,17 +52,17 @@ def backward(run: Run, cotangents: Sequence[Any], *, downstream: bool = False, i
 
 
 def times(values: Sequence[Any], factor: int | None) -> Any:
-    """What a hook on a node returns that scales the values it gets."""
+    """The result of a node's hook that scales the values it gets."""
     return None if factor is None else tuple(None if v is None else factor * v for v in values)
 
 
 def scaled(factor: int | None, gradient: Any) -> Any:
-    """What a hook on a tensor returns that scales its gradient."""
+    """The result of a tensor's hook that scales its gradient."""
     return None if factor is None else factor * gradient
 
 
 def passed(values: Sequence[Any], factors: Sequence[int | None]) -> list[tuple[Any, ...]]:
-    """The arrays that each of a chain of hooks gets, and those that are left after all of them."""
+    """The arrays that each hook of a chain gets, and those after the last one."""
     so_far = accumulate((1 if factor is None else factor for factor in factors), mul, initial=1)
     return [tuple(None if v is None else np.asarray(factor * v) for v in values) for factor in so_far]
 
@@ -80,7 +79,7 @@ def assert_got(subject: ClauseSubject, hook: str, values: str, got: Sequence[Any
 
 
 def register(kind: str, tensor: Any, node: Any, act: Callable[[], Any]) -> None:
-    """Register a hook of this kind, which acts and returns nothing."""
+    """Register a hook of this kind that calls ``act`` and returns nothing."""
     add = {
         "tensor's hook": lambda: tensor.register_hook(lambda _: act()),
         "pre-hook": lambda: node.register_prehook(lambda _: act()),
@@ -98,7 +97,7 @@ def watched(
     subject: ClauseSubject, polynomial: Polynomial, *, forward: Callable[[Any], Any] = _nothing,
     backward: Callable[[Any], Any] = _nothing,
 ) -> Any:  # fmt: skip
-    """The generated Function, which calls these with ctx when a call is recorded and when its backward starts."""
+    """The generated Function; it calls ``forward(ctx)`` and ``backward(ctx)`` when its forward and backward start."""
     body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     entry = "setup_context" if polynomial.separate else "forward"
 

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.torch._tools import metadata_of
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._nodes import metadata_of
 
 MODES = {
     "detect_anomaly": lambda **options: torch.autograd.detect_anomaly(**options),
@@ -16,7 +16,7 @@ MODES = {
 
 
 class Scale(torch.autograd.Function):
-    """Its arguments' sum; each gets the cotangent times a factor, an exception raises itself."""
+    """The sum of its arguments; gradients are the cotangent times factors. An exception as a factor is raised."""
 
     @staticmethod
     def forward(ctx, factors, *tensors):
@@ -53,6 +53,7 @@ def _leaves(subject, count, shape=(3,), dtype="float64"):
 
 @keeps("ANOM-01", variant="traceback")
 def test_errors_in_backward_are_shown_with_the_call(subject, data):
+    """A warning shows where the failing call was made; without anomaly mode there is none."""
     mode = subject.draw(data, MODES, "mode")
     check_nan = subject.draw(data, st.booleans(), "check_nan")
     place = subject.draw(data, PLACES, "called from")
@@ -61,21 +62,22 @@ def test_errors_in_backward_are_shown_with_the_call(subject, data):
 
     def backward():
         with MODES[mode](check_nan=check_nan):
-            loss = PLACES[place]([error("told")], x).sum()
+            loss = PLACES[place]([error("a reason")], x).sum()
             _called_second([1], x).sum().backward()
-            subject.assert_raises(error, loss.backward, "an error in backward", naming=["told"])
+            subject.assert_raises(error, loss.backward, "an error in backward", naming=["a reason"])
 
     facts = [place, "ScaleBackward", "Traceback"]
-    subject.assert_warns(UserWarning, backward, "what is told of an error in backward", naming=facts)
-    with warnings.catch_warnings(record=True) as told:
+    subject.assert_warns(UserWarning, backward, "the warning for an error in backward", naming=facts)
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        usual = PLACES[place]([error("told")], x).sum()
+        usual = PLACES[place]([error("a reason")], x).sum()
         subject.assert_raises(error, usual.backward, "an error in backward without anomaly mode")
-    subject.assert_equal("warnings without anomaly mode", got=[str(w.message) for w in told], expected=[])
+    subject.assert_equal("warnings without anomaly mode", got=[str(w.message) for w in caught], expected=[])
 
 
 @keeps("ANOM-01", variant="nan")
 def test_nan_gradients_raise_unless_they_are_not_checked(subject, data):
+    """NaN in one gradient raises and names its position; with check_nan=False it does not."""
     mode = subject.draw(data, MODES, "mode")
     count = subject.draw(data, st.integers(1, 3), "arguments")
     position = subject.draw(data, range(count), "argument with NaN in its gradient")
@@ -101,6 +103,7 @@ def test_nan_gradients_raise_unless_they_are_not_checked(subject, data):
 
 @keeps("ANOM-01", variant="nested")
 def test_leaving_anomaly_mode_restores_what_was(subject, data):
+    """Leaving a nested anomaly mode restores the check_nan of the outer one."""
     levels = st.lists(st.tuples(st.sampled_from(tuple(MODES)), st.booleans()), min_size=1, max_size=3)
     nested = subject.draw(data, levels, "modes and their check_nan, the outermost first")
     (x,) = _leaves(subject, 1)
@@ -126,6 +129,7 @@ def test_leaving_anomaly_mode_restores_what_was(subject, data):
 
 @keeps("ANOM-02")
 def test_metadata_holds_the_traceback_of_the_call(subject, data):
+    """A node's metadata names the function that made the call; without anomaly mode it is empty."""
     mode = subject.draw(data, MODES, "mode")
     places = subject.draw(data, st.lists(st.sampled_from(tuple(PLACES)), min_size=1, max_size=3), "called from")
     (x,) = _leaves(subject, 1)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 LOWER = ("bfloat16", "float16")
 # The state of autocast: off, or the dtype in which it is on.
@@ -26,7 +26,7 @@ def _name(tensor):
 
 
 def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
-    """A matrix product whose methods are decorated so, and note autocast's state and their tensors' dtypes."""
+    """A matrix product with these decorators, whose methods note autocast's state and the dtypes of their tensors."""
 
     class Product(torch.autograd.Function):
         @staticmethod
@@ -83,6 +83,7 @@ def _assert_product(subject, factors, output, gradients, dtypes):
 
 @keeps("AMP-01")
 def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
+    """backward runs in forward's autocast state, whatever the state around the pass."""
     factors = _factors(subject, data)
     state = subject.draw(data, STATES, "autocast around the call")
     around = subject.draw(data, STATES, "autocast around the pass")
@@ -100,6 +101,7 @@ def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
 
 @keeps("AMP-02")
 def test_backward_without_decorators_does_not_have_the_state_of_forward(subject, data):
+    """Without custom_bwd, autocast is off in backward and mixed dtypes raise."""
     factors = _factors(subject, data)
     state = subject.draw(data, LOWER, "autocast around the call")
     used = subject.draw(data, ((), ("custom_fwd",)), "decorators")
@@ -117,6 +119,7 @@ def test_backward_without_decorators_does_not_have_the_state_of_forward(subject,
 
 @keeps("AMP-03")
 def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
+    """Under autocast, cast_inputs casts the floating tensors and switches autocast off inside."""
     factors = _factors(subject, data)
     state = subject.draw(data, STATES, "autocast around the call")
     dtype = subject.draw(data, ("float32", *LOWER), "dtype of the arguments")
@@ -138,6 +141,7 @@ def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
 
 @keeps("AMP-03", variant="float64")
 def test_cast_inputs_casts_double_precision_too(subject, data):
+    """cast_inputs casts float64 tensors too."""
     factors = _factors(subject, data)
     cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
     leaves, seen = _leaves(subject, factors, "float64"), {}
@@ -149,6 +153,7 @@ def test_cast_inputs_casts_double_precision_too(subject, data):
 
 @keeps("AMP-04")
 def test_the_decorators_can_be_used_bare(subject, data):
+    """Bare custom_fwd and custom_bwd work like decorators with arguments."""
     factors = _factors(subject, data)
     state = subject.draw(data, STATES, "autocast around the call")
     leaves, seen = _leaves(subject, factors), {}

@@ -1,11 +1,12 @@
-"""boxed_grads_call and clear_saved_tensors_on_access: what frees memory during backward, and what that rules out."""
+"""boxed_grads_call and clear_saved_tensors_on_access: how they free memory during backward, and what they forbid."""
 
 import torch
 from hypothesis import strategies as st
 from torch.autograd import Function
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 
 # Ways to run a pass that retains the graph.
 WAYS = {
@@ -25,17 +26,11 @@ def _freed(memory):
     return [reference.expired() for reference in memory]
 
 
-def _used(subject, data, polynomial):
-    """The cotangents of some float outputs, at least one."""
-    places = [n for n, kind in enumerate(polynomial.outputs) if kind == "float"]
-    used = subject.draw(data, st.sets(st.sampled_from(places), min_size=1), "used outputs")
-    return polynomial.cotangents([n in used for n in range(len(polynomial.outputs))])
-
-
 @keeps("BOX-01")
 def test_backward_gets_one_list(subject, data):
+    """backward gets a single list; its entries and the gradients are those without the flag."""
     polynomial = subject.polynomial(data, separate=None, materialize=None)
-    cotangents = _used(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     bare = subject.draw(data, (False, True) if len(polynomial.arguments) == 1 else (False,), "returned bare")
     passes = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=2), "create_graph of each pass")
     cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
@@ -60,6 +55,7 @@ def test_backward_gets_one_list(subject, data):
 
 @keeps("BOX-02")
 def test_removing_an_entry_frees_the_gradient(subject, data):
+    """Each removed entry's memory is freed right away, in any order and by any means."""
     count = subject.draw(data, SIZES, "number of outputs")
     how = subject.draw(data, ("assignment of None", "pop", "del"), "removed by")
     order = subject.draw(data, st.permutations(range(count)), "in the order")
@@ -95,6 +91,7 @@ def test_removing_an_entry_frees_the_gradient(subject, data):
 
 @keeps("BOX-03")
 def test_a_flag_that_is_no_bool_is_refused(subject, data):
+    """A value of a flag that is not a bool raises RuntimeError; a bool is accepted."""
     flag, value = subject.draw(data, FLAGS, "flag"), subject.draw(data, (1, 0, None, "text", [], 0.5), "value")
     tracked, right = subject.draw(data, (True, False), "recorded"), subject.draw(data, (True, False), "right value")
 
@@ -113,6 +110,7 @@ def test_a_flag_that_is_no_bool_is_refused(subject, data):
 
 @keeps("BOX-04")
 def test_a_boxed_backward_can_be_once_differentiable(subject, data):
+    """A second derivative raises and names once_differentiable."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"), outputs=("float",))
     cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
@@ -141,6 +139,7 @@ def test_a_boxed_backward_can_be_once_differentiable(subject, data):
 
 @keeps("CLEAR-01")
 def test_reading_saved_tensors_leaves_them_to_local_variables(subject, data):
+    """After reading, each saved tensor is freed when its local variable is dropped."""
     kinds = st.sampled_from(("input", "output", "intermediate"))
     saved = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "saved")
     order = subject.draw(data, st.permutations(range(len(saved))), "dropped in the order")
@@ -196,6 +195,7 @@ def _reading(count, flag, inside=1):
 
 @keeps("CLEAR-02")
 def test_saved_tensors_are_read_once(subject, data):
+    """A second reading raises before, in or after backward; a single reading does not."""
     count = subject.draw(data, st.integers(0, 3), "saved tensors")
     times = st.tuples(*(st.integers(0, 2) for _ in range(3))).filter(lambda t: sum(t) in (1, 2))
     before, inside, after = subject.draw(data, times, "readings before, in and after backward")
@@ -218,6 +218,7 @@ def test_saved_tensors_are_read_once(subject, data):
 
 @keeps("CLEAR-03")
 def test_there_is_no_second_pass(subject, data):
+    """A second pass over the retained graph raises with the flag only, in any combination of ways."""
     count = subject.draw(data, st.integers(0, 3), "saved tensors")
     first, second = subject.draw(data, WAYS, "first pass"), subject.draw(data, WAYS, "second pass")
 
@@ -234,6 +235,7 @@ def test_there_is_no_second_pass(subject, data):
 
 @keeps("CLEAR-03", variant="gradcheck", examples=0.2)
 def test_gradcheck_cannot_be_used(subject, data):
+    """gradcheck raises with the flag and works without it."""
     count, shape = (
         subject.draw(data, st.integers(0, 3), "saved tensors"),
         subject.draw(data, ((), (2,), (1, 2)), "shape"),

@@ -4,10 +4,10 @@ import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.harness.observe import observed
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.checking.observe import observed
 from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 
 def _start(subject, polynomial, outputs, salt=0):
@@ -18,7 +18,7 @@ def _start(subject, polynomial, outputs, salt=0):
 
 def _checkpointed(subject, polynomial, *, cls=None, **options):
     """The outputs of a checkpointed call, and the leaves that require grad."""
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     outputs = torch.utils.checkpoint.checkpoint(call_of(subject, polynomial, cls), *leaves, **options)
     return outputs, [x for x in leaves if x.requires_grad]
 
@@ -29,6 +29,7 @@ def _expected(polynomial):
 
 @keeps("CKPT-01", examples=2)
 def test_forward_runs_again_in_the_backward_pass(subject, data):
+    """Forward runs twice and backward once, and the gradients are right."""
     polynomial = subject.polynomial(data, separate=None)
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")
     ag = subject.implementation.ag
@@ -47,6 +48,7 @@ def test_forward_runs_again_in_the_backward_pass(subject, data):
 
 @keeps("CKPT-02")
 def test_saved_tensors_are_read_once_per_backward(subject, data):
+    """A second reading of saved_tensors in one backward raises; one reading works."""
     polynomial = subject.polynomial(data, separate=None)
     more = subject.draw(data, st.integers(1, 2), "further reads of ctx.saved_tensors")
 
@@ -64,6 +66,7 @@ def test_saved_tensors_are_read_once_per_backward(subject, data):
 
 @keeps("CKPT-03")
 def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
+    """grad and backward(inputs=...) raise, and plain backward works."""
     polynomial = subject.polynomial(data, separate=None)
     outputs, leaves = _checkpointed(subject, polynomial, use_reentrant=True)
     starts, given = _start(subject, polynomial, outputs)
@@ -80,6 +83,7 @@ def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
 
 @keeps("CKPT-04")
 def test_use_reentrant_must_be_given(subject, data):
+    """checkpoint raises without use_reentrant and works with either value."""
     polynomial = subject.polynomial(data)
     kinds = (TypeError, ValueError, RuntimeError)
     what = "checkpoint without use_reentrant"

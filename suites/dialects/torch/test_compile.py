@@ -1,4 +1,4 @@
-"""Custom Functions under torch.compile, and under the tracers that look through them."""
+"""Custom Functions under torch.compile and under tracers."""
 
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from torch._dynamo.exc import Unsupported
 from torch.fx.experimental import proxy_tensor
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import polynomials
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import polynomials
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
-# By how much the gradients of these Functions are too large, to tell a backward from the derivative of forward.
+# The gradients of these Functions are too large by this factor: so a result shows whether backward was used.
 FACTOR = 4
 
 BACKENDS = ("eager", "aot_eager")
@@ -36,7 +36,7 @@ def _scaled(subject, polynomial, *, inherited=("forward", "setup_context"), name
 
 @contextmanager
 def _fresh():
-    """A compiler that remembers nothing and starts no processes."""
+    """A compiler without caches that starts no processes."""
     torch._dynamo.reset()
     try:
         with torch._inductor.config.patch(compile_threads=1, force_disable_caches=True):
@@ -46,7 +46,7 @@ def _fresh():
 
 
 def _counting(backend, ran):
-    """The back end, noting each time that a graph runs."""
+    """The backend; it notes each run of a graph."""
     compiler = torch._dynamo.lookup_backend(backend)
 
     def compiled(graph, inputs):
@@ -92,10 +92,11 @@ def _assert_one_graph(subject, call, leaves, backend, check):
 
 @keeps("COMPILE-01", slow=True, examples=0.4)
 def test_a_function_is_traced_into_one_graph(subject, data):
+    """A Function is traced into one graph, with symbolic sizes too, and keeps its own backward."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     backend = subject.draw(data, BACKENDS, "backend")
     dynamic = subject.draw(data, (False, True), "whether sizes are symbols")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     for x in leaves if dynamic and polynomial.shape else ():
         torch._dynamo.maybe_mark_dynamic(x, 0)
     _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
@@ -103,8 +104,9 @@ def test_a_function_is_traced_into_one_graph(subject, data):
 
 @keeps("COMPILE-01", variant="inductor", slow=True, examples=0.08)
 def test_the_default_backend_uses_the_own_backward(subject, data):
+    """With inductor, outputs and gradients are those of the Function's own methods."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     with _fresh():
         f = torch.compile(call, fullgraph=True)
         outputs = subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph")
@@ -113,6 +115,7 @@ def test_the_default_backend_uses_the_own_backward(subject, data):
 
 @keeps("COMPILE-01", variant="parent", slow=True, examples=0.2)
 def test_a_backward_that_calls_its_parents_is_traced(subject, data):
+    """A backward that calls its parent's backward is traced into one graph."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     backend = subject.draw(data, BACKENDS, "backend")
     parent = polynomial.body(subject.implementation.xp, subject.implementation.ag)
@@ -122,22 +125,23 @@ def test_a_backward_that_calls_its_parents_is_traced(subject, data):
         def backward(ctx, *cotangents):
             return tuple(g if g is None else FACTOR * g for g in parent.backward(ctx, *cotangents))
 
-    call, leaves = call_of(subject, polynomial, Scaled), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, Scaled), new_leaves(subject, polynomial)
     check = partial(_assert_right, subject, polynomial, leaves)
     _assert_one_graph(subject, call, leaves, backend, check)
 
 
 @keeps("COMPILE-02", slow=True, examples=0.4)
 def test_methods_of_ctx_are_traced(subject, data):
+    """Attributes, saved tensors and marked outputs are traced into one graph with right results."""
     restrictions = {**SMALL, "max_outputs": 3, "materialize": None, "outputs": ("float", "marked", "integers")}
     polynomial = subject.polynomial(data, **restrictions)
     backend = subject.draw(data, BACKENDS, "backend")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
 
 
 def _assert_dirty_right(subject, data, backend, inside):
-    """A Function that changes its argument, one of the caller's or a tensor made ``inside`` the compiled code."""
+    """A Function that changes its argument: the caller's tensor, or one made ``inside`` the compiled code."""
     weight, shift = subject.draw(data, st.tuples(st.sampled_from((-2, 3)), st.sampled_from((-1, 2))), "weights")
     numbers = np.asarray(subject.draw(data, st.lists(st.integers(-9, 9), min_size=1, max_size=4), "values"), float)
 
@@ -170,6 +174,7 @@ def _assert_dirty_right(subject, data, backend, inside):
 
 @keeps("COMPILE-02", variant="dirty", slow=True, examples=0.3)
 def test_mark_dirty_is_traced(subject, data):
+    """A Function that changes its argument in place is traced into one graph with right results."""
     places = (("eager", False), ("eager", True), ("aot_eager", True))
     backend, inside = subject.draw(data, places, "backend, and whether the changed tensor is made in compiled code")
     _assert_dirty_right(subject, data, backend, inside)
@@ -177,11 +182,12 @@ def test_mark_dirty_is_traced(subject, data):
 
 @keeps("COMPILE-02", variant="argument", slow=True, examples=0.08)
 def test_mark_dirty_of_an_argument_is_traced_ahead_of_time(subject, data):
+    """aot_eager traces a Function that changes the caller's own tensor."""
     _assert_dirty_right(subject, data, "aot_eager", inside=False)
 
 
 def _assert_right_or_refused(backend, call, leaves, check):
-    """Compiled code passes the check; as one graph it does too, or is refused."""
+    """Compiled code passes the check; compiled with fullgraph it passes too, or it is refused."""
     with _fresh():
         check(torch.compile(call, backend=backend)(*leaves))
     with _fresh(), suppress(Unsupported):
@@ -190,12 +196,13 @@ def _assert_right_or_refused(backend, call, leaves, check):
 
 @keeps("COMPILE-03", slow=True, examples=0.2)
 def test_a_tensor_may_be_passed_twice(subject, data):
+    """A tensor passed for two arguments gets both gradients; a full graph may be refused instead."""
     drawn = polynomials(arguments=("tracked", "fixed"), outputs=("float",), powers=(1,), dtypes=subject.dtypes, **SMALL)
     polynomial = subject.draw(data, drawn.filter(lambda p: sum(p.needs) > 1), "function")
     backend = subject.draw(data, BACKENDS, "backend")
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     first, second = subject.draw(data, st.permutations(tracked).map(lambda p: p[:2]), "arguments that are one tensor")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     inputs = [leaves[first] if i == second else x for i, x in enumerate(leaves)]
     change = polynomial.values[first] - polynomial.values[second]
     outputs = [
@@ -215,17 +222,22 @@ def test_a_tensor_may_be_passed_twice(subject, data):
 def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
     polynomial = subject.polynomial(data, **{**SMALL, "outputs": outputs})
     backend = subject.draw(data, BACKENDS, "backend")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial, **members)), leaves_of(subject, polynomial)
+    call, leaves = (
+        call_of(subject, polynomial, _scaled(subject, polynomial, **members)),
+        new_leaves(subject, polynomial),
+    )
     _assert_right_or_refused(backend, call, leaves, partial(_assert_right, subject, polynomial, leaves))
 
 
 @keeps("COMPILE-04", slow=True, examples=0.2)
 def test_a_function_with_jvp_runs(subject, data):
+    """Outputs and gradients of a Function with jvp are right; a full graph may be refused instead."""
     _assert_same_as_uncompiled(subject, data, jvp=staticmethod(lambda ctx, *tangents: tangents))
 
 
 @keeps("COMPILE-04", variant="forward", slow=True, examples=0.08)
 def test_compiled_code_uses_the_own_jvp(subject, data):
+    """The tangents of compiled code come from the Function's jvp; a full graph may be refused instead."""
     polynomial = subject.polynomial(data, **{**SMALL, "max_outputs": 1, "powers": (1,)})
     backend = subject.draw(data, BACKENDS, "backend")
     weights, floating = polynomial.weights[0].tolist(), polynomial.floating
@@ -234,7 +246,7 @@ def test_compiled_code_uses_the_own_jvp(subject, data):
         return (FACTOR * sum(w * tangents[i] for w, i in zip(weights, floating, strict=True)),)
 
     call = call_of(subject, polynomial, _scaled(subject, polynomial, jvp=staticmethod(jvp)))
-    primals = [x.detach() for x in leaves_of(subject, polynomial)]
+    primals = [x.detach() for x in new_leaves(subject, polynomial)]
 
     def check(outputs):
         got = [torch.autograd.forward_ad.unpack_dual(y).tangent for y in outputs]
@@ -249,6 +261,7 @@ def test_compiled_code_uses_the_own_jvp(subject, data):
 
 @keeps("COMPILE-05", slow=True, examples=0.2)
 def test_a_function_with_vjp_for_backward_runs(subject, data):
+    """Outputs and gradients of a Function with vjp are right; a full graph may be refused instead."""
     _assert_same_as_uncompiled(subject, data, name="vjp")
 
 
@@ -291,21 +304,23 @@ def _assert_boxed_right(subject, data, count):
 
 @keeps("COMPILE-06", variant="one", slow=True, examples=0.08)
 def test_boxed_calls_with_one_output_run(subject, data):
+    """A boxed Function with one output has right results; a full graph may be refused instead."""
     _assert_boxed_right(subject, data, 1)
 
 
 @keeps("COMPILE-06", variant="several", slow=True, examples=0.2)
 def test_boxed_calls_with_several_outputs_run(subject, data):
+    """A boxed Function with several outputs has right results; a full graph may be refused instead."""
     _assert_boxed_right(subject, data, subject.draw(data, (2, 3), "outputs"))
 
 
 def _assert_second_derivative_right_or_refused(subject, data, backends):
-    """A second derivative is asked for together with one that no compiled code takes part in."""
+    """A second derivative, together with that of a term outside the compiled code, is right or raises."""
     drawn = polynomials(arguments=("tracked", "fixed"), powers=(2,), dtypes=subject.dtypes, max_outputs=1,
                         max_arguments=2, separate=None, shapes=((), (3,), (2, 3)))  # fmt: skip
     polynomial = subject.draw(data, drawn, "function")
     backend = subject.draw(data, backends, "backend")
-    call, leaves = call_of(subject, polynomial), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial), new_leaves(subject, polynomial)
     tracked = [x for x in leaves if x.requires_grad]
     (cotangent,) = polynomial.cotangents()
     with _fresh():
@@ -327,11 +342,13 @@ def _assert_second_derivative_right_or_refused(subject, data, backends):
 
 @keeps("COMPILE-07", slow=True, examples=0.2)
 def test_second_derivatives_ahead_of_time_are_right_or_refused(subject, data):
+    """With aot_eager a second derivative is right, or it raises RuntimeError."""
     _assert_second_derivative_right_or_refused(subject, data, ("aot_eager",))
 
 
 @keeps("COMPILE-08", slow=True, examples=0.2)
 def test_second_derivatives_of_the_traced_graph_are_right_or_refused(subject, data):
+    """With the eager backend a second derivative is right, or it raises RuntimeError."""
     _assert_second_derivative_right_or_refused(subject, data, ("eager",))
 
 
@@ -357,11 +374,11 @@ TRACERS = {
 
 
 def _assert_traced(subject, data, tracers, factor):
-    """What a tracer makes of a Function is right for inputs that are twice as large; gives the tracer's result."""
+    """A traced Function is right for inputs that are twice as large; returns the tracer's result."""
     restrictions = {**SMALL, "shapes": ((), (3,), (2, 3))}
     polynomial = subject.polynomial(data, outputs=("float",), **restrictions)
     tracer = subject.draw(data, tracers, "tracer")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), leaves_of(subject, polynomial)
+    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     with _fresh():
         traced = TRACERS[tracer](SIGNATURES[len(leaves)](call), leaves)
         twice = [(2 * x).detach().requires_grad_(x.requires_grad) for x in leaves]
@@ -382,6 +399,7 @@ def _assert_traced(subject, data, tracers, factor):
 
 @keeps("COMPILE-09", slow=True, examples=0.4)
 def test_tracers_see_the_operations_of_forward(subject, data):
+    """The traced graph has the derivative of forward's operations and no node of the Function."""
     tracers = ("make_fx", "make_fx of symbolic shapes", "symbolic_trace", "torch.export")
     traced = _assert_traced(subject, data, tracers, factor=1)
     targets = [str(node.target) for node in traced.graph.nodes]
@@ -390,9 +408,11 @@ def test_tracers_see_the_operations_of_forward(subject, data):
 
 @keeps("COMPILE-09", variant="strict", slow=True, examples=0.08)
 def test_strict_export_sees_the_operations_of_forward(subject, data):
+    """A strict export has the derivative of forward's operations."""
     _assert_traced(subject, data, ("torch.export, strict",), factor=1)
 
 
 @keeps("COMPILE-10", slow=True, examples=0.4)
 def test_a_traced_script_keeps_the_own_backward(subject, data):
+    """A torch.jit.trace of a Function uses the Function's own backward."""
     _assert_traced(subject, data, ("torch.jit.trace",), factor=FACTOR)

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 NUMBERS = st.lists(st.builds(complex, st.integers(-2, 2), st.integers(-2, 2)), max_size=3)
 REALS = st.lists(st.integers(-2, 2), max_size=3)
@@ -14,7 +14,7 @@ REAL = {"complex128": "float64", "complex64": "float32"}
 
 
 def _function(forward, rule):
-    """A Function of one tensor, with a backward that has its cotangent and its input."""
+    """A Function of one tensor, with the backward ``rule(cotangent, input)``."""
 
     class Tested(torch.autograd.Function):
         @staticmethod
@@ -51,6 +51,7 @@ def _holomorphic(n, conjugated=True):
 
 @keeps("CPLX-01")
 def test_a_holomorphic_function_gives_the_conjugate_of_its_derivative(subject, data):
+    """The gradient of a loss through a holomorphic Function is the conjugate derivative."""
     n, dtype = subject.draw(data, (1, 2, 3), "power"), subject.draw(data, COMPLEX, "dtype")
     before, after = subject.draw(data, FACTORS, "factor before"), subject.draw(data, FACTORS, "factor after")
     z = np.array(subject.draw(data, NUMBERS, "z"), complex)
@@ -63,6 +64,7 @@ def test_a_holomorphic_function_gives_the_conjugate_of_its_derivative(subject, d
 
 @keeps("CPLX-01", variant="gradcheck", examples=0.2)
 def test_gradcheck_wants_the_conjugate(subject, data):
+    """gradcheck accepts a backward with the conjugate and rejects one without."""
     parts = st.sampled_from((-2, -1, 1, 2))
     numbers = st.lists(st.builds(complex, parts, parts), min_size=1, max_size=2)
     n, leaf = subject.draw(data, (2, 3), "power"), _leaf(subject, subject.draw(data, numbers, "z"), "complex128")
@@ -75,6 +77,7 @@ def test_gradcheck_wants_the_conjugate(subject, data):
 
 @keeps("CPLX-02")
 def test_a_real_gradient_for_a_complex_input_is_promoted(subject, data):
+    """A real gradient of any precision becomes complex in the input's dtype."""
     dtype = subject.draw(data, COMPLEX, "dtype of the input")
     given = subject.draw(data, ("float64", "float32", "float16"), "dtype of the gradient")
     factor, z = subject.draw(data, (1, -2, 3), "factor"), np.array(subject.draw(data, NUMBERS, "z"), complex)
@@ -87,6 +90,7 @@ def test_a_real_gradient_for_a_complex_input_is_promoted(subject, data):
 
 @keeps("CPLX-02", variant="real")
 def test_a_complex_gradient_for_a_real_input_raises(subject, data):
+    """A complex gradient of a real input raises; its real part is accepted."""
     dtype, factor = subject.draw(data, COMPLEX, "dtype of the output"), subject.draw(data, FACTORS, "factor")
     cotangent = subject.draw(data, FACTORS, "cotangent")
     x = np.array(subject.draw(data, REALS, "x"), float)
@@ -105,7 +109,7 @@ def test_a_complex_gradient_for_a_real_input_raises(subject, data):
 
 
 def _check_twice(subject, leaf, loss, weight, first, second):
-    """The gradient of a loss, and the derivative of that along a weight."""
+    """Check the gradient of a loss and its derivative along a weight."""
     (got,) = torch.autograd.grad(loss, leaf, create_graph=True)
     subject.assert_same("gradient", got=got, expected=first)
     (again,) = torch.autograd.grad(got, leaf, torch.full_like(leaf, weight))
@@ -114,6 +118,7 @@ def _check_twice(subject, leaf, loss, weight, first, second):
 
 @keeps("CPLX-03")
 def test_a_real_function_of_a_complex_input(subject, data):
+    """First and second derivatives of a real function of a complex input are right."""
     a, b = subject.draw(data, (1, -1, 2), "a"), subject.draw(data, (*FACTORS, 0), "b")
     before, weight = subject.draw(data, FACTORS, "factor before"), subject.draw(data, FACTORS, "weight")
     after, dtype = subject.draw(data, (1, -2), "factor after"), subject.draw(data, COMPLEX, "dtype")
@@ -131,6 +136,7 @@ def test_a_real_function_of_a_complex_input(subject, data):
 
 @keeps("CPLX-03", variant="complex")
 def test_a_complex_function_of_a_real_input(subject, data):
+    """First and second derivatives of a complex function of a real input are right."""
     n, factor = subject.draw(data, (1, 2, 3), "power"), subject.draw(data, FACTORS, "factor")
     before, weight = subject.draw(data, (1, -2), "factor before"), subject.draw(data, (1, -1, 2), "weight")
     after, dtype = subject.draw(data, FACTORS, "factor after"), subject.draw(data, COMPLEX, "dtype")

@@ -1,4 +1,4 @@
-"""Every attribute of a ctx: what it holds while ctx is set up, in backward and on grad_fn, and what can be assigned."""
+"""Every attribute of ctx: what it holds in forward, in backward and on grad_fn, and which can be assigned."""
 
 import operator
 
@@ -6,14 +6,15 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, observing_ctx, three_tensors
 from autograd_conformance.suites.contract._derivatives import arguments, primals
-from autograd_conformance.suites.contract._styles import STYLES
-from autograd_conformance.suites.contract._watching import THREE, doubled, nothing, three_tensors, watching
-from autograd_conformance.suites.dialects.torch._tools import metadata_of
+from autograd_conformance.suites.contract._handwritten import STYLES
+from autograd_conformance.suites.dialects.torch._hooks import node_of
+from autograd_conformance.suites.dialects.torch._nodes import metadata_of
 
 READ_ONLY = ("metadata", "next_functions", "requires_grad", "saved_tensors", "saved_variables")
-# The attributes in which the marking methods leave what they were given.
+# The attributes that hold the arguments of the marking methods until forward is over.
 PENDING = {
     "to_save": "save_for_backward",
     "saved_for_forward": "save_for_forward",
@@ -25,13 +26,9 @@ GONE = ("_do_backward", "_do_forward", "previous_functions", "retain_variables",
 VALUES = (None, True, 5, "text", (), {})
 NOT_BOOLS = (None, 0, 1, 0.5, "text", (), np.True_)
 
-# Where ctx can be looked at: while it is set up, and as grad_fn before, in and after a backward pass that frees it.
+# When a test looks at ctx: while it is set up, and as grad_fn before, in and after a pass that frees the graph.
 ENTRIES = ("forward", "setup_context")
 MOMENTS = (*ENTRIES, "grad_fn", "backward", "freed")
-
-
-def _node(run):
-    return next(y.grad_fn for y, kind in zip(run.outputs, run.polynomial.outputs, strict=True) if kind == "float")
 
 
 def _backpropagate(run):
@@ -42,13 +39,13 @@ def _backpropagate(run):
 
 
 def _at(subject, data, moment, look, **restrictions):
-    """Call ``look(ctx)`` at a moment of the run of a drawn Function; gives the run after its backward pass."""
+    """Run a drawn Function and its backward, and call ``look(ctx)`` at this moment; returns the run."""
     separate = moment == "setup_context" if moment in ENTRIES else None
     polynomial = subject.polynomial(data, separate=separate, **restrictions)
     looks = {name: look if name == moment else nothing for name in MOMENTS}
     enter = looks["setup_context" if polynomial.separate else "forward"]
-    run = subject.run(polynomial, cls=watching(subject, polynomial, lambda ctx, *_: enter(ctx), looks["backward"]))
-    node = _node(run)
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, lambda ctx, *_: enter(ctx), looks["backward"]))
+    node = node_of(run)
     looks["grad_fn"](node)
     _backpropagate(run)
     looks["freed"](node)
@@ -57,9 +54,10 @@ def _at(subject, data, moment, look, **restrictions):
 
 @keeps("CTX-03", variant="freed")
 def test_attributes_survive_a_pass_that_frees_the_graph(subject, data):
+    """grad_fn still has the attributes of forward and backward after a pass that freed the graph."""
     polynomial = subject.polynomial(data, separate=None)
     values = subject.draw(data, st.lists(st.sampled_from(VALUES), min_size=2, max_size=2), "stored: forward, backward")
-    cls = watching(
+    cls = observing_ctx(
         subject,
         polynomial,
         lambda ctx, *_: setattr(ctx, "early", values[0]),
@@ -67,12 +65,13 @@ def test_attributes_survive_a_pass_that_frees_the_graph(subject, data):
     )
     run = subject.run(polynomial, cls=cls)
     _backpropagate(run)
-    node = _node(run)
+    node = node_of(run)
     subject.assert_equal("attributes of grad_fn after backward", got=[node.early, node.late], expected=values)
 
 
 @keeps("CTX-05")
 def test_what_describes_the_graph_is_read_only(subject, data):
+    """The attributes that describe the graph can be neither assigned nor deleted, at any moment."""
     name = subject.draw(data, READ_ONLY, "attribute")
     value = subject.draw(data, VALUES, "value")
     moment = subject.draw(data, MOMENTS, "moment")
@@ -86,6 +85,7 @@ def test_what_describes_the_graph_is_read_only(subject, data):
 
 @keeps("CTX-05", variant="materialize_grads")
 def test_materialize_grads_takes_a_bool_and_cannot_be_read(subject, data):
+    """materialize_grads takes bools only and cannot be read, at any moment."""
     moment = subject.draw(data, MOMENTS, "moment")
     value = subject.draw(data, NOT_BOOLS, "value")
     flag = subject.draw(data, st.booleans(), "then set to")
@@ -94,7 +94,7 @@ def test_materialize_grads_takes_a_bool_and_cannot_be_read(subject, data):
         ctx.materialize_grads = new
 
     def look(ctx):
-        subject.assert_raises(TypeError, lambda: assign(ctx, value), "an assignment of no bool", naming=["bool"])
+        subject.assert_raises(TypeError, lambda: assign(ctx, value), "an assignment of a non-bool", naming=["bool"])
         subject.assert_accepted(lambda: assign(ctx, flag), "an assignment of a bool")
         naming = ["materialize_grads"]
         subject.assert_raises(AttributeError, lambda: ctx.materialize_grads, "reading materialize_grads", naming=naming)
@@ -104,6 +104,7 @@ def test_materialize_grads_takes_a_bool_and_cannot_be_read(subject, data):
 
 @keeps("CTX-05", variant="replaced")
 def test_other_attributes_can_be_replaced(subject, data):
+    """Every other attribute of ctx can be assigned and gives back what was assigned."""
     name = subject.draw(data, REPLACEABLE, "attribute")
     value = subject.draw(data, VALUES, "value")
     moment = subject.draw(data, MOMENTS, "moment")
@@ -121,6 +122,7 @@ def test_other_attributes_can_be_replaced(subject, data):
 
 @keeps("CTX-05", variant="apply")
 def test_backward_cannot_do_without_apply(subject, data):
+    """A backward pass raises TypeError once ctx.apply is replaced."""
     value = subject.draw(data, VALUES, "value")
     moment = subject.draw(data, (*ENTRIES, "grad_fn"), "moment")
     what = "a backward pass once ctx.apply is replaced"
@@ -145,6 +147,7 @@ def _edge(x):
 
 @keeps("CTX-05", variant="held")
 def test_what_describes_the_graph_stays(subject, data):
+    """Flags, edges and metadata are the same from forward until after the pass; metadata keeps its entries."""
     polynomial = subject.polynomial(data, separate=None)
     history = subject.draw(data, HISTORIES, "history of the tracked arguments")
     tensors = [
@@ -158,7 +161,7 @@ def test_what_describes_the_graph_stays(subject, data):
         seen.append((ctx.needs_input_grad, ctx.next_functions, ctx.requires_grad, metadata_of(ctx)))
         (ctx.metadata() if callable(ctx.metadata) else ctx.metadata)["looks"] = len(seen)
 
-    outputs = watching(subject, polynomial, look, look).apply(*arguments(polynomial, tensors))
+    outputs = observing_ctx(subject, polynomial, look, look).apply(*arguments(polynomial, tensors))
     y, g = next((y, g) for y, g in zip(outputs, polynomial.cotangents(), strict=True) if g is not None)
     look(y.grad_fn)
     y.backward(subject.tensor(g, polynomial.dtype))
@@ -173,6 +176,7 @@ def test_what_describes_the_graph_stays(subject, data):
 
 @keeps("CTX-05", variant="hooks")
 def test_hooks_can_be_registered_from_forward_on(subject, data):
+    """Hooks registered on ctx or grad_fn run, unless their handle was removed."""
     moment = subject.draw(data, (*ENTRIES, "grad_fn"), "moment")
     method = subject.draw(data, ("register_hook", "register_prehook"), "method")
     removed = subject.draw(data, st.booleans(), "handle removed")
@@ -193,6 +197,7 @@ def _same_objects(got, expected):
 
 @keeps("CTX-06", variant="later")
 def test_saved_tensors_is_there_once_forward_is_over(subject, data):
+    """grad_fn and backward have the saved tensors; once the graph is freed, reading them raises."""
     polynomial = subject.polynomial(data, separate=None)
     given, seen = [], []
 
@@ -204,8 +209,8 @@ def test_saved_tensors_is_there_once_forward_is_over(subject, data):
     def leave(ctx):
         seen.append(("in backward", ctx.saved_tensors, given))
 
-    run = subject.run(polynomial, cls=watching(subject, polynomial, enter, leave))
-    node = _node(run)
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, enter, leave))
+    node = node_of(run)
     seen.append(("of grad_fn", node.saved_tensors, given))
     _backpropagate(run)
     for when, got, expected in seen:
@@ -215,7 +220,7 @@ def test_saved_tensors_is_there_once_forward_is_over(subject, data):
 
 
 def _some(inputs, outputs):
-    """What the tests give to the marking methods, by the attribute in which it waits; the first input is returned."""
+    """The arguments for each marking method, by the attribute that holds them; the first input is returned."""
     saved = (inputs[1], None, outputs[1])
     return {
         "to_save": saved,
@@ -231,6 +236,7 @@ def _first_returned(tensors):
 
 @keeps("CTX-07")
 def test_what_is_marked_waits_on_ctx_until_forward_is_over(subject, data):
+    """The pending attributes hold what the marking methods got, and are None before and afterwards."""
     marked = subject.draw(data, st.lists(st.sampled_from(tuple(PENDING)), unique=True), "filled by their methods")
     separate = subject.draw(data, STYLES, "separate style")
     given, before, after, later = {}, {}, {}, []
@@ -261,7 +267,7 @@ def test_what_is_marked_waits_on_ctx_until_forward_is_over(subject, data):
 
 
 def _effects(subject, name, separate, mark):
-    """What ``mark(ctx, given)`` comes to: of each output requires_grad and the version, and the tensors saved."""
+    """The effect of ``mark(ctx, given)``: requires_grad and version of each output, and the saved tensors."""
     saved = []
     f = three_tensors(
         subject,
@@ -281,6 +287,7 @@ def _effects(subject, name, separate, mark):
 
 @keeps("CTX-07", variant="assigned")
 def test_an_assignment_does_what_the_method_does(subject, data):
+    """Assigning to a pending attribute has the effect of calling its method."""
     name = subject.draw(data, tuple(PENDING), "attribute")
     separate = subject.draw(data, STYLES, "separate style")
     got = _effects(subject, name, separate, lambda ctx, given: setattr(ctx, name, given))
@@ -291,6 +298,7 @@ def test_an_assignment_does_what_the_method_does(subject, data):
 
 @keeps("CTX-07", variant="tuple")
 def test_only_a_tuple_can_be_assigned(subject, data):
+    """A non-tuple in a pending attribute makes the call raise an error that names it."""
     name = subject.draw(data, ("to_save", "dirty_tensors", "non_differentiable"), "attribute")
     value = subject.draw(data, ([], 5, "text", {}), "value")
     moment = subject.draw(data, ENTRIES, "moment")
@@ -303,6 +311,7 @@ def test_only_a_tuple_can_be_assigned(subject, data):
 
 @keeps("CTX-08")
 def test_saved_variables_is_saved_tensors_with_a_warning(subject, data):
+    """saved_variables has the tensors of saved_tensors and a DeprecationWarning; once freed, it raises."""
     moment = subject.draw(data, ("grad_fn", "backward"), "moment")
     positions = subject.draw(data, st.lists(st.integers(0, 6), max_size=4), "saved: inputs, outputs, None")
     separate = subject.draw(data, STYLES, "separate style")
@@ -329,6 +338,7 @@ def test_saved_variables_is_saved_tensors_with_a_warning(subject, data):
 
 @keeps("CTX-09")
 def test_mark_shared_storage_warns_and_does_nothing_else(subject, data):
+    """mark_shared_storage warns; outputs, gradients and attributes are as without it."""
     polynomial = subject.polynomial(data, separate=None)
     pairs = subject.draw(data, st.lists(st.sampled_from(VALUES), max_size=3), "arguments beside (input, output)")
     found = []
@@ -342,7 +352,7 @@ def test_mark_shared_storage_warns_and_does_nothing_else(subject, data):
         found.append(subject.assert_warns(FutureWarning, action, what, naming=["mark_shared_storage", "deprecated"]))
         subject.assert_equal("attributes of ctx after it", got=dict(vars(ctx)), expected=before)
 
-    run = subject.run(polynomial, cls=watching(subject, polynomial, enter))
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, enter))
     cotangents = polynomial.cotangents()
     subject.assert_equal("what mark_shared_storage returned", got=found, expected=[None])
     tensors = [y for y in run.outputs if isinstance(y, torch.Tensor)]
@@ -353,6 +363,7 @@ def test_mark_shared_storage_warns_and_does_nothing_else(subject, data):
 
 @keeps("CTX-10")
 def test_the_old_interface_is_gone(subject, data):
+    """ctx has none of the attributes of the old interface, at any moment."""
     moment = subject.draw(data, MOMENTS, "moment")
     found = []
     _at(subject, data, moment, lambda ctx: found.extend(name for name in GONE if hasattr(ctx, name)))

@@ -6,13 +6,13 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 WEIGHTS = st.lists(st.sampled_from((-3, -2, 2, 3)), min_size=1, max_size=4)
 
 
 def _weighted(weight, note=lambda: None, gradient=lambda g: g):
-    """A Function that multiplies by ``weight``, notes where its backward runs, and changes its gradient."""
+    """A Function that multiplies by ``weight``; its backward calls ``note`` and returns ``gradient(g)``."""
 
     class Weighted(torch.autograd.Function):
         @staticmethod
@@ -28,7 +28,7 @@ def _weighted(weight, note=lambda: None, gradient=lambda g: g):
 
 
 def _moved_from_the_cpu(subject, data, device):
-    """A gradient that backward returns on the CPU, as it arrives; for a vector it must be refused."""
+    """The gradient of a scalar that backward returned on the CPU, as it arrives; for a vector this has to raise."""
     weight = subject.draw(data, (-2, 3), "weight")
     dtype = getattr(torch, subject.draw(data, subject.dtypes, "dtype"))
     f = _weighted(weight, gradient=lambda g: torch.full(g.shape, weight, dtype=dtype))
@@ -38,12 +38,13 @@ def _moved_from_the_cpu(subject, data, device):
     what = "device of a gradient that backward returned on the CPU"
     subject.assert_equal(what, got=gradient.device, expected=scalar.device)
     across = partial(torch.autograd.grad, f(vector), vector, torch.ones_like(vector))
-    subject.assert_raises(RuntimeError, across, "a gradient on the CPU that is no scalar", naming=["device"])
+    subject.assert_raises(RuntimeError, across, "a gradient on the CPU that is not a scalar", naming=["device"])
     return gradient, weight
 
 
 @keeps("DEV-01", accelerator=True, variant="scalar")
 def test_a_scalar_gradient_moves_to_the_accelerator(subject, data):
+    """A scalar gradient on the CPU arrives on the accelerator; a vector there raises."""
     gradient, weight = _moved_from_the_cpu(subject, data, subject.device)
     expected = torch.tensor(float(weight))
     subject.assert_same("a gradient that backward returned on the CPU", got=gradient, expected=expected)
@@ -51,16 +52,18 @@ def test_a_scalar_gradient_moves_to_the_accelerator(subject, data):
 
 @keeps("DEV-01", variant="meta")
 def test_a_scalar_gradient_moves_to_the_meta_device(subject, data):
+    """A scalar gradient on the CPU arrives on the meta device; a vector there raises."""
     _moved_from_the_cpu(subject, data, "meta")
 
 
 def _only_on_cuda(subject):
     if subject.device != "cuda":
-        pytest.skip(f"skip: streams and several devices are checked on cuda, not on {subject.device}")
+        pytest.skip(f"streams and several devices are checked on cuda, not on {subject.device}")
 
 
 @keeps("DEV-01", accelerator=True, variant="stream")
 def test_backward_runs_on_the_stream_of_its_forward(subject, data):
+    """Each backward runs on the CUDA stream of its forward, whatever stream starts the pass."""
     _only_on_cuda(subject)
     weights = subject.draw(data, WEIGHTS, "weights of the Functions")
     places = st.lists(st.integers(0, 2), min_size=len(weights), max_size=len(weights))
@@ -83,6 +86,7 @@ def test_backward_runs_on_the_stream_of_its_forward(subject, data):
 
 @keeps("DEV-01", accelerator=True, variant="device")
 def test_backward_runs_on_the_device_of_its_forward(subject, data):
+    """backward runs on the CUDA device of its forward, whatever device is current."""
     _only_on_cuda(subject)
     weight = subject.draw(data, (-2, 3), "weight")
     mine = subject.draw(data, range(torch.cuda.device_count()), "device")

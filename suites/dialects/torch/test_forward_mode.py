@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 from torch.autograd.gradcheck import gradcheck
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import polynomials
-from autograd_conformance.suites.contract._moving import drawn_function, moving, right_rule
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import polynomials
+from autograd_conformance.suites.contract._jvp_functions import drawn_jvp_function, right_rule, with_jvp
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
-# Shapes whose every entry gradcheck looks at in little time.
+# Small shapes, so that gradcheck is fast.
 SMALL = ((), (1,), (2,))
 
 # How to leave a level: by its end, or by an exception.
@@ -19,8 +19,9 @@ LEAVING = ("end", "exception")
 
 @keeps("JVP-14", variant="gradcheck", examples=0.4)
 def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
+    """gradcheck finds a wrong jvp with check_forward_ad only, and a wrong backward always."""
     kinds = {"arguments": ("tracked", "None"), "outputs": ("float",)}
-    polynomial = drawn_function(subject, data, shapes=SMALL, **kinds)
+    polynomial = drawn_jvp_function(subject, data, shapes=SMALL, **kinds)
     wrong = subject.draw(data, ("neither", "jvp", "backward"), "which is wrong")
     rule, body = right_rule(polynomial), polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
@@ -30,7 +31,7 @@ def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
     def backward(ctx, *given):
         return tuple(g if g is None or wrong != "backward" else 3 * g for g in body.backward(ctx, *given))
 
-    f = call_of(subject, polynomial, moving(subject, polynomial, jvp, backward=backward))
+    f = call_of(subject, polynomial, with_jvp(subject, polynomial, jvp, backward=backward))
     inputs = _wide_leaves(subject, polynomial)
     got = [gradcheck(f, inputs, check_forward_ad=flag, raise_exception=False) for flag in (False, True)]
     what = "gradcheck without and with check_forward_ad"
@@ -39,21 +40,23 @@ def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
 
 @keeps("JVP-14", variant="marked", examples=0.4)
 def test_gradcheck_verifies_jvp_behind_an_output_that_is_not_differentiable(subject, data):
+    """gradcheck accepts a right jvp if a marked output comes before a differentiable one."""
     mixed = polynomials(arguments=("tracked",), outputs=("float", "marked"), shapes=SMALL, separate=None)
     behind = mixed.filter(lambda p: "marked" in p.outputs and p.outputs[-1] == "float")
     polynomial = subject.draw(data, behind, "function")
-    f, inputs = call_of(subject, polynomial, moving(subject, polynomial)), _wide_leaves(subject, polynomial)
+    f, inputs = call_of(subject, polynomial, with_jvp(subject, polynomial)), _wide_leaves(subject, polynomial)
     got = gradcheck(f, inputs, check_forward_ad=True, raise_exception=False)
     subject.assert_equal("gradcheck with check_forward_ad of a right jvp", got=got, expected=True)
 
 
 def _wide_leaves(subject, polynomial):
     """Leaves in the dtype that gradcheck needs."""
-    return [x.double().detach().requires_grad_() for x in leaves_of(subject, polynomial)]
+    return [x.double().detach().requires_grad_() for x in new_leaves(subject, polynomial)]
 
 
 @keeps("JVP-16")
 def test_levels_of_forward_mode_cannot_be_nested(subject, data):
+    """A nested dual level raises and leaves the outer one intact; after it a new level works."""
     x, t = _drawn_dual(subject, data)
     nest = subject.draw(data, ("dual_level", "enter_dual_level"), "nested by")
     enter = {"dual_level": forward_ad.dual_level().__enter__, "enter_dual_level": forward_ad.enter_dual_level}[nest]
@@ -66,14 +69,15 @@ def test_levels_of_forward_mode_cannot_be_nested(subject, data):
 
 @keeps("JVP-16", variant="exit")
 def test_tangents_end_with_their_level(subject, data):
-    polynomial = drawn_function(subject, data, arguments=("tracked",), outputs=("float",))
+    """When a level is left, by its end or by an exception, all tangents are gone."""
+    polynomial = drawn_jvp_function(subject, data, arguments=("tracked",), outputs=("float",))
     calls = subject.draw(data, st.integers(0, 2), "further calls")
     leaving = subject.draw(data, LEAVING, "level left by")
-    f = call_of(subject, polynomial, moving(subject, polynomial))
+    f = call_of(subject, polynomial, with_jvp(subject, polynomial))
     made = []
     try:
         with forward_ad.dual_level():
-            made += [forward_ad.make_dual(x, torch.ones_like(x)) for x in leaves_of(subject, polynomial)]
+            made += [forward_ad.make_dual(x, torch.ones_like(x)) for x in new_leaves(subject, polynomial)]
             count = len(made)
             for _ in range(calls + 1):
                 made += f(*made[-1:] * count)
@@ -89,6 +93,7 @@ def test_tangents_end_with_their_level(subject, data):
 
 @keeps("JVP-16", variant="make_dual")
 def test_make_dual_needs_a_level_and_a_floating_or_complex_tensor(subject, data):
+    """make_dual raises outside a level and for integer or bool tensors."""
     x, t = _drawn_dual(subject, data)
     other = subject.draw(data, (torch.int64, torch.int32, torch.uint8, torch.bool), "dtype without derivatives")
     given = subject.draw(data, ("primal", "tangent", "both"), "which has it")

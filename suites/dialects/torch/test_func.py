@@ -6,19 +6,19 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._moving import expected_tangents, some_tangents
-from autograd_conformance.suites.dialects.torch._transformable import (
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._jvp_functions import expected_tangents, some_tangents
+from autograd_conformance.suites.dialects.torch._func_transforms import (
     assert_hessians,
     assert_jacobians,
     drawn_function,
-    floating_of,
-    floats_of,
-    function_of,
-    loss_of,
+    expected_floats,
+    float_function,
+    float_primals,
     positions_of,
     some_positions,
     transformable,
+    weighted_loss,
     weights_of,
 )
 
@@ -39,13 +39,14 @@ TRANSFORMS = {
 
 @keeps("FUNC-01")
 def test_transforms_ask_for_setup_context(subject, data):
+    """Every transform raises for a Function without setup_context, even if it is called on constants only."""
     polynomial = drawn_function(subject, data, shapes=((1,), (3,)))
     transform = TRANSFORMS[subject.draw(data, TRANSFORMS, "transform")]
     constant = subject.draw(data, (False, True), "Function called on constants")
-    xs = floating_of(subject, polynomial)
+    xs = float_primals(subject, polynomial)
 
     def transformed(style):
-        loss = loss_of(subject, style, transformable(subject, style), style.cotangents())
+        loss = weighted_loss(subject, style, transformable(subject, style), style.cotangents())
         return transform(lambda x: torch.sum(x) + (loss(*xs) if constant else loss(x, *xs[1:])), xs[0])
 
     what = "a transform of a Function without setup_context"
@@ -56,22 +57,24 @@ def test_transforms_ask_for_setup_context(subject, data):
 
 @keeps("FUNC-02")
 def test_func_grad_calls_backward(subject, data):
+    """func.grad follows a backward that is wrong by a factor."""
     polynomial, factor, cls = _drawn(subject, data, "backward")
     positions = polynomial.floating
     wanted = subject.draw(data, some_positions(polynomial), "argnums of func.grad")
     cotangents = polynomial.cotangents()
-    loss = loss_of(subject, polynomial, cls, cotangents)
-    got = torch.func.grad(loss, argnums=wanted)(*floating_of(subject, polynomial))
+    loss = weighted_loss(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=wanted)(*float_primals(subject, polynomial))
     expected = [factor * polynomial.vjp(cotangents)[positions[i]] for i in wanted]
     subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
 
 
 @keeps("FUNC-02", variant="vjp")
 def test_func_vjp_calls_backward(subject, data):
+    """func.vjp follows a backward that is wrong by a factor, in each call of the pullback."""
     polynomial, factor, cls = _drawn(subject, data, "backward")
     calls = subject.draw(data, st.integers(1, 3), "calls of the pullback")
-    outputs, pullback = torch.func.vjp(function_of(subject, polynomial, cls), *floating_of(subject, polynomial))
-    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
+    outputs, pullback = torch.func.vjp(float_function(subject, polynomial, cls), *float_primals(subject, polynomial))
+    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
     for salt in range(calls):
         cotangents = polynomial.cotangents(salt=100 * salt)
         got = pullback(weights_of(subject, polynomial, cotangents))
@@ -92,13 +95,14 @@ def _with_ones(output, pullback):
 
 @keeps("FUNC-02", variant="nested")
 def test_nested_func_grad_differentiates_backward(subject, data):
+    """A nested transform differentiates the operations of backward."""
     polynomial, factor, cls = _drawn(subject, data, "backward")
     positions, cotangents = polynomial.floating, polynomial.cotangents()
     each = st.sampled_from(positions_of(polynomial))
     first, second = subject.draw(data, st.tuples(each, each), "argnums, inner and outer")
-    loss = loss_of(subject, polynomial, cls, cotangents)
+    loss = weighted_loss(subject, polynomial, cls, cotangents)
     inner = INNER[subject.draw(data, INNER, "inner transform")]
-    xs = floating_of(subject, polynomial)
+    xs = float_primals(subject, polynomial)
     got = torch.func.grad(lambda *xs: torch.sum(inner(loss, first, xs)), argnums=second)(*xs)
     curvature = polynomial.power * (polynomial.power - 1) * factor * (first == second)
     expected = curvature * replace(polynomial, power=1).vjp(cotangents)[positions[first]]
@@ -107,22 +111,24 @@ def test_nested_func_grad_differentiates_backward(subject, data):
 
 @keeps("FUNC-03")
 def test_func_jvp_calls_jvp(subject, data):
+    """func.jvp follows a jvp that is wrong by a factor."""
     polynomial, factor, cls = _drawn(subject, data, "jvp")
     tangents = some_tangents(polynomial, polynomial.floating)
     given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
-    outputs, got = torch.func.jvp(function_of(subject, polynomial, cls), floating_of(subject, polynomial), given)
-    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
+    outputs, got = torch.func.jvp(float_function(subject, polynomial, cls), float_primals(subject, polynomial), given)
+    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
     expected = [t for t in expected_tangents(polynomial, tangents, factor) if t is not None]
     subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("FUNC-03", variant="missing")
 def test_func_jvp_needs_a_jvp(subject, data):
+    """func.jvp raises NotImplementedError for a Function without jvp."""
     polynomial = drawn_function(subject, data)
-    xs = floating_of(subject, polynomial)
+    xs = float_primals(subject, polynomial)
 
     def moved(cls):
-        return torch.func.jvp(function_of(subject, polynomial, cls), xs, tuple(map(torch.ones_like, xs)))
+        return torch.func.jvp(float_function(subject, polynomial, cls), xs, tuple(map(torch.ones_like, xs)))
 
     missing = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     what = "func.jvp of a Function without jvp"
@@ -132,18 +138,20 @@ def test_func_jvp_needs_a_jvp(subject, data):
 
 @keeps("FUNC-04")
 def test_jacrev_needs_no_batching_rule(subject, data):
+    """jacrev works for a Function without a batching rule."""
     polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
-    f = function_of(subject, polynomial, transformable(subject, polynomial, rule=False))
+    f = float_function(subject, polynomial, transformable(subject, polynomial, rule=False))
     got = subject.assert_accepted(lambda: torch.func.jacrev(f, argnums=wanted)(*xs), "jacrev without a batching rule")
     assert_jacobians(subject, polynomial, wanted, got)
 
 
 @keeps("FUNC-04", variant="jacfwd", examples=0.4)
 def test_jacfwd_needs_a_batching_rule(subject, data):
+    """jacfwd raises without a batching rule and is right with one."""
     polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
 
     def jacobians(rule):
-        f = function_of(subject, polynomial, transformable(subject, polynomial, rule=rule))
+        f = float_function(subject, polynomial, transformable(subject, polynomial, rule=rule))
         return torch.func.jacfwd(f, argnums=wanted)(*xs)
 
     what = "jacfwd without a batching rule"
@@ -153,11 +161,12 @@ def test_jacfwd_needs_a_batching_rule(subject, data):
 
 @keeps("FUNC-04", variant="hessian", examples=0.4)
 def test_hessian_needs_a_batching_rule(subject, data):
+    """hessian raises without a batching rule and is right with one."""
     polynomial, wanted, xs = _drawn_for_jacobians(subject, data)
     cotangents = polynomial.cotangents()
 
     def hessian(rule):
-        loss = loss_of(subject, polynomial, transformable(subject, polynomial, rule=rule), cotangents)
+        loss = weighted_loss(subject, polynomial, transformable(subject, polynomial, rule=rule), cotangents)
         return torch.func.hessian(loss, argnums=wanted)(*xs)
 
     what = "hessian without a batching rule"
@@ -166,7 +175,7 @@ def test_hessian_needs_a_batching_rule(subject, data):
 
 
 def _drawn(subject, data, method):
-    """A Function, the factor by which this method of it is off, and its class."""
+    """A Function, the factor by which one of its methods is off, and its class."""
     polynomial = drawn_function(subject, data)
     factor = subject.draw(data, FACTORS, f"factor by which {method} is off")
     return polynomial, factor, transformable(subject, polynomial, **{method: factor})
@@ -175,11 +184,12 @@ def _drawn(subject, data, method):
 def _drawn_for_jacobians(subject, data):
     polynomial = drawn_function(subject, data, shapes=((), (1,), (2,), (2, 1)), max_outputs=2)
     wanted = subject.draw(data, some_positions(polynomial), "argnums")
-    return polynomial, wanted, floating_of(subject, polynomial)
+    return polynomial, wanted, float_primals(subject, polynomial)
 
 
 @keeps("FUNC-05")
 def test_a_missing_gradient_is_zero_under_func_grad(subject, data):
+    """None from backward becomes zeros under func.grad."""
     polynomial = drawn_function(subject, data)
     positions, cotangents = polynomial.floating, polynomial.cotangents()
     wanted = subject.draw(data, some_positions(polynomial), "argnums of func.grad")
@@ -194,8 +204,8 @@ def test_a_missing_gradient_is_zero_under_func_grad(subject, data):
         return tuple(found)
 
     cls.backward = staticmethod(backward)
-    loss = loss_of(subject, polynomial, cls, cotangents)
-    got = torch.func.grad(loss, argnums=wanted)(*floating_of(subject, polynomial))
+    loss = weighted_loss(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=wanted)(*float_primals(subject, polynomial))
     gradients = polynomial.vjp(cotangents)
     expected = [np.zeros(polynomial.shape) if i in missing else gradients[positions[i]] for i in wanted]
     subject.assert_all_same("gradients", got=got, expected=expected)
@@ -203,6 +213,7 @@ def test_a_missing_gradient_is_zero_under_func_grad(subject, data):
 
 @keeps("FUNC-05", variant="expanded")
 def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
+    """A gradient with broadcast dimensions is summed to its input's shape under func.grad."""
     polynomial = drawn_function(subject, data, max_arguments=2, max_outputs=1, shapes=((), (1,), (3,), (2, 1)))
     lead = subject.draw(data, ((), (1,), (2,), (2, 3)), "dimensions added to the gradients")
     stretched = subject.draw(data, (1, 2), "size to which dimensions of size 1 are expanded")
@@ -210,8 +221,8 @@ def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
     cotangents, cls = polynomial.cotangents(), transformable(subject, polynomial)
     right = cls.backward
     cls.backward = staticmethod(lambda *given: tuple(None if g is None else g.expand(shape) for g in right(*given)))
-    loss = loss_of(subject, polynomial, cls, cotangents)
-    got = torch.func.grad(loss, argnums=tuple(positions_of(polynomial)))(*floating_of(subject, polynomial))
+    loss = weighted_loss(subject, polynomial, cls, cotangents)
+    got = torch.func.grad(loss, argnums=tuple(positions_of(polynomial)))(*float_primals(subject, polynomial))
     copies = np.prod(shape, dtype=int) / np.prod(polynomial.shape, dtype=int)
     expected = [np.asarray(copies * polynomial.vjp(cotangents)[i]) for i in polynomial.floating]
     subject.assert_all_same("gradients", got=got, expected=expected)
@@ -219,6 +230,7 @@ def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
 
 @keeps("FUNC-05", variant="materialize")
 def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
+    """Unused outputs give zeros or None under func.grad, as set_materialize_grads says."""
     polynomial = drawn_function(subject, data, materialize=None)
     floats = [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
     used = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1).map(sorted), "outputs that are used")
@@ -232,14 +244,14 @@ def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
 
     cls.backward = staticmethod(backward)
     f, weights = (
-        function_of(subject, polynomial, cls),
+        float_function(subject, polynomial, cls),
         subject.tensors([cotangents[o] for o in floats], polynomial.dtype),
     )
 
     def loss(*xs):
         return sum(torch.sum(y * g) for y, g in zip(f(*xs), weights, strict=True) if g is not None)
 
-    torch.func.grad(loss)(*floating_of(subject, polynomial))
+    torch.func.grad(loss)(*float_primals(subject, polynomial))
     zeros = np.zeros(polynomial.shape) if polynomial.materialize else None
     expected = [zeros if cotangents[o] is None else cotangents[o] for o in floats]
     subject.assert_all_same("cotangents", got=seen, expected=expected)

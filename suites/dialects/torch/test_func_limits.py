@@ -1,23 +1,23 @@
-"""What of a custom Function the transforms of torch.func do not see, and how they call it."""
+"""What transforms of torch.func do not see of a custom Function, and how they call it."""
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch.autograd import functional
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._moving import expected_tangents, some_tangents
-from autograd_conformance.suites.contract._styles import define
-from autograd_conformance.suites.dialects.torch._transformable import (
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import define
+from autograd_conformance.suites.contract._jvp_functions import expected_tangents, some_tangents
+from autograd_conformance.suites.dialects.torch._func_transforms import (
     assert_hessians,
     assert_jacobians,
     drawn_function,
-    floating_of,
-    floats_of,
-    function_of,
-    loss_of,
+    expected_floats,
+    float_function,
+    float_primals,
     positions_of,
     transformable,
+    weighted_loss,
     weights_of,
 )
 
@@ -34,12 +34,13 @@ DERIVATIVES = {
 
 
 def _only(xs, position):
-    """Tangents with which one vector moves."""
+    """Tangents: ones for one vector, zeros for the others."""
     return tuple(torch.ones_like(x) if i == position else torch.zeros_like(x) for i, x in enumerate(xs))
 
 
 @keeps("FUNC-06")
 def test_a_captured_tensor_has_no_gradient(subject, data):
+    """Under every transform, captured tensors have zero derivatives and direct arguments the right ones."""
     derivatives = DERIVATIVES[subject.draw(data, DERIVATIVES, "transform")]
     captured = subject.draw(data, st.lists(st.booleans(), min_size=2, max_size=3), "tensors captured from outside")
     dtype = subject.draw(data, subject.dtypes, "dtype")
@@ -57,7 +58,7 @@ def test_a_captured_tensor_has_no_gradient(subject, data):
 
 
 def _sum_times(subject, outside):
-    """The sum of its arguments times the product of tensors from outside."""
+    """A Function: the sum of its arguments times the product of captured tensors."""
 
     def product(x):
         for factor in outside:
@@ -77,7 +78,7 @@ def _sum_times(subject, outside):
     )
 
 
-# What may be assigned to ctx, and how backward takes it from there.
+# Objects assigned to ctx, and how backward gets the tensor out of them.
 KEPT = {
     "input": (lambda x, y: x, lambda kept: kept),
     "output": (lambda x, y: y, lambda kept: kept),
@@ -88,6 +89,7 @@ KEPT = {
 
 @keeps("FUNC-07")
 def test_a_tensor_assigned_to_ctx_is_not_tracked(subject, data):
+    """The first derivative is right, and none flows through a tensor that was assigned to ctx."""
     keep, take = KEPT[subject.draw(data, KEPT, "assigned to ctx")]
     factor = subject.draw(data, FACTORS, "factor")
     shape = subject.draw(data, ((), (3,), (2, 2)), "shape")
@@ -109,6 +111,7 @@ def test_a_tensor_assigned_to_ctx_is_not_tracked(subject, data):
 
 @keeps("FUNC-08")
 def test_func_grad_differentiates_changes_in_place(subject, data):
+    """func.grad is right for one or several in-place changes, in first and second order."""
     factors = subject.draw(data, st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3), "factors, in place")
     returned = subject.draw(data, (True, False), "the output of the last call is used, not the tensor that it changed")
     order = subject.draw(data, (1, 2), "order")
@@ -139,6 +142,7 @@ def test_func_grad_differentiates_changes_in_place(subject, data):
 
 @keeps("FUNC-09")
 def test_vjp_is_backward_by_another_name(subject, data):
+    """Every reverse-mode transform accepts a Function that defines vjp."""
     derivatives = DERIVATIVES[subject.draw(data, ("grad", "vjp", "jacrev"), "transform")]
     factors = subject.draw(data, st.lists(st.sampled_from(FACTORS), min_size=1, max_size=3), "factors")
 
@@ -189,6 +193,7 @@ def _slope(tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]):
 
 @keeps("FUNC-10")
 def test_positional_parameters_may_be_passed_by_keyword(subject, data):
+    """Under every transform, positional parameters may be passed by keyword or left out."""
     slope_under = SLOPES[subject.draw(data, SLOPES, "transform")]
     values = {"x": None, "tens": 3.0, "ones": 7.0}
     positional = subject.draw(data, st.integers(0, 3), "number of arguments passed by position")
@@ -209,16 +214,18 @@ def test_positional_parameters_may_be_passed_by_keyword(subject, data):
 
 @keeps("FUNC-10", variant="refused")
 def test_keyword_only_parameters_are_refused(subject, data):
+    """Under grad, vjp, jvp and jacrev a keyword-only parameter raises TypeError."""
     _assert_refused(subject, data, ("grad", "vjp", "jvp", "jacrev"), "a keyword-only argument")
 
 
 @keeps("FUNC-10", variant="vmap")
 def test_keyword_only_parameters_are_refused_under_vmap(subject, data):
+    """Under vmap a keyword-only parameter raises TypeError."""
     _assert_refused(subject, data, ("vmap", "grad of vmap"), "a keyword-only argument under vmap")
 
 
 def _assert_refused(subject, data, transforms, what):
-    """With the closest call that is accepted beside it."""
+    """The call raises, and the closest call that is allowed is accepted."""
     slope_under = SLOPES[subject.draw(data, transforms, "transform")]
     name = subject.draw(data, tuple(DEFAULTS), "keyword-only parameter")
     value = subject.draw(data, (1.0, 3.0), "its value")
@@ -236,29 +243,32 @@ def _assert_refused(subject, data, transforms, what):
 
 @keeps("FUNC-11")
 def test_functional_vjp(subject, data):
+    """functional.vjp gives right outputs and gradients for either style of forward."""
     polynomial = drawn_function(subject, data, separate=None)
     cotangents = polynomial.cotangents()
     f, xs, given = _plain(subject, polynomial, cotangents)
     outputs, got = functional.vjp(f, xs, given)
-    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
+    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
     expected = [polynomial.vjp(cotangents)[i] for i in polynomial.floating]
     subject.assert_all_same("gradients", got=got, expected=expected)
 
 
 @keeps("FUNC-11", variant="jvp")
 def test_functional_jvp_needs_no_jvp(subject, data):
+    """functional.jvp gives right tangents although the Function has no jvp."""
     polynomial = drawn_function(subject, data, separate=None)
     tangents = some_tangents(polynomial, polynomial.floating)
     given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
     f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
     outputs, got = functional.jvp(f, xs, given)
-    subject.assert_all_same("outputs", got=outputs, expected=floats_of(polynomial))
+    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
     expected = [t for t in expected_tangents(polynomial, tangents) if t is not None]
     subject.assert_all_same("tangents", got=got, expected=expected)
 
 
 @keeps("FUNC-11", variant="jacobian", examples=0.4)
 def test_functional_jacobian(subject, data):
+    """functional.jacobian is right, vectorized or not."""
     polynomial = drawn_function(subject, data, separate=None, shapes=SMALL)
     vectorize = subject.draw(data, (False, True), "vectorize")
     f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
@@ -268,6 +278,7 @@ def test_functional_jacobian(subject, data):
 
 @keeps("FUNC-11", variant="hessian", examples=0.4)
 def test_functional_hessian(subject, data):
+    """functional.hessian is right."""
     polynomial = drawn_function(subject, data, separate=None, shapes=SMALL, powers=(2,))
     cotangents = polynomial.cotangents()
     f, xs, given = _plain(subject, polynomial, cotangents)
@@ -276,13 +287,14 @@ def test_functional_hessian(subject, data):
 
 
 def _plain(subject, polynomial, cotangents):
-    """The Function without a jvp as a function of its floating tensors, with these and its cotangents."""
-    f = function_of(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))
-    return f, floating_of(subject, polynomial), weights_of(subject, polynomial, cotangents)
+    """The Function without jvp as a function of its floating tensors, these tensors, and its cotangents."""
+    f = float_function(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))
+    return f, float_primals(subject, polynomial), weights_of(subject, polynomial, cotangents)
 
 
 @keeps("FUNC-12")
 def test_setup_context_runs_once_for_each_level(subject, data):
+    """setup_context runs once per level, each time with its own ctx and needs_input_grad."""
     polynomial = drawn_function(subject, data, powers=(2,))
     places = polynomial.floating
     levels = st.lists(st.sampled_from(("jvp", *positions_of(polynomial))), max_size=3)
@@ -297,10 +309,10 @@ def test_setup_context_runs_once_for_each_level(subject, data):
         seen.append(ctx)
 
     cls.setup_context = staticmethod(setup_context)
-    f = loss_of(subject, polynomial, cls, polynomial.cotangents())
+    f = weighted_loss(subject, polynomial, cls, polynomial.cotangents())
     for level in reversed(nested):
         f = _moved_along_ones(f) if level == "jvp" else _sum_of_gradient(f, level)
-    xs = [x.requires_grad_(i in tracked) for i, x in enumerate(floating_of(subject, polynomial))]
+    xs = [x.requires_grad_(i in tracked) for i, x in enumerate(float_primals(subject, polynomial))]
     f(*xs)
     asked = [tracked, *([] if level == "jvp" else [level] for level in nested)]
     expected = [tuple(i in [places[p] for p in each] for i in range(len(polynomial.arguments))) for each in asked]

@@ -1,10 +1,10 @@
-"""The class Function: how it is defined and not instantiated, what its forward sees, and what its nodes are called."""
+"""The class Function: how it is defined, what its forward gets, and the names of its nodes."""
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 STYLES = st.booleans()
 WEIGHTS = st.integers(-3, 3)
@@ -14,7 +14,7 @@ OBJECTS = st.none() | st.integers(-9, 9) | st.sampled_from(("text", 0.5)) | st.l
 
 
 class Oops(Exception):
-    """What the tests raise inside a Function."""
+    """An exception that a test raises inside a Function."""
 
 
 def _forward(compute, separate):
@@ -25,7 +25,7 @@ def _forward(compute, separate):
 
 
 def _define(name="Custom", undecorated=(), **methods):
-    """A Function with these methods, static but for the ``undecorated`` ones."""
+    """A Function with these methods, static except for the ``undecorated`` ones."""
     members = {key: method if key in undecorated else staticmethod(method) for key, method in methods.items()}
     return type(torch.autograd.Function)(name, (torch.autograd.Function,), members)
 
@@ -36,6 +36,7 @@ def _leaf(subject, values=X):
 
 @keeps("FN-02", variant="positions")
 def test_output_nr_is_the_position_of_the_output(subject, data):
+    """output_nr counts every output, also those that are not differentiable."""
     polynomial = subject.polynomial(data, separate=None, max_outputs=6)
     outputs = subject.run(polynomial).outputs
     floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
@@ -45,6 +46,7 @@ def test_output_nr_is_the_position_of_the_output(subject, data):
 
 @keeps("FN-05")
 def test_forward_gets_tensors_that_do_not_track_history(subject, data):
+    """No tensor that forward gets requires grad."""
     polynomial = subject.polynomial(data, separate=None)
     body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     seen = []
@@ -61,6 +63,7 @@ def test_forward_gets_tensors_that_do_not_track_history(subject, data):
 
 @keeps("FN-19")
 def test_instantiating_a_class_is_deprecated(subject, data):
+    """Each instantiation gives a DeprecationWarning with the class's name, and an instance."""
     name = subject.draw(data, ("Custom", "Scale2", "_Private"), "name of the class")
     times = subject.draw(data, st.integers(1, 3), "instances made")
     args = subject.draw(data, st.lists(OBJECTS, max_size=2), "arguments")
@@ -74,17 +77,19 @@ def test_instantiating_a_class_is_deprecated(subject, data):
 
 @keeps("FN-20")
 def test_instances_cannot_be_called(subject, data):
+    """Calling an instance raises RuntimeError and names static methods or apply."""
     args = [_leaf(subject), *subject.draw(data, st.lists(OBJECTS, max_size=2), "arguments after a tensor")]
     separate = subject.draw(data, STYLES, "setup_context")
     cls = _define(**_forward(lambda x, *others: x * 2, separate))
     subject.assert_same("output of apply", got=cls.apply(*args), expected=2 * X)
     instance = cls()
-    what = "what calling an instance gives"
+    what = "calling an instance"
     subject.assert_raises(RuntimeError, lambda: instance(*args), what, naming=[("static", "apply", "instance")])
 
 
 @keeps("FN-21")
 def test_methods_must_be_static(subject, data):
+    """A forward or backward without @staticmethod raises."""
     names = st.lists(st.sampled_from(("forward", "backward")), min_size=1, unique=True)
     undecorated = subject.draw(data, names, "methods without @staticmethod")
     methods = _forward(lambda x: x * 2, subject.draw(data, STYLES, "setup_context"))
@@ -102,6 +107,7 @@ def test_methods_must_be_static(subject, data):
 
 @keeps("FN-25")
 def test_a_graph_made_in_forward_is_discarded(subject, data):
+    """A graph that forward records under enable_grad does not affect the gradient."""
     fresh = subject.draw(data, st.booleans(), "forward starts from a new leaf")
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=3), "weights of the outputs")
 
@@ -120,6 +126,7 @@ def test_a_graph_made_in_forward_is_discarded(subject, data):
 
 @keeps("FN-25", variant="unrecorded")
 def test_an_unrecorded_call_is_detached_from_a_graph_made_in_forward(subject, data):
+    """The output of an unrecorded call has no grad_fn, although forward recorded operations."""
     kind = subject.draw(data, ("no_grad", "inference_mode", "fixed"), "why the call is not recorded")
     weight = subject.draw(data, WEIGHTS, "weight")
 
@@ -138,6 +145,7 @@ def test_an_unrecorded_call_is_detached_from_a_graph_made_in_forward(subject, da
 
 @keeps("FN-27")
 def test_a_node_is_named_for_its_class(subject, data):
+    """The type of the node is named after the last subclass."""
     names = st.sampled_from(("Custom", "Scale2", "_Private", "lower", "ScaleBackward"))
     ancestry = subject.draw(data, st.lists(names, min_size=1, max_size=3), "names of the class and its subclasses")
     cls = _define(ancestry[0], forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g)
@@ -149,6 +157,7 @@ def test_a_node_is_named_for_its_class(subject, data):
 
 @keeps("FN-29", variant="mode")
 def test_exceptions_leave_grad_mode_as_it_was(subject, data):
+    """After an exception in any method, grad mode is what it was before the call."""
     where = subject.draw(data, ("forward", "setup_context", "backward"), "method that raises")
     graph = subject.draw(data, st.booleans(), "create_graph")
     mode = subject.draw(data, st.booleans(), "grad mode")
@@ -173,6 +182,7 @@ def test_exceptions_leave_grad_mode_as_it_was(subject, data):
 
 @keeps("FN-31")
 def test_forward_may_take_the_numpy_array_of_an_input(subject, data):
+    """numpy() of a tracked tensor works in forward and raises outside it."""
     weight = subject.draw(data, WEIGHTS, "weight")
     dtype = subject.draw(data, ("float64", "float32", "float16"), "dtype")
     leaf = subject.draw(data, st.booleans(), "x is a leaf")
@@ -187,5 +197,5 @@ def test_forward_may_take_the_numpy_array_of_an_input(subject, data):
     subject.assert_same("output", got=y, expected=weight * X)
     (got,) = torch.autograd.grad(y, x, subject.tensor(G, dtype))
     subject.assert_same("gradient", got=got, expected=weight * G)
-    what = "what numpy() of a tracked tensor outside a Function gives"
+    what = "numpy() of a tracked tensor outside a Function"
     subject.assert_raises((RuntimeError, TypeError), lambda: x.cpu().numpy(), what, naming=[("grad", "requires_grad")])

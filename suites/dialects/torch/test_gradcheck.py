@@ -1,4 +1,4 @@
-"""gradcheck: what it accepts, what it catches, and what it refuses to look at."""
+"""gradcheck: what it accepts, what it catches, and which inputs it refuses."""
 
 import warnings
 from dataclasses import replace
@@ -8,15 +8,16 @@ from itertools import count
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import polynomials
-from autograd_conformance.suites.dialects.torch._tools import assert_refused, call_of, leaves_of
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import polynomials
+from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 SHAPES = ((), (1,), (2,), (2, 2))
 MODES = st.fixed_dictionaries({"fast_mode": st.booleans(), "check_undefined_grad": st.booleans()})
 
 
-# Often several arguments that gradcheck looks at.
+# Repeated, so that gradcheck often checks several arguments.
 KINDS = ("tracked", "tracked", "fixed", "integers", "number", "None")
 
 
@@ -26,7 +27,7 @@ def _polynomials(outputs=("float",), shapes=SHAPES, **restrictions):
 
 
 def _altered(subject, polynomial, change, cotangents=lambda given: given):
-    """The Function with other gradients, ``change`` of the position and the right one, or for other cotangents."""
+    """The Function with gradients ``change(position, gradient)``, computed from ``cotangents(given)``."""
     cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
     def backward(ctx, *given):
@@ -36,7 +37,7 @@ def _altered(subject, polynomial, change, cotangents=lambda given: given):
 
 
 def _changed(subject, polynomial, position, output, change):
-    """The Function with a wrong gradient for one argument, as far as it comes from one output."""
+    """The Function with a wrong gradient from one output to one argument."""
     cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
     def backward(ctx, *given):
@@ -48,18 +49,19 @@ def _changed(subject, polynomial, position, output, change):
 
 
 def _one_gradient(subject, data, polynomial):
-    """An argument and an output, by position, between which a derivative is to be wrong."""
+    """Draw the positions of the argument and the output between which the derivative will be wrong."""
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
     return subject.draw(data, tracked, "argument whose gradient is wrong"), subject.draw(data, floats, "from output")
 
 
 def _gradcheck(subject, polynomial, cls=None, **options):
-    return torch.autograd.gradcheck(call_of(subject, polynomial, cls), leaves_of(subject, polynomial), **options)
+    return torch.autograd.gradcheck(call_of(subject, polynomial, cls), new_leaves(subject, polynomial), **options)
 
 
 @keeps("CHECK-01")
 def test_gradcheck_compares_with_finite_differences(subject, data):
+    """gradcheck accepts a right backward and names the input and output of a wrong gradient."""
     polynomial = subject.draw(data, _polynomials(separate=None, materialize=None), "function")
     position, output = _one_gradient(subject, data, polynomial)
     factor = subject.draw(data, (2, -1, 0), "factor of the gradient")
@@ -72,7 +74,7 @@ def test_gradcheck_compares_with_finite_differences(subject, data):
     subject.assert_equal("gradcheck of a right backward", got=right, expected=True)
     facts = [f"input {sum(polynomial.needs[:position])}", f"output {output}"]
     check = partial(_gradcheck, subject, polynomial, cls)
-    assert_refused(subject, "gradcheck of a wrong backward", check, facts, **modes)
+    assert_check_fails(subject, "gradcheck of a wrong backward", check, facts, **modes)
 
 
 # Wrong cotangents of a tensor of several elements; in fast mode a single wrong element may go unnoticed.
@@ -84,25 +86,27 @@ WRONG = {
 
 @keeps("CHECK-01", variant="entries")
 def test_gradcheck_compares_every_entry(subject, data):
+    """gradcheck finds a gradient that is wrong in a single element."""
     polynomial = subject.draw(data, _polynomials(shapes=((2,), (2, 2)), separate=None), "function")
     position, output = _one_gradient(subject, data, polynomial)
     wrong = subject.draw(data, WRONG, "what backward takes for the cotangent")
     cls = _changed(subject, polynomial, position, output, WRONG[wrong])
-    assert_refused(subject, "gradcheck of a wrong backward", partial(_gradcheck, subject, polynomial, cls))
+    assert_check_fails(subject, "gradcheck of a wrong backward", partial(_gradcheck, subject, polynomial, cls))
 
 
 @keeps("CHECK-02", variant="none")
 def test_some_input_must_require_grad(subject, data):
+    """gradcheck raises if no input requires grad, also with raise_exception=False."""
     polynomial = subject.draw(data, _polynomials(), "function")
     raising = subject.draw(data, st.booleans(), "raise_exception")
-    constants = [x.detach() for x in leaves_of(subject, polynomial)]
+    constants = [x.detach() for x in new_leaves(subject, polynomial)]
     check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), constants, raise_exception=raising)
     subject.assert_raises(
         (ValueError, RuntimeError), check, "gradcheck without tracked inputs", naming=["requires_grad"]
     )
 
 
-# Tensors of shape (2, 2) over the memory of four numbers, of which all but the last overlap themselves.
+# Tensors of shape (2, 2) in the memory of four numbers; all except the last overlap themselves.
 LAYOUTS = {
     "expanded rows": lambda x: x[:2].expand(2, 2),
     "expanded columns": lambda x: x[:2, None].expand(2, 2),
@@ -113,13 +117,14 @@ LAYOUTS = {
 
 @keeps("CHECK-02", variant="overlap")
 def test_inputs_must_not_overlap_themselves(subject, data):
+    """gradcheck raises for an input that overlaps itself and accepts a transposed one."""
     polynomial = subject.draw(data, _polynomials(shapes=((2, 2),)), "function")
     position = subject.draw(data, [i for i, need in enumerate(polynomial.track) if need], "input")
     overlapping = subject.draw(data, list(LAYOUTS)[:-1], "its layout")
     fast = subject.draw(data, st.booleans(), "fast_mode")
 
     def check(layout):
-        inputs = leaves_of(subject, polynomial)
+        inputs = new_leaves(subject, polynomial)
         inputs[position] = LAYOUTS[layout](subject.tensor([1.0, 2.0, 3.0, -1.0])).requires_grad_()
         return torch.autograd.gradcheck(call_of(subject, polynomial), inputs, fast_mode=fast)
 
@@ -131,10 +136,11 @@ def test_inputs_must_not_overlap_themselves(subject, data):
 
 @keeps("CHECK-02", variant="single")
 def test_inputs_in_single_precision_are_warned_of(subject, data):
+    """gradcheck warns of an input below double precision and names its position."""
     polynomial = subject.draw(data, _polynomials(), "function")
     position = subject.draw(data, [i for i, need in enumerate(polynomial.track) if need], "input")
     low = subject.draw(data, ("float32", "float16", "bfloat16"), "its dtype")
-    inputs = leaves_of(subject, polynomial)
+    inputs = new_leaves(subject, polynomial)
     lower = [x.detach().to(getattr(torch, low)).requires_grad_() if i == position else x for i, x in enumerate(inputs)]
     check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), raise_exception=False)
     what = "gradcheck of an input in lower precision"
@@ -146,16 +152,18 @@ def test_inputs_in_single_precision_are_warned_of(subject, data):
 
 @keeps("CHECK-03", variant="cotangent")
 def test_a_backward_that_ignores_its_cotangent_is_caught(subject, data):
+    """gradcheck fails if backward ignores its cotangent."""
     function = _polynomials(shapes=((), (1,)), max_outputs=1, separate=None)
     polynomial = subject.draw(data, function, "function")
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda position, g: g, cotangents=lambda given: map(torch.ones_like, given))
     check = partial(_gradcheck, subject, polynomial, cls)
-    assert_refused(subject, "gradcheck of a backward that ignores its cotangent", check, **modes)
+    assert_check_fails(subject, "gradcheck of a backward that ignores its cotangent", check, **modes)
 
 
 @keeps("CHECK-03", variant="repeated")
 def test_a_backward_that_varies_is_caught(subject, data):
+    """gradcheck fails if backward varies between runs, unless nondet_tol allows it."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
     modes = subject.draw(data, MODES, "options")
 
@@ -164,19 +172,20 @@ def test_a_backward_that_varies_is_caught(subject, data):
         cls = _altered(subject, polynomial, lambda position, g: g if g is None else g * (1 + 1e-8 * next(runs)))
         return _gradcheck(subject, polynomial, cls, **options)
 
-    assert_refused(subject, "gradcheck of a backward that varies from run to run", check, **modes)
+    assert_check_fails(subject, "gradcheck of a backward that varies from run to run", check, **modes)
     got = subject.assert_accepted(lambda: check(nondet_tol=1e-3, **modes), "gradcheck with nondet_tol")
     subject.assert_equal("gradcheck of a backward that varies by less than nondet_tol", got=got, expected=True)
 
 
 @keeps("CHECK-03", variant="missing")
 def test_a_missing_gradient_is_caught(subject, data):
+    """gradcheck fails if backward returns None for an input that has a gradient."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
     position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument without gradient")
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: None if p == position else g)
     check = partial(_gradcheck, subject, polynomial, cls)
-    assert_refused(subject, "gradcheck of a backward that lacks a gradient", check, **modes)
+    assert_check_fails(subject, "gradcheck of a backward that lacks a gradient", check, **modes)
 
 
 def _refusing(given, ones):
@@ -189,12 +198,13 @@ def _presuming(given, ones):
     return [ones if g is None else g for g in given]
 
 
-# What a backward does if it is not made for undefined cotangents.
+# What a backward that does not expect undefined cotangents may do.
 UNDEFINED = {"raises": _refusing, "takes ones for granted": _presuming}
 
 
 @keeps("CHECK-03", variant="undefined")
 def test_a_backward_that_fails_on_undefined_cotangents_is_caught(subject, data):
+    """gradcheck fails if backward mishandles None cotangents, unless check_undefined_grad is off."""
     function = _polynomials(max_outputs=1, separate=None, materialize=False)
     polynomial = subject.draw(data, function, "function")
     treat = UNDEFINED[subject.draw(data, UNDEFINED, "what backward does with an undefined cotangent")]
@@ -202,7 +212,7 @@ def test_a_backward_that_fails_on_undefined_cotangents_is_caught(subject, data):
     ones = torch.ones_like(subject.tensor(polynomial.forward()[0]))
     cls = _altered(subject, polynomial, lambda position, g: g, cotangents=lambda given: treat(given, ones))
     check = partial(_gradcheck, subject, polynomial, cls, fast_mode=fast)
-    assert_refused(subject, "gradcheck of a backward that cannot handle undefined cotangents", check)
+    assert_check_fails(subject, "gradcheck of a backward that cannot handle undefined cotangents", check)
     got = subject.assert_accepted(lambda: check(check_undefined_grad=False), "gradcheck without check_undefined_grad")
     subject.assert_equal("gradcheck without check_undefined_grad", got=got, expected=True)
 
@@ -212,7 +222,7 @@ def _asserting(given):
     return given
 
 
-# What users write in a backward that has no undefined cotangents in mind.
+# What users write in a backward that does not expect undefined cotangents.
 CARELESS = {
     "multiplies": lambda given: [g * 1 for g in given],
     "reads the shape": lambda given: [g.reshape(g.shape) for g in given],
@@ -222,17 +232,19 @@ CARELESS = {
 
 @keeps("CHECK-04")
 def test_a_backward_that_presumes_cotangents_fails_the_check(subject, data):
+    """A backward that raises on None makes gradcheck raise GradcheckError or return False."""
     function = _polynomials(max_outputs=1, separate=None, materialize=False)
     polynomial = subject.draw(data, function, "function")
     careless = CARELESS[subject.draw(data, CARELESS, "what backward does with cotangents")]
     fast = subject.draw(data, st.booleans(), "fast_mode")
     cls = _altered(subject, polynomial, lambda position, g: g, cotangents=careless)
     check = partial(_gradcheck, subject, polynomial, cls, fast_mode=fast)
-    assert_refused(subject, "gradcheck of a backward that cannot handle None", check)
+    assert_check_fails(subject, "gradcheck of a backward that cannot handle None", check)
 
 
 @keeps("CHECK-05", variant="same")
 def test_gradients_of_the_right_dtype_are_accepted(subject, data):
+    """check_grad_dtypes accepts gradients in the dtype of their inputs."""
     polynomial = subject.draw(data, _polynomials(separate=None, materialize=None), "function")
     modes = subject.draw(data, MODES, "options")
     check = partial(_gradcheck, subject, polynomial, check_grad_dtypes=True, **modes)
@@ -242,16 +254,17 @@ def test_gradients_of_the_right_dtype_are_accepted(subject, data):
 
 @keeps("CHECK-05", variant="other")
 def test_gradients_of_another_dtype_are_caught(subject, data):
+    """check_grad_dtypes rejects a gradient in another dtype."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
     position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
     dtype = getattr(torch, subject.draw(data, ("float32", "float16", "bfloat16"), "dtype of its gradient"))
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: g.to(dtype) if p == position else g)
     check = partial(_gradcheck, subject, polynomial, cls, check_grad_dtypes=True)
-    assert_refused(subject, "gradcheck of a gradient of another dtype", check, ["dtype"], **modes)
+    assert_check_fails(subject, "gradcheck of a gradient of another dtype", check, ["dtype"], **modes)
 
 
-def _assert_checked_beside_others(subject, data, function, **options):
+def _assert_checked_next_to_others(subject, data, function, **options):
     """Whatever the other outputs are, a right backward passes gradcheck and a wrong one does not."""
     polynomial = subject.draw(data, function, "function")
     position, output = _one_gradient(subject, data, polynomial)
@@ -261,11 +274,11 @@ def _assert_checked_beside_others(subject, data, function, **options):
     got = subject.assert_accepted(lambda: _gradcheck(subject, polynomial, **options), what)
     subject.assert_equal(what, got=got, expected=True)
     check = partial(_gradcheck, subject, polynomial, wrong, **options)
-    assert_refused(subject, "gradcheck of a wrong gradient beside such an output", check)
+    assert_check_fails(subject, "gradcheck of a wrong gradient next to such an output", check)
 
 
 def _functions(kind, before=((),), after=((),)):
-    """Functions with outputs of this kind beside float ones, and some before and after all others."""
+    """Functions with float outputs and outputs of this kind, and optionally some first and last."""
     ends = (st.sampled_from(before), st.sampled_from(after))
     drawn = _polynomials(("float", kind), separate=None)
     return st.builds(lambda p, first, last: replace(p, outputs=(*first, *p.outputs, *last)), drawn, *ends)
@@ -273,38 +286,43 @@ def _functions(kind, before=((),), after=((),)):
 
 @keeps("CHECK-06", variant="slow")
 def test_marked_outputs_are_skipped(subject, data):
+    """Slow mode checks the other outputs right if a marked one follows a differentiable one."""
     functions = _functions("marked", after=((), ("integers",)))
-    _assert_checked_beside_others(subject, data, functions)
+    _assert_checked_next_to_others(subject, data, functions)
 
 
 @keeps("CHECK-06", variant="fast")
 def test_integer_outputs_are_skipped_in_fast_mode(subject, data):
+    """Fast mode checks the other outputs right if an integer one follows a differentiable one."""
     functions = _functions("integers", after=((), ("marked",)))
-    _assert_checked_beside_others(subject, data, functions, fast_mode=True)
+    _assert_checked_next_to_others(subject, data, functions, fast_mode=True)
 
 
 @keeps("CHECK-06", variant="integers")
 def test_integer_outputs_before_others_are_skipped(subject, data):
+    """Slow mode checks the other outputs right if an integer one comes first."""
     functions = _functions("integers", before=(("integers",),))
-    _assert_checked_beside_others(subject, data, functions)
+    _assert_checked_next_to_others(subject, data, functions)
 
 
 @keeps("CHECK-06", variant="marked")
 def test_marked_outputs_before_others_are_skipped_in_fast_mode(subject, data):
+    """Fast mode checks the other outputs right if a marked one comes first."""
     functions = _functions("marked", before=(("marked",),))
-    _assert_checked_beside_others(subject, data, functions, fast_mode=True)
+    _assert_checked_next_to_others(subject, data, functions, fast_mode=True)
 
 
 @keeps("CHECK-06", variant="zero")
 def test_without_differentiable_outputs_nothing_may_vary(subject, data):
+    """If all outputs are marked, gradcheck accepts step functions and rejects functions that vary."""
     drawn = _polynomials(separate=None)
     kinds = st.lists(st.sampled_from(("marked", "integers")), max_size=2).map(lambda more: ("marked", *more))
     polynomial = subject.draw(data, st.builds(lambda p, k: replace(p, outputs=k), drawn, kinds), "function")
     modes = subject.draw(data, MODES, "options")
     check = partial(_gradcheck, subject, polynomial)
-    assert_refused(subject, "gradcheck of an output that varies and is marked", check, ["zero"], **modes)
+    assert_check_fails(subject, "gradcheck of an output that varies and is marked", check, ["zero"], **modes)
     f = call_of(subject, polynomial)
-    inputs = leaves_of(subject, polynomial)
+    inputs = new_leaves(subject, polynomial)
     steps = partial(torch.autograd.gradcheck, lambda *xs: f(*map(torch.round, xs)), inputs, **modes)
     got = subject.assert_accepted(steps, "gradcheck of a step function")
     subject.assert_equal("gradcheck of a step function", got=got, expected=True)

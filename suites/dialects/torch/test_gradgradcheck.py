@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.dialects.torch._tools import assert_refused
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
 
 
 def _power(exponent, weight, kind="right", factor=1, contiguous=None):
@@ -68,7 +68,7 @@ POWERS = st.fixed_dictionaries(
 
 @contextmanager
 def _drawn(subject, data):
-    """Exponent and weight of a power, and its input, with torch's generator in a state that is drawn too."""
+    """Draw exponent and weight of a power and its input, and seed torch's generator."""
     power = subject.draw(data, POWERS, "power")
     exponent, weight, shape, seed = (power[name] for name in ("exponent", "weight", "shape", "seed"))
     values = np.random.default_rng(seed).choice([-2.0, -1.0, 1.0, 2.0], size=shape)
@@ -89,11 +89,12 @@ def _assert_second_derivative_checked(subject, data, kind, options):
         _assert_passes(subject, "gradcheck of a right first derivative", torch.autograd.gradcheck, wrong, x)
         _assert_passes(subject, "gradgradcheck of right derivatives", torch.autograd.gradgradcheck, right, x, **options)
         check = partial(torch.autograd.gradgradcheck, wrong, x, **options)
-        assert_refused(subject, "gradgradcheck of a wrong second derivative", check)
+        assert_check_fails(subject, "gradgradcheck of a wrong second derivative", check)
 
 
 @keeps("CHECK-07")
 def test_gradgradcheck_checks_second_derivatives(subject, data):
+    """gradgradcheck finds a wrong second derivative that gradcheck accepts, with any options."""
     flags = ("fast_mode", "check_batched_grad", "gen_non_contig_grad_outputs", "check_undefined_grad")
     options = subject.draw(data, st.fixed_dictionaries({flag: st.booleans() for flag in flags}), "options")
     _assert_second_derivative_checked(subject, data, "wrong backward", options)
@@ -101,6 +102,7 @@ def test_gradgradcheck_checks_second_derivatives(subject, data):
 
 @keeps("CHECK-07", variant="forward", needs="jvp", examples=0.4)
 def test_gradgradcheck_checks_forward_over_reverse(subject, data):
+    """With check_fwd_over_rev it finds a wrong jvp of the gradient."""
     reverse = subject.draw(data, st.booleans(), "check_rev_over_rev")
     options = {"check_fwd_over_rev": True, "check_rev_over_rev": reverse, "check_undefined_grad": reverse}
     _assert_second_derivative_checked(subject, data, "wrong jvp", options)
@@ -108,16 +110,18 @@ def test_gradgradcheck_checks_forward_over_reverse(subject, data):
 
 @keeps("CHECK-07", variant="batched", needs="batched_cotangents")
 def test_gradgradcheck_checks_batches(subject, data):
+    """With check_batched_grad it rejects a derivative that cannot be batched."""
     fast = subject.draw(data, st.booleans(), "fast_mode")
     with _drawn(subject, data) as (power, x):
         function, check = _power(*power, "unbatchable"), torch.autograd.gradgradcheck
         _assert_passes(subject, "gradgradcheck without check_batched_grad", check, function, x, fast_mode=fast)
         batched = partial(check, function, x, check_batched_grad=True, fast_mode=fast)
-        assert_refused(subject, "gradgradcheck of a derivative that cannot be batched", batched)
+        assert_check_fails(subject, "gradgradcheck of a derivative that cannot be batched", batched)
 
 
 @keeps("CHECK-07", variant="strided")
 def test_gradgradcheck_gives_cotangents_that_are_not_contiguous(subject, data):
+    """backward sees non-contiguous cotangents exactly if gen_non_contig_grad_outputs is set."""
     wanted = subject.draw(data, st.booleans(), "gen_non_contig_grad_outputs")
     seen = []
     with _drawn(subject, data) as (power, x):
@@ -131,6 +135,7 @@ def test_gradgradcheck_gives_cotangents_that_are_not_contiguous(subject, data):
 
 @keeps("CHECK-08")
 def test_gradcheck_does_not_tell_whether_backward_is_differentiable(subject, data):
+    """A once-differentiable backward, or one with a saved intermediate, fails gradgradcheck only."""
     kind = subject.draw(data, ("once differentiable", "intermediate"), "backward")
     fast = subject.draw(data, st.booleans(), "fast_mode")
     with _drawn(subject, data) as (power, x):

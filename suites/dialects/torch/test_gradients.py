@@ -1,20 +1,21 @@
-"""What autograd.grad and .grad make of the gradients that a backward returns: None, sparse, on another device."""
+"""How autograd.grad and .grad treat gradients that backward returns: None, sparse, on another device."""
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._ways import called, drawn_way, gradients, handing, returning
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._grad_and_backward import (
+    argument_gradients,
+    drawn_way,
+    function_of_tensors,
+    with_changed_gradients,
+    with_rule,
+)
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # How many backward passes run, and from where: grad, Tensor.backward or autograd.backward.
 PASSES = st.lists(st.sampled_from(("grad", "method", "function")), min_size=1, max_size=4)
-
-
-def _leaves(subject, polynomial):
-    tensors = zip(primals(subject, polynomial), polynomial.track, strict=True)
-    return [x.requires_grad_(tracked) for x, tracked in tensors]
 
 
 def _replaced(gradients, position, value):
@@ -23,11 +24,14 @@ def _replaced(gradients, position, value):
 
 @keeps("GRAD-06", variant="allow_unused")
 def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
+    """grad raises for an input whose gradient is None, and gives None with allow_unused."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",))
     withheld = subject.draw(data, st.sets(st.sampled_from(polynomial.tensors), min_size=1), "inputs that get None")
-    leaves, cotangents = _leaves(subject, polynomial), polynomial.cotangents()
-    cls = returning(subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found)))
-    outputs = called(subject, polynomial, cls)(*leaves)
+    leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
+    cls = with_changed_gradients(
+        subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found))
+    )
+    outputs = function_of_tensors(subject, polynomial, cls)(*leaves)
     given = subject.tensors(cotangents, polynomial.dtype)
     subject.assert_raises(
         RuntimeError,
@@ -45,28 +49,31 @@ def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
 
 @keeps("GRAD-13")
 def test_a_gradient_on_another_device_raises(subject, data):
+    """A gradient on another device raises, and the error names both devices and the position."""
     polynomial = subject.polynomial(data, separate=None, shapes=((1,), (3,), (2, 3)))
     tracked = [i for i, need in enumerate(polynomial.needs) if need]
     position = subject.draw(data, tracked, "position of the argument")
     other = subject.draw(data, sorted({"cpu", "meta"} - {subject.device}), "device of the gradient")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     value = torch.ones(polynomial.shape, dtype=getattr(torch, polynomial.dtype), device=other)
-    cls = returning(subject, polynomial, lambda found: _replaced(found, position, value))
+    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
     subject.assert_raises(
         RuntimeError,
-        lambda: gradients(subject, way, polynomial, cotangents, cls),
+        lambda: argument_gradients(subject, way, polynomial, cotangents, cls),
         f"a gradient on {other}",
         naming=[subject.device, other, (position, polynomial.tensors.index(position))],
     )
-    right = gradients(subject, way, polynomial, cotangents)
+    right = argument_gradients(subject, way, polynomial, cotangents)
     subject.assert_all_same("gradients on the inputs' device", got=right, expected=polynomial.vjp(cotangents))
 
 
 def _cotangents_after_passes(subject, data, passes, rule):
-    """The cotangents of several passes through a Function whose backward returns ``rule`` of them, and as they were."""
+    """Run passes with the backward ``rule``; returns the cotangents, their values before, and .grad of the leaves."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_outputs=1, shapes=((1,), (3,), (2, 3)))
-    count, leaves = len(polynomial.arguments), _leaves(subject, polynomial)
-    f = called(subject, polynomial, handing(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count))))
+    count, leaves = len(polynomial.arguments), new_leaves(subject, polynomial)
+    f = function_of_tensors(
+        subject, polynomial, with_rule(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count)))
+    )
     before = [polynomial.cotangents(salt=n)[0] for n in range(len(passes))]
     given = subject.tensors(before, polynomial.dtype)
     run = {
@@ -81,6 +88,7 @@ def _cotangents_after_passes(subject, data, passes, rule):
 
 @keeps("GRAD-14", variant="passes")
 def test_later_passes_leave_earlier_cotangents_alone(subject, data):
+    """Several passes leave all cotangents as they were if backward returns what it got."""
     passes = subject.draw(data, PASSES, "passes")
     given, before, _ = _cotangents_after_passes(subject, data, passes, lambda g: g)
     subject.assert_all_same("cotangents of the passes", got=given, expected=before)
@@ -90,6 +98,7 @@ def test_later_passes_leave_earlier_cotangents_alone(subject, data):
 
 @keeps("GRAD-14", variant="views")
 def test_later_passes_leave_cotangents_alone_of_which_backward_returned_views(subject, data):
+    """Several passes leave all cotangents as they were if backward returns views of them."""
     passes = subject.draw(data, PASSES.filter(lambda names: sum(name != "grad" for name in names) > 1), "passes")
     given, before, _ = _cotangents_after_passes(subject, data, passes, lambda g: g.view_as(g))
     versions = [g._version for g in given]
@@ -101,6 +110,7 @@ def test_later_passes_leave_cotangents_alone_of_which_backward_returned_views(su
 
 @keeps("GRAD-15", variant="views")
 def test_leaves_share_no_gradient_of_which_backward_returned_views(subject, data):
+    """.grad fields share no memory with each other or the cotangent if backward returns views."""
     passes = ["function"]
     given, _, grads = _cotangents_after_passes(subject, data, passes, lambda g: g.view_as(g))
     pointers = [t.untyped_storage().data_ptr() for t in (*grads, *given)]
@@ -110,14 +120,15 @@ def test_leaves_share_no_gradient_of_which_backward_returned_views(subject, data
 
 @keeps("GRAD-17")
 def test_a_sparse_gradient_stays_sparse(subject, data):
+    """A sparse gradient of a dense input stays sparse and has the right values."""
     polynomial = subject.polynomial(data, arguments=("tracked", "number"), shapes=((3,), (2, 3), (3, 1, 2)))
     position = subject.draw(data, polynomial.tensors, "argument whose gradient is sparse")
     dense = subject.draw(data, range(len(polynomial.shape)), "dense dimensions")
     values = np.resize([0.0, 2.0, 0.0, -1.0, 3.0], polynomial.shape)
     sparse = subject.tensor(values, polynomial.dtype).to_sparse(len(polynomial.shape) - dense)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    cls = returning(subject, polynomial, lambda found: _replaced(found, position, sparse))
-    got = gradients(subject, way, polynomial, cotangents, cls)
+    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, sparse))
+    got = argument_gradients(subject, way, polynomial, cotangents, cls)
     layouts = [g.layout for g in got if g is not None]
     wanted = [torch.sparse_coo if i == position else torch.strided for i in polynomial.tensors]
     subject.assert_equal("layouts of the gradients", got=layouts, expected=wanted)
@@ -128,6 +139,7 @@ def test_a_sparse_gradient_stays_sparse(subject, data):
 
 @keeps("GRAD-17", variant="accumulated")
 def test_sparse_gradients_accumulate(subject, data):
+    """.grad is sparse exactly if all gradients that it sums are."""
     passes = subject.draw(
         data, st.lists(st.booleans(), min_size=1, max_size=4), "whether each pass's gradient is sparse"
     )

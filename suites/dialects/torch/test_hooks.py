@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import TENSORS
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
@@ -20,6 +20,7 @@ from autograd_conformance.suites.dialects.torch._hooks import (
 
 @keeps("HOOK-01")
 def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
+    """Pre-hooks see and replace the cotangents in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, materialize=None)
     cotangents = some_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the pre-hooks")
@@ -44,6 +45,7 @@ def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
 
 @keeps("HOOK-02")
 def test_post_hooks_replace_the_gradients_until_removed(subject, data):
+    """Post-hooks see the cotangents and replace the gradients in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, arguments=TENSORS)
     cotangents = some_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the post-hooks")
@@ -75,6 +77,7 @@ def test_post_hooks_replace_the_gradients_until_removed(subject, data):
 
 @keeps("HOOK-03")
 def test_post_hooks_get_an_entry_for_each_tensor(subject, data):
+    """Post-hooks get one gradient for each tensor argument and none for other arguments."""
     polynomial = subject.polynomial(data)
     cotangents = some_cotangents(subject, data, polynomial)
     run, got = subject.run(polynomial), []
@@ -112,6 +115,7 @@ def _changed(values, which, change):
 
 @keeps("HOOK-04", variant="number")
 def test_hooks_return_as_many_values_as_they_get(subject, data):
+    """A node's hook that returns one value too few or too many raises."""
     polynomial = subject.polynomial(data)
     cotangents = polynomial.cotangents()
     hook = subject.draw(data, NODE_HOOKS, "hook")
@@ -125,6 +129,7 @@ def test_hooks_return_as_many_values_as_they_get(subject, data):
 
 @keeps("HOOK-04", variant="form")
 def test_hooks_return_values_of_the_dtype_and_shape_they_get(subject, data):
+    """A hook that returns a value of another dtype or shape raises."""
     polynomial = subject.polynomial(data)
     cotangents = polynomial.cotangents()
     hook = subject.draw(data, HOOKS, "hook")
@@ -138,6 +143,7 @@ def test_hooks_return_values_of_the_dtype_and_shape_they_get(subject, data):
 
 @keeps("HOOK-04")
 def test_hooks_may_return_other_tensors_of_the_same_form(subject, data):
+    """A hook may return a clone of what it got."""
     polynomial = subject.polynomial(data)
     cotangents = polynomial.cotangents()
     hook = subject.draw(data, HOOKS, "hook")
@@ -160,21 +166,25 @@ def _check_differentiated(subject, data, hook):
 
 @keeps("HOOK-01", variant="differentiable")
 def test_what_a_pre_hook_returns_is_differentiated(subject, data):
+    """Second derivatives go through what a pre-hook returns."""
     _check_differentiated(subject, data, "pre-hook")
 
 
 @keeps("HOOK-02", variant="differentiable")
 def test_what_a_post_hook_returns_is_differentiated(subject, data):
+    """Second derivatives go through what a post-hook returns."""
     _check_differentiated(subject, data, "post-hook")
 
 
 @keeps("HOOK-05", variant="differentiable")
 def test_what_a_hook_of_a_tensor_returns_is_differentiated(subject, data):
+    """Second derivatives go through what a tensor's hook returns."""
     _check_differentiated(subject, data, "tensor's hook")
 
 
 @keeps("HOOK-11")
 def test_hooks_may_be_registered_on_ctx(subject, data):
+    """Hooks registered on ctx in forward run, and so do post-hooks registered during backward."""
     polynomial = subject.polynomial(data, arguments=TENSORS, separate=None)
     cotangents = some_cotangents(subject, data, polynomial)
     pre = subject.draw(data, FACTORS, "factors of the pre-hooks registered in forward")

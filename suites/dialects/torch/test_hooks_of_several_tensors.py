@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
     floats_of,
@@ -16,7 +16,7 @@ from autograd_conformance.suites.dialects.torch._hooks import (
 
 
 def _members(subject, data, needed):
-    """Which of the tensors the hook is on, in which order: some that a pass needs, and perhaps others."""
+    """Draw the tensors that the hook is on, in any order; a pass needs at least one of them."""
     several = st.lists(st.sampled_from(range(len(needed))), unique=True, min_size=1)
     some = several.filter(lambda members: any(needed[i] is not None for i in members))
     return subject.draw(data, some, "tensors with the hook, of the leaves, the float outputs and a stranger")
@@ -28,6 +28,7 @@ def _floats(polynomial, cotangents):
 
 @keeps("HOOK-10")
 def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
+    """Mode all fires once per pass with every needed gradient, and None for the other tensors."""
     polynomial = subject.polynomial(data)
     cotangents = some_cotangents(subject, data, polynomial)
     passes = subject.draw(data, st.integers(1, 2), "passes")
@@ -52,6 +53,7 @@ def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
 
 @keeps("HOOK-10", variant="any")
 def test_mode_any_gets_the_first_gradient(subject, data):
+    """Mode any fires once per pass, with the first gradient that is computed."""
     polynomial = subject.polynomial(data)
     passes = subject.draw(data, st.integers(1, 2), "passes")
     run, log, got = subject.run(polynomial), [], []
@@ -70,6 +72,7 @@ def test_mode_any_gets_the_first_gradient(subject, data):
 
 @keeps("HOOK-10", variant="roots")
 def test_mode_all_takes_the_tensor_that_a_pass_starts_from(subject, data):
+    """Mode all gets the cotangent of an output from which the pass starts."""
     polynomial = subject.polynomial(data)
     floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
     start = subject.draw(data, floats, "output with a cotangent")
@@ -84,6 +87,7 @@ def test_mode_all_takes_the_tensor_that_a_pass_starts_from(subject, data):
 
 @keeps("HOOK-10", variant="unused")
 def test_mode_any_passes_over_unused_outputs(subject, data):
+    """Mode any gets the gradient of the used output, not one of an unused output."""
     drawn = subject.polynomial(data, outputs=("float",))
     polynomial = replace(drawn, outputs=("float", *drawn.outputs))
     used = subject.draw(data, range(1, len(polynomial.outputs)), "output with a cotangent, after a further output")
@@ -96,6 +100,7 @@ def test_mode_any_passes_over_unused_outputs(subject, data):
 
 @keeps("HOOK-10", variant="grad")
 def test_mode_all_fires_in_autograd_grad(subject, data):
+    """Mode all fires in autograd.grad if its tensors are the inputs."""
     polynomial = subject.polynomial(data)
     cotangents = polynomial.cotangents()
     run, got = subject.run(polynomial), []

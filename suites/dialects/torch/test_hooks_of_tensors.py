@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
@@ -25,6 +25,7 @@ from autograd_conformance.suites.dialects.torch._hooks import (
 
 @keeps("HOOK-05")
 def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data):
+    """Hooks of an output replace its cotangent before backward runs; removed ones no longer run."""
     polynomial = subject.polynomial(data)
     cotangents = some_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the output's hooks")
@@ -54,6 +55,7 @@ def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data
 
 @keeps("HOOK-05", variant="refused")
 def test_tensors_that_require_no_grad_take_no_hook(subject, data):
+    """register_hook raises on detached, marked and unrecorded outputs."""
     polynomial = subject.polynomial(data, outputs=("float", "marked"))
     run = subject.run(polynomial)
     unrecorded = subject.run(polynomial, under=torch.no_grad)
@@ -72,6 +74,7 @@ def test_tensors_that_require_no_grad_take_no_hook(subject, data):
 
 @keeps("HOOK-07")
 def test_retained_grads_are_what_tensor_hooks_left(subject, data):
+    """A retained .grad has what all hooks made of it, registered before or after retain_grad."""
     polynomial = subject.polynomial(data)
     cotangents = some_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the hooks registered before retain_grad")
@@ -91,6 +94,7 @@ def test_retained_grads_are_what_tensor_hooks_left(subject, data):
 
 @keeps("HOOK-08")
 def test_hooks_of_tensors_asked_for_fire_without_their_node(subject, data):
+    """The hook of an input of grad fires; its node's hooks fire only if the node runs."""
     polynomial = subject.polynomial(data, outputs=("float",))
     positions = range(len(polynomial.outputs))
     asked = subject.draw(data, st.sets(st.sampled_from(positions), min_size=1), "outputs asked for")
@@ -111,6 +115,7 @@ def _copy(tensor):
 
 @keeps("HOOK-09")
 def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
+    """Post-accumulate hooks see the new .grad in each backward() and never fire in grad."""
     polynomial = subject.polynomial(data)
     passes = subject.draw(data, st.integers(1, 3), "passes")
     asked = subject.draw(data, st.booleans(), "leaves asked for")
@@ -136,6 +141,7 @@ def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
 
 @keeps("HOOK-09", variant="refused")
 def test_tensors_that_are_no_leaves_take_no_post_accumulate_hook(subject, data):
+    """A post-accumulate hook raises on an output and is accepted on a leaf."""
     run = subject.run(subject.polynomial(data))
     output = subject.draw(data, range(len(floats_of(run))), "float output")
     leaf = subject.draw(data, range(len(leaves_of(run))), "leaf")

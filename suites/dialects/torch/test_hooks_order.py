@@ -4,7 +4,7 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._hooks import backward, node_of, register, watched
 
 AT_NODE = ("tensor's hook", "pre-hook", "backward", "post-hook")
@@ -13,6 +13,7 @@ AT_LEAF = ("tensor's hook", "pre-hook", "post-accumulate hook", "post-hook")
 
 @keeps("HOOK-06")
 def test_hooks_of_a_node_run_in_the_documented_order(subject, data):
+    """Around a node: tensor hooks, pre-hooks, backward, post-hooks, each kind in order of registration."""
     polynomial = subject.polynomial(data, outputs=("float",))
     several = st.lists(st.sampled_from(("tensor's hook", "pre-hook", "post-hook")), min_size=2, max_size=6)
     kinds = subject.draw(data, several, "registered")
@@ -28,6 +29,7 @@ def test_hooks_of_a_node_run_in_the_documented_order(subject, data):
 
 @keeps("HOOK-06", variant="leaf")
 def test_hooks_of_a_leaf_run_in_the_documented_order(subject, data):
+    """Around a leaf: tensor hook, pre-hook, .grad is set, post-accumulate hook, post-hook."""
     polynomial = subject.polynomial(data)
     run, log = subject.run(polynomial), []
     nodes = [node for node, _ in node_of(run).next_functions if node is not None]
@@ -41,6 +43,7 @@ def test_hooks_of_a_leaf_run_in_the_documented_order(subject, data):
 
 @keeps("HOOK-06", variant="retain_grad")
 def test_pre_hooks_run_before_a_retained_grad_is_set(subject, data):
+    """A node's pre-hook runs before a retained .grad of its output is set."""
     polynomial = subject.polynomial(data, outputs=("float",))
     run, got = subject.run(polynomial), []
     kept = run.outputs[subject.draw(data, range(len(polynomial.outputs)), "output that retains its grad")]

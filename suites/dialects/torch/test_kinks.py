@@ -7,9 +7,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
-# Elementwise functions, with their slopes at some points, kinks among them.
+# Elementwise functions, with their slopes at some points, including kinks.
 SLOPES = {
     "relu": (lambda x: torch.relu(x), {-2.0: 0, 0.0: 0, 2.0: 1}),
     "relu6": (lambda x: F.relu6(x), {-2.0: 0, 0.0: 0, 2.0: 1, 6.0: 0, 7.0: 0}),
@@ -43,15 +43,17 @@ def _assert_slopes(subject, data, functions):
 
 @keeps("KINK-01", examples=3)
 def test_the_least_slope_is_taken_at_a_kink(subject, data):
+    """Activations and losses have the slope of least magnitude at their kinks."""
     _assert_slopes(subject, data, SLOPES)
 
 
 @keeps("KINK-01", variant="clamp")
 def test_the_least_slope_is_taken_where_clamp_starts(subject, data):
+    """clamp, clamp_min and clamp_max have slope 0 at their bounds."""
     _assert_slopes(subject, data, CLAMPS)
 
 
-# Functions of two tensors, with the entry that they choose.
+# Functions of two tensors: 1 if they choose the larger entry, -1 for the smaller one.
 LARGER = {"maximum": 1, "minimum": -1, "max": 1, "min": -1}
 IGNORING_NAN = {"fmax": 1, "fmin": -1}
 
@@ -69,11 +71,13 @@ def _assert_shares(subject, data, functions):
 
 @keeps("KINK-01", variant="ties")
 def test_a_tie_is_shared_evenly(subject, data):
+    """maximum, minimum, max and min of two tensors share the gradient of a tie."""
     _assert_shares(subject, data, LARGER)
 
 
 @keeps("KINK-01", variant="fmax")
 def test_a_tie_of_fmax_is_shared_evenly(subject, data):
+    """fmax and fmin share the gradient of a tie."""
     _assert_shares(subject, data, IGNORING_NAN)
 
 
@@ -82,11 +86,12 @@ REDUCTIONS = {"amax": max, "amin": min, "max": max, "min": min}
 
 @keeps("KINK-01", variant="reductions")
 def test_all_that_tie_share_evenly(subject, data):
+    """amax, amin, max and min of one tensor share the gradient among all ties."""
     name = subject.draw(data, REDUCTIONS, "function")
     f, chosen = getattr(torch, name), REDUCTIONS[name]
     values = subject.draw(data, st.lists(st.sampled_from((0.0, 1.0)), min_size=1, max_size=4), "values")
     x = subject.tensor(values).requires_grad_()
-    # Twelve can be shared among up to four.
+    # Twelve can be divided by the number of ties, which is at most four.
     (found,) = torch.autograd.grad(f(x), x, subject.tensor(12.0))
     ties = np.equal(values, chosen(values))
     subject.assert_same("gradient", got=found, expected=12.0 * ties / ties.sum())
@@ -94,6 +99,7 @@ def test_all_that_tie_share_evenly(subject, data):
 
 @keeps("KINK-01", variant="norms")
 def test_a_norm_has_gradient_zero_at_zero(subject, data):
+    """The gradient of a vector norm at zero is zero, for any order."""
     order = subject.draw(data, (1, 2, 3, math.inf), "order of the norm")
     shape = subject.draw(data, ((1,), (3,), (2, 2)), "shape")
     x = subject.tensor(np.zeros(shape)).requires_grad_()
@@ -103,6 +109,7 @@ def test_a_norm_has_gradient_zero_at_zero(subject, data):
 
 @keeps("KINK-02", variant="built-in")
 def test_a_nan_cotangent_does_not_reach_flat_parts(subject, data):
+    """Where a function is flat, a NaN cotangent gives 0."""
     functions = {name: SLOPES[name] for name in ("relu", "relu6", "hardtanh", "threshold", "softshrink")}
     f, slopes = functions[subject.draw(data, functions, "function")]
     points = st.sampled_from(sorted(point for point in slopes if abs(point) not in (0.0, 0.5, 1.0, 6.0)))

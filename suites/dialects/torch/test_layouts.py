@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import function
-from autograd_conformance.suites.dialects.torch._entries import BACKWARD, ENTRIES, GRAD, METHOD, enter
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import define_apply
+from autograd_conformance.suites.dialects.torch._engine_entries import BACKWARD, ENTRIES, GRAD, METHOD, run_pass
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 SHAPES = ((2, 3), (3, 2, 4), (4,))
@@ -20,7 +20,7 @@ def _sliced(x):
     return x.new_zeros((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2].copy_(x)
 
 
-# How a tensor can lie in memory, and whether it does so densely, without two elements in one place.
+# Ways to store a tensor, and whether its strides are dense and do not overlap.
 LAYOUTS = {
     "row-major": (lambda x: x.contiguous(), True),
     "column-major": (lambda x: x.transpose(0, -1).contiguous().transpose(0, -1), True),
@@ -42,15 +42,16 @@ def _row_major(shape):
 
 @keeps("LAYOUT-01", examples=2)
 def test_backward_sees_cotangents_as_they_lie(subject, data):
+    """backward sees the strides and values of the caller's cotangent."""
     entry = subject.draw(data, ENTRIES, "entry")
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     layout = subject.draw(data, LAYOUTS, "layout of the cotangent")
     create = subject.draw(data, st.booleans(), "create_graph")
     seen = []
-    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
     g = _made(subject, shape, dtype, layout)
     x = _made(subject, shape, dtype, "row-major").requires_grad_()
-    enter(entry, [double(x)], [x], [g], create_graph=create)
+    run_pass(entry, [double(x)], [x], [g], create_graph=create)
     x.grad = None
     subject.assert_equal("strides that backward sees", got=seen[0].stride(), expected=g.stride())
     subject.assert_same("values that backward sees", got=seen[0], expected=g)
@@ -58,14 +59,15 @@ def test_backward_sees_cotangents_as_they_lie(subject, data):
 
 @keeps("LAYOUT-01", variant="empty")
 def test_backward_sees_empty_cotangents(subject, data):
+    """backward runs for empty cotangents, also transposed ones."""
     entry = subject.draw(data, ENTRIES, "entry")
     shape = subject.draw(data, ((0,), (0, 3), (2, 0), (0, 0)), "shape")
     turned = subject.draw(data, st.booleans(), "whether the cotangent is transposed")
     seen = []
-    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
     x = subject.tensor(np.zeros(shape)).requires_grad_()
     g = subject.tensor(np.zeros(shape[::-1])).permute(*range(len(shape))[::-1]) if turned else torch.zeros_like(x)
-    enter(entry, [double(x)], [x], [g])
+    run_pass(entry, [double(x)], [x], [g])
     subject.assert_equal(
         "shapes of the cotangents that backward sees", got=[tuple(s.shape) for s in seen], expected=[shape]
     )
@@ -73,6 +75,7 @@ def test_backward_sees_empty_cotangents(subject, data):
 
 @keeps("LAYOUT-01", variant="consumers")
 def test_built_in_consumers_hand_on_views(subject, data):
+    """After sum, transpose or a partial sum, backward sees expanded or transposed strides."""
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     consumers = {
         "sum": (lambda y: y.sum(), (0,) * len(shape)),
@@ -82,7 +85,7 @@ def test_built_in_consumers_hand_on_views(subject, data):
     name = subject.draw(data, consumers, "consumer")
     consume, strides = consumers[name]
     seen = []
-    double = function(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
     x = _made(subject, shape, dtype, "row-major").requires_grad_()
     y = consume(double(x))
     y.backward(torch.ones(y.shape, dtype=y.dtype, device=y.device))
@@ -92,15 +95,16 @@ def test_built_in_consumers_hand_on_views(subject, data):
 
 @keeps("LAYOUT-03", examples=2)
 def test_grad_lies_like_its_leaf_and_is_added_to_in_place(subject, data):
+    """.grad has its leaf's strides if these are dense, and later passes add to the same tensor."""
     entries = subject.draw(data, st.lists(st.sampled_from((BACKWARD, METHOD)), min_size=1, max_size=3), "entries")
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     lies, returned = subject.draw(data, LAYOUTS, "leaf"), subject.draw(data, LAYOUTS, "gradient")
     leaf = _made(subject, shape, dtype, lies).requires_grad_()
     expected = leaf.stride() if LAYOUTS[lies][1] else _row_major(shape)
-    call = function(subject, lambda x: x * 2, lambda ctx, g: _made(subject, shape, dtype, returned))
+    call = define_apply(subject, lambda x: x * 2, lambda ctx, g: _made(subject, shape, dtype, returned))
     grads = []
     for entry in entries:
-        enter(entry, [call(leaf)], [leaf], [torch.ones_like(leaf)])
+        run_pass(entry, [call(leaf)], [leaf], [torch.ones_like(leaf)])
         grads.append(leaf.grad)
         subject.assert_equal("strides of .grad", got=leaf.grad.stride(), expected=expected)
     kept = [g is grads[0] for g in grads]
@@ -111,16 +115,17 @@ def test_grad_lies_like_its_leaf_and_is_added_to_in_place(subject, data):
 
 @keeps("LAYOUT-04")
 def test_create_graph_replaces_grad(subject, data):
+    """With create_graph .grad is a new tensor that requires grad, and the old one keeps its values."""
     entry = subject.draw(data, (BACKWARD, METHOD), "entry")
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     lies = subject.draw(data, LAYOUTS, "leaf")
     leaf = _made(subject, shape, dtype, lies).requires_grad_()
-    square = function(subject, lambda x: x * x, lambda ctx, g: 2 * leaf * g)
+    square = define_apply(subject, lambda x: x * x, lambda ctx, g: 2 * leaf * g)
     before = leaf.grad = _made(subject, shape, dtype, "row-major", factor=3.0)
     held = subject.implementation.numpy(before)
     passes = subject.draw(data, st.integers(1, 2), "passes")
     for _ in range(passes):
-        enter(entry, [square(leaf)], [leaf], [torch.ones_like(leaf)], create_graph=True)
+        run_pass(entry, [square(leaf)], [leaf], [torch.ones_like(leaf)], create_graph=True)
     after, leaf.grad = leaf.grad, None
     subject.assert_that(after is not before, "identity of .grad", got="the tensor that it was", expected="a new one")
     subject.assert_same("what .grad was before", got=before, expected=held)
@@ -131,11 +136,12 @@ def test_create_graph_replaces_grad(subject, data):
 
 @keeps("LAYOUT-05", examples=2)
 def test_gradients_keep_the_layout_that_backward_gave_them(subject, data):
+    """grad returns a gradient with the strides that backward gave it."""
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     lies, returned = subject.draw(data, LAYOUTS, "input"), subject.draw(data, LAYOUTS, "gradient")
     x = _made(subject, shape, dtype, lies).requires_grad_()
     gradient = _made(subject, shape, dtype, returned)
-    y = function(subject, lambda x: x * 2, lambda ctx, g: gradient)(x)
-    got = enter(GRAD, [y], [x], [torch.ones_like(y)])[0]
+    y = define_apply(subject, lambda x: x * 2, lambda ctx, g: gradient)(x)
+    got = run_pass(GRAD, [y], [x], [torch.ones_like(y)])[0]
     subject.assert_equal("strides of what grad returns", got=got.stride(), expected=gradient.stride())
     subject.assert_same("gradient", got=got, expected=gradient)

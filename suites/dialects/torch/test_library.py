@@ -1,4 +1,4 @@
-"""Operators of torch.library with a formula for backward, and the base classes that old code derives from."""
+"""Operators of torch.library with an autograd formula, and the base classes of old code."""
 
 from functools import cache
 from types import SimpleNamespace
@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.autograd.function import InplaceFunction
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
-# What setup_context and backward of the operators were given last.
+# What setup_context and backward of the operators got last.
 SEEN = {}
 
 
 def _formula(op, keywords):
-    """Register the formula of ``a * x + scale * y, x * y``."""
+    """Register an autograd formula for ``a * x + scale * y, x * y``."""
 
     def setup_context(ctx, inputs, keyword_only_inputs, output):
         SEEN.update(inputs=inputs, keywords=keyword_only_inputs, output=output, needs=ctx.needs_input_grad)
@@ -37,7 +37,7 @@ def _formula(op, keywords):
 
 @cache
 def _operators():
-    """The operators that the tests call, defined once a process."""
+    """The operators that the tests call, defined once per process."""
     define = torch.library.custom_op
 
     @define("autograd_conformance::with_keywords", mutates_args=())
@@ -87,7 +87,7 @@ DEFAULTS = {"a": 2.0, "scale": 3.0, "shift": 0}
 
 
 def _call(subject, data, name, options):
-    """A drawn call: the tensors, the arguments passed beside them, and the outputs."""
+    """Draw and run a call: its tensors, the other arguments that were passed, and its outputs."""
     track = subject.draw(data, ((True, False), (False, True), (True, True)), "requires grad")
     x, y = subject.draw(data, st.tuples(VECTORS, VECTORS), "x and y")
     passed = subject.draw(data, st.fixed_dictionaries({}, optional={name: OPTIONS[name] for name in options}), "passed")
@@ -97,7 +97,7 @@ def _call(subject, data, name, options):
 
 
 def _assert_formula(subject, data, tensors, scale, a, outputs):
-    """Backward gets a cotangent for each output, and its gradients arrive."""
+    """backward gets a cotangent for each output, and its gradients reach the caller."""
     g, h = subject.draw(data, st.tuples(VECTORS, st.none() | VECTORS), "cotangents")
     used = [(out, subject.tensor(c)) for out, c in zip(outputs, (g, h), strict=True) if c is not None]
     wanted = [t for t in tensors if t.requires_grad]
@@ -110,6 +110,7 @@ def _assert_formula(subject, data, tensors, scale, a, outputs):
 
 @keeps("LIB-01")
 def test_setup_context_gets_keyword_only_arguments_apart(subject, data):
+    """setup_context gets keyword-only arguments apart from the inputs, with their defaults."""
     tensors, passed, outputs = _call(subject, data, "with_keywords", ("a", "scale", "shift"))
     options = {**DEFAULTS, **passed}
     keywords = {"scale": options["scale"], "shift": options["shift"]}
@@ -123,6 +124,7 @@ def test_setup_context_gets_keyword_only_arguments_apart(subject, data):
 
 @keeps("LIB-01", variant="positional")
 def test_setup_context_gets_inputs_and_output_as_of_a_function(subject, data):
+    """Without keyword-only arguments, setup_context gets the inputs and outputs as a Function's does."""
     tensors, passed, outputs = _call(subject, data, "without_keywords", ("a",))
     a = passed.get("a", DEFAULTS["a"])
     subject.assert_equal("number of inputs in setup_context", got=len(SEEN["inputs"]), expected=3)
@@ -134,6 +136,7 @@ def test_setup_context_gets_inputs_and_output_as_of_a_function(subject, data):
 
 @keeps("LIB-01", variant="needs_input_grad")
 def test_needs_input_grad_has_one_flag_for_each_input(subject, data):
+    """needs_input_grad has one flag for each input, in setup_context and in backward."""
     tensors, _, outputs = _call(subject, data, "without_keywords", ("a",))
     torch.autograd.grad(outputs[0].sum(), [t for t in tensors if t.requires_grad])
     expected = (*(t.requires_grad for t in tensors), False)
@@ -144,6 +147,7 @@ def test_needs_input_grad_has_one_flag_for_each_input(subject, data):
 
 @keeps("LIB-02")
 def test_backward_raises_where_there_is_no_formula(subject, data):
+    """Backward through an operator without a formula raises; a pass around it works."""
     count = subject.draw(data, st.integers(1, 2), "number of calls in a row")
     x, y = (t.requires_grad_() for t in subject.tensors(subject.draw(data, st.tuples(VECTORS, VECTORS), "x and y")))
     z = x * 1
@@ -153,12 +157,13 @@ def test_backward_raises_where_there_is_no_formula(subject, data):
     what = "a backward pass through an operator without a formula"
     subject.assert_raises(RuntimeError, lambda: torch.autograd.grad(z.sum(), x, retain_graph=True), what, naming=naming)
     beside = (z * y).sum()
-    (found,) = subject.assert_accepted(lambda: torch.autograd.grad(beside, y), "a backward pass beside it")
-    subject.assert_same("gradient beside it", got=found, expected=x.detach() * 2**count)
+    (found,) = subject.assert_accepted(lambda: torch.autograd.grad(beside, y), "a backward pass that does not reach it")
+    subject.assert_same("gradient of the pass that does not reach it", got=found, expected=x.detach() * 2**count)
 
 
 @keeps("LIB-02", variant="mutating")
 def test_an_operator_that_changes_an_input_cannot_have_a_formula(subject, data):
+    """register_autograd raises for an operator that changes an input."""
     name = subject.draw(data, ("changes_first", "changes_second"), "operator")
     by_name = subject.draw(data, st.booleans(), "registered by name")
     op = f"autograd_conformance::{name}" if by_name else getattr(_operators(), name)
@@ -173,6 +178,7 @@ def test_an_operator_that_changes_an_input_cannot_have_a_formula(subject, data):
 
 @keeps("LIB-02", variant="aliasing")
 def test_an_operator_must_not_return_what_is_an_alias(subject, data):
+    """An operator that returns an input, a view of one, or one tensor twice raises."""
     name = subject.draw(data, ("returns_input", "returns_view", "returns_twice"), "operator")
     x = subject.tensor(subject.draw(data, VECTORS, "x")).requires_grad_(subject.draw(data, st.booleans(), "tracked"))
     what = "a call of an operator that returns an alias"
@@ -183,6 +189,7 @@ def test_an_operator_must_not_return_what_is_an_alias(subject, data):
 
 @keeps("LEGACY-01")
 def test_a_subclass_of_inplace_function_works(subject, data):
+    """A Function derived from InplaceFunction has right outputs and gradients."""
     polynomial = subject.polynomial(data, separate=None)
     body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     run = subject.run(polynomial, cls=type("Legacy", (body, InplaceFunction), {}))
@@ -195,6 +202,7 @@ def test_a_subclass_of_inplace_function_works(subject, data):
 
 @keeps("LEGACY-01", variant="classes")
 def test_the_old_base_classes_are_functions(subject, data):
+    """InplaceFunction and NestedIOFunction are Functions and can be derived from."""
     name = subject.draw(data, ("InplaceFunction", "NestedIOFunction"), "class")
     old = getattr(torch.autograd.function, name)
     bases = [base.__name__ for base in old.__mro__]

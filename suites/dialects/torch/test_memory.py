@@ -8,16 +8,17 @@ import torch
 from hypothesis import strategies as st
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._changed import FULL
-from autograd_conformance.suites.contract._stored import storing
-from autograd_conformance.suites.contract.test_memory import without_collector
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._garbage import without_collector
+from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY
+from autograd_conformance.suites.contract._storing_calls import drawn_storing
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 
 @keeps("MEM-04", variant="outputs")
-def test_so_does_the_memory_of_saved_outputs(subject, data):
-    function = storing(subject, data, needed=("output",), others=("fixed input", "intermediate"), shapes=FULL)
+def test_the_memory_of_saved_outputs_goes_before_the_next_node_runs(subject, data):
+    """The memory of a saved output is free when the next node runs, unless the graph is retained."""
+    function = drawn_storing(subject, data, needed=("output",), others=("fixed input", "intermediate"), shapes=NONEMPTY)
     passes = st.integers(0, 2).map(lambda kept: (True,) * kept + (False,))
     retained = subject.draw(data, passes, "retain_graph of each backward pass")
     storages, seen = [], []
@@ -47,7 +48,7 @@ def test_so_does_the_memory_of_saved_outputs(subject, data):
 
 @contextmanager
 def every_warning():
-    """Warnings that are otherwise given once per process are given every time."""
+    """Warnings that normally appear once per process appear every time."""
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
     try:
@@ -65,10 +66,11 @@ BACKWARD = {
 
 @keeps("MEM-06")
 def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
+    """backward with create_graph warns each time; backward without it and grad with it do not."""
     polynomial = subject.polynomial(data, outputs=("float",), max_outputs=1)
     way = subject.draw(data, BACKWARD, "backward pass by")
     times = subject.draw(data, st.integers(1, 2), "backward passes")
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     (output,) = call_of(subject, polynomial)(*leaves)
     (cotangent,) = subject.tensors(polynomial.cotangents(), polynomial.dtype)
     tracked = [x for x in leaves if x.requires_grad]
@@ -85,7 +87,7 @@ def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
 
 
 def warned(action):
-    """The warnings that it gives."""
+    """The messages of the warnings that the action gives."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         action()

@@ -6,18 +6,20 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), max_size=3)
 
 
 @keeps("MODE-02")
 def test_outputs_under_inference_mode_are_inference_tensors(subject, data):
+    """Under inference_mode all outputs are inference tensors and none requires grad."""
     _check_inference(subject, data, torch.inference_mode)
 
 
 @keeps("MODE-02", variant="enable_grad")
 def test_enable_grad_within_inference_mode_records_nothing(subject, data):
+    """Under enable_grad within inference_mode all outputs are inference tensors and none requires grad."""
     _check_inference(subject, data, _enabled)
 
 
@@ -43,6 +45,7 @@ def _check_inference(subject, data, under):
 
 @keeps("MODE-03")
 def test_an_inference_tensor_that_is_not_saved_may_be_an_argument(subject, data):
+    """A recorded call takes inference tensors that it does not save, and its gradients are right."""
     kinds = subject.draw(data, st.lists(st.sampled_from(("tracked", "inference")), max_size=3), "other arguments")
     kinds = ["tracked", *kinds, "inference"]
     if subject.draw(data, (False, True), "inference tensors first"):
@@ -73,6 +76,7 @@ def test_an_inference_tensor_that_is_not_saved_may_be_an_argument(subject, data)
 
 @keeps("MODE-04")
 def test_forward_mode_is_off_under_inference_mode(subject, data):
+    """Under inference_mode, with enable_grad in it or not, outputs have no tangent."""
     enabled = subject.draw(data, (False, True), "enable_grad within inference_mode")
     outputs = subject.draw(data, st.integers(1, 3), "number of outputs")
     x = subject.tensor(subject.draw(data, ENTRIES, "x"))

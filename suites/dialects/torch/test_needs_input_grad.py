@@ -1,9 +1,9 @@
-"""ctx.needs_input_grad beside default arguments and partial backward passes."""
+"""ctx.needs_input_grad with default arguments and in passes for some inputs."""
 
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 # What may be passed for the three parameters that have defaults.
 PASSED = st.lists(st.sampled_from(("tracked", "fixed", "number")), max_size=3)
@@ -17,6 +17,7 @@ def _arguments(subject, kinds):
 
 @keeps("NIG-03")
 def test_combined_style_counts_what_is_passed(subject, data):
+    """In the combined style there is one flag for each argument that was passed."""
     seen = []
 
     class Defaults(torch.autograd.Function):
@@ -33,6 +34,7 @@ def test_combined_style_counts_what_is_passed(subject, data):
 
 @keeps("NIG-04")
 def test_separate_style_counts_every_parameter(subject, data):
+    """With setup_context there is one flag for each parameter, also those left at their defaults."""
     seen = []
 
     class Defaults(torch.autograd.Function):
@@ -51,7 +53,7 @@ def test_separate_style_counts_every_parameter(subject, data):
 
 
 def _flags_in_a_partial_backward(subject, data):
-    """Which of its arguments a pass was asked for, and what its backward was told."""
+    """The arguments whose gradients a pass asks for, and the flags that its backward gets."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_arguments=4)
     count = len(polynomial.tensors)
     some = st.lists(st.booleans(), min_size=count, max_size=count).map(tuple).filter(any)
@@ -63,12 +65,14 @@ def _flags_in_a_partial_backward(subject, data):
 
 @keeps("NIG-06", examples=2)
 def test_partial_backward_turns_the_other_flags_off(subject, data):
+    """In a pass for some inputs, the flags are True for exactly these."""
     wanted, flags = _flags_in_a_partial_backward(subject, data)
     subject.assert_equal("ctx.needs_input_grad in a partial backward", got=flags, expected=wanted)
 
 
 @keeps("NIG-06", variant="wanted")
 def test_partial_backward_leaves_the_flags_of_what_is_wanted_on(subject, data):
+    """In a pass for some inputs, the flags of these stay True."""
     wanted, flags = _flags_in_a_partial_backward(subject, data)
     got = [flag for flag, asked in zip(flags, wanted, strict=False) if asked]
     subject.assert_equal(

@@ -8,9 +8,10 @@ import weakref
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import TENSORS
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of, small_garbage
+from autograd_conformance.suites.contract._garbage import small_garbage
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,12}", fullmatch=True)
 
@@ -24,6 +25,7 @@ def _edges(tensors):
 
 @keeps("NODE-01")
 def test_a_node_is_named_after_its_class(subject, data):
+    """grad_fn is a graph.Node, and its name() is the class's name with Backward appended."""
     polynomial = subject.polynomial(data, separate=None)
     name = subject.draw(data, NAMES, "name of the class")
     generated = polynomial.body(subject.implementation.xp, subject.implementation.ag)
@@ -43,13 +45,14 @@ def _source(source, leaf, first):
 
 @keeps("NODE-02")
 def test_next_functions_has_an_edge_for_each_tensor(subject, data):
+    """next_functions has the edge of each tensor argument in order, and (None, 0) for untracked ones."""
     kinds = ("tracked", "tracked", *TENSORS, "number", "None")
     polynomial = subject.polynomial(data, arguments=kinds, separate=None)
     count = len(polynomial.tensors)
     source = st.sampled_from(("leaf", "first tracked leaf")) | st.sampled_from((0, 1, 2))
     sources = st.lists(source, min_size=count, max_size=count)
     chosen = subject.draw(data, sources, "leaves, and positions in an unbound tensor")
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     first = next(x for x in leaves if x.requires_grad)
     primals = [_source(s, x, first) for x, s in zip(leaves, chosen, strict=True)]
     y = call_of(subject, polynomial)(*primals)[polynomial.outputs.index("float")]
@@ -59,6 +62,7 @@ def test_next_functions_has_an_edge_for_each_tensor(subject, data):
 
 @keeps("NODE-03")
 def test_metadata_is_a_method_that_returns_the_dictionary(subject, data):
+    """metadata() returns a dict that keeps the entries added to it."""
     polynomial = subject.polynomial(data)
     entries = subject.draw(data, st.dictionaries(NAMES, st.integers()), "entries")
     y = subject.run(polynomial).outputs[polynomial.outputs.index("float")]
@@ -71,6 +75,7 @@ def test_metadata_is_a_method_that_returns_the_dictionary(subject, data):
 
 @keeps("NODE-04")
 def test_a_custom_node_is_no_callable(subject, data):
+    """Calling a custom node raises TypeError; calling a built-in one works."""
     polynomial = subject.polynomial(data, outputs=("float",))
     cotangents = subject.tensors(polynomial.cotangents(), polynomial.dtype)
     y = subject.run(polynomial).outputs[0]
@@ -81,6 +86,7 @@ def test_a_custom_node_is_no_callable(subject, data):
 
 @keeps("NODE-04", variant="apply")
 def test_apply_of_a_node_runs_backward(subject, data):
+    """grad_fn.apply runs backward once per call and returns its gradients."""
     polynomial = subject.polynomial(data, outputs=("float",))
     count = len(polynomial.outputs)
     some = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
@@ -95,9 +101,10 @@ def test_apply_of_a_node_runs_backward(subject, data):
 
 @keeps("NODE-05", variant="node")
 def test_a_node_alone_does_not_keep_the_graph_alive(subject, data):
+    """If only the node is held, the tensors that it saved are freed."""
     polynomial = subject.polynomial(data, **DIFFERENTIABLE)
     with small_garbage():
-        primals = [x.clone() for x in leaves_of(subject, polynomial)]
+        primals = [x.clone() for x in new_leaves(subject, polynomial)]
         saved = [weakref.ref(x) for x in primals]
         outputs = call_of(subject, polynomial)(*primals)
         node = outputs[0].grad_fn
@@ -110,9 +117,10 @@ def test_a_node_alone_does_not_keep_the_graph_alive(subject, data):
 
 @keeps("NODE-05", variant="edge")
 def test_a_gradient_edge_keeps_the_graph_alive(subject, data):
+    """If only the gradient edge is held, grad still works."""
     polynomial = subject.polynomial(data, **DIFFERENTIABLE)
     position = subject.draw(data, range(len(polynomial.outputs)), "output that the edge is of")
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     with small_garbage():
         edge = _edges(call_of(subject, polynomial)(*(x.clone() for x in leaves)))[position]
         gc.collect()
@@ -129,7 +137,7 @@ def _accumulated(leaves, starts, g, **options):
     return [x.grad for x in leaves]
 
 
-# What an edge may stand for; each gets an output, its cotangent, the tensors given to the Function, and their leaves.
+# Where an edge may replace a tensor. Each takes an output, its cotangent, the Function's inputs, and their leaves.
 ROLES = {
     "output of grad": lambda y, g, given, leaves: torch.autograd.grad(_edges([y]), given, g),
     "outputs of backward": lambda y, g, given, leaves: _accumulated(leaves, _edges([y]), g),
@@ -141,10 +149,11 @@ ROLES = {
 
 @keeps("NODE-06")
 def test_an_edge_stands_for_its_tensor(subject, data):
+    """Edges work as outputs and inputs of grad and backward."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_arguments=3)
     role = subject.draw(data, ROLES, "what the edges are")
     position = subject.draw(data, range(len(polynomial.outputs)), "output that is used")
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     given = [x.clone() for x in leaves]
     y = call_of(subject, polynomial)(*given)[position]
     cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
@@ -154,11 +163,12 @@ def test_an_edge_stands_for_its_tensor(subject, data):
 
 
 @keeps("NODE-06", variant="beside")
-def test_edges_may_stand_beside_tensors(subject, data):
+def test_edges_and_tensors_may_be_mixed(subject, data):
+    """Outputs of grad may be edges and tensors, mixed."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",))
     count = len(polynomial.outputs)
     chosen = subject.draw(data, st.lists(st.booleans(), min_size=count, max_size=count), "outputs given as edges")
-    leaves, cotangents = leaves_of(subject, polynomial), polynomial.cotangents()
+    leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
     outputs = call_of(subject, polynomial)(*leaves)
     starts = [_edges([y])[0] if edge else y for y, edge in zip(outputs, chosen, strict=True)]
     given = subject.tensors(cotangents, polynomial.dtype)
@@ -168,8 +178,9 @@ def test_edges_may_stand_beside_tensors(subject, data):
 
 @keeps("NODE-06", variant="none")
 def test_a_tensor_without_grad_has_no_edge(subject, data):
+    """Asking for the edge of a tensor that does not require grad raises."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), outputs=("float", "marked"))
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     tensors = [*leaves, *call_of(subject, polynomial)(*leaves), leaves[0] * 2, leaves[0].detach()]
     x = subject.draw(data, [t for t in tensors if not t.requires_grad], "tensor that does not require grad")
     subject.assert_raises(RuntimeError, lambda: _edges([x]), "asking for its edge", naming=[("gradient", "gradients")])
@@ -177,6 +188,7 @@ def test_a_tensor_without_grad_has_no_edge(subject, data):
 
 @keeps("NODE-07")
 def test_outputs_cannot_be_copied_deeply(subject, data):
+    """deepcopy of an output raises; of a detached one it works."""
     polynomial = subject.polynomial(data, outputs=("float",))
     y = subject.draw(data, subject.run(polynomial).outputs, "output")
     subject.assert_raises(RuntimeError, lambda: copy.deepcopy(y), "deep copy of an output", naming=["deepcopy"])
@@ -186,6 +198,7 @@ def test_outputs_cannot_be_copied_deeply(subject, data):
 
 @keeps("NODE-07", variant="pickle")
 def test_nodes_cannot_be_pickled(subject, data):
+    """Pickling a node raises, with every protocol."""
     polynomial = subject.polynomial(data, outputs=("float",))
     protocol = subject.draw(data, range(pickle.HIGHEST_PROTOCOL + 1), "protocol")
     y = subject.run(polynomial).outputs[0]
@@ -195,9 +208,10 @@ def test_nodes_cannot_be_pickled(subject, data):
 
 @keeps("NODE-08")
 def test_a_creation_hook_sees_every_node_once(subject, data):
+    """Within the context the hook gets every new node once, in order, with its edges."""
     polynomial = subject.polynomial(data, separate=None)
     calls = subject.draw(data, st.lists(st.booleans(), max_size=4), "calls, and whether they are recorded")
-    leaves = leaves_of(subject, polynomial)
+    leaves = new_leaves(subject, polynomial)
     accumulators = _edges([x for x in leaves if x.requires_grad])
     seen = []
 
@@ -215,5 +229,5 @@ def test_a_creation_hook_sees_every_node_once(subject, data):
     subject.assert_equal("nodes that the hook saw, numbered as they were made", got=numbered, expected=expected)
     edges = [node.next_functions for node in made]
     subject.assert_equal("edges of the nodes that the hook saw", got=[e for _, e in seen], expected=edges)
-    # A leaf's node is created anew unless it is kept.
+    # Kept until here, since a leaf's node that nothing holds is created again.
     del accumulators

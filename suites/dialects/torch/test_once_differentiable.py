@@ -1,9 +1,9 @@
-"""once_differentiable where torch has more than one way to ask for a second derivative."""
+"""once_differentiable with torch's further ways to ask for a second derivative."""
 
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
 
@@ -32,6 +32,7 @@ def _power(n, once=True):
 
 @keeps("ONCE-03", variant="strict")
 def test_grad_of_a_gradient_raises_where_no_input_may_be_unused(subject, data):
+    """grad without allow_unused raises for a second derivative by x, the cotangent or both."""
     n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
     wanted = subject.draw(data, (("x",), ("cotangent",), ("x", "cotangent")), "with respect to")
 
@@ -48,6 +49,7 @@ def test_grad_of_a_gradient_raises_where_no_input_may_be_unused(subject, data):
 
 @keeps("ONCE-05")
 def test_nested_func_grad_raises(subject, data):
+    """func.grad is right, and a nested one raises and names once_differentiable."""
     n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
     more = subject.draw(data, (0, 1, 2), "factor of a further term")
     once, x = _power(n), subject.tensor(xs)
@@ -62,7 +64,8 @@ def test_nested_func_grad_raises(subject, data):
 
 
 @keeps("ONCE-07", variant="inputs")
-def test_backward_for_some_inputs_beside_other_terms_raises(subject, data):
+def test_backward_for_some_inputs_with_other_terms_raises(subject, data):
+    """backward(inputs=...) of a gradient with other terms raises and names once_differentiable."""
     n, xs = subject.draw(data, (1, 2, 3), "power"), subject.draw(data, ENTRIES, "x")
     x = subject.tensor(xs).requires_grad_()
     (first,) = torch.autograd.grad((_power(n)(x) ** 2 + x**3).sum(), x, create_graph=True)

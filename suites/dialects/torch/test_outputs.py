@@ -1,15 +1,15 @@
-"""Outputs of further dtypes and classes, and what the engine and hooks make of marked and unused ones."""
+"""Outputs of further dtypes and classes, and how the engine and hooks treat marked and unused ones."""
 
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.definitions import FLOATING
-from autograd_conformance.suites.contract._outputs import SHAPES, Constants, output_lists, uses
-from autograd_conformance.suites.contract._styles import STYLES, function
-from autograd_conformance.suites.contract._watching import THREE, doubled, nothing, three_tensors
+from autograd_conformance.suites.contract._constant_outputs import SHAPES, Constants, output_lists, uses
+from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, three_tensors
+from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
-# Beside those in which the other tests compute.
+# Dtypes in which the other tests do not compute.
 SMALL_FLOATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32")
 LARGE_INTEGERS = ("uint16", "uint32", "uint64")
 
@@ -22,12 +22,13 @@ def _returning(subject, data, dtypes):
     def forward(x):
         return x * 2, *(torch.empty(shape, dtype=getattr(torch, name), device=x.device) for name, shape in constants)
 
-    f = function(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
     return f(subject.tensor([1.0, 2.0]).requires_grad_())
 
 
 @keeps("OUT-01", variant="small")
 def test_small_floating_outputs_require_grad_too(subject, data):
+    """float8 and complex32 outputs require grad and share the call's node."""
     outputs = _returning(subject, data, SMALL_FLOATS)
     got = [(y.requires_grad, y.grad_fn is outputs[0].grad_fn) for y in outputs]
     what = "requires_grad, and sharing the grad_fn, of each output"
@@ -36,6 +37,7 @@ def test_small_floating_outputs_require_grad_too(subject, data):
 
 @keeps("OUT-02", variant="large")
 def test_large_unsigned_outputs_do_not_require_grad_either(subject, data):
+    """uint16, uint32 and uint64 outputs do not require grad."""
     outputs = _returning(subject, data, LARGE_INTEGERS)
     got = [(y.requires_grad, y.grad_fn is None) for y in outputs[1:]]
     what = "requires_grad, and having no grad_fn, of each integer output"
@@ -44,13 +46,14 @@ def test_large_unsigned_outputs_do_not_require_grad_either(subject, data):
 
 @keeps("OUT-03", variant="output_nr")
 def test_a_tensor_returned_twice_has_the_last_output_nr(subject, data):
+    """A tensor at several positions has the last one as output_nr."""
     pattern = subject.draw(data, st.lists(st.integers(0, 1), min_size=2, max_size=4), "which tensor is returned where")
 
     def forward(x):
         fresh = (x * 1, x * 2)
         return tuple(fresh[which] for which in pattern)
 
-    f = function(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
     outputs = f(subject.tensor([1.0, 2.0]).requires_grad_())
     last = {which: i for i, which in enumerate(pattern)}
     got = [y.output_nr for y in outputs]
@@ -71,6 +74,7 @@ ARGUMENTS = {**CLASSES, "Parameter": torch.nn.Parameter}
 
 @keeps("OUT-05")
 def test_outputs_have_the_class_that_forward_gave_them(subject, data):
+    """Each output has the tensor subclass that forward gave it, whatever the argument's class."""
     argument = subject.draw(data, ARGUMENTS, "class of the argument")
     returned = subject.draw(data, st.lists(st.sampled_from(sorted(CLASSES)), min_size=1, max_size=3), "returned")
     values = subject.tensor([1.0, 2.0])
@@ -80,7 +84,7 @@ def test_outputs_have_the_class_that_forward_gave_them(subject, data):
         plain = x.detach().as_subclass(torch.Tensor)
         return tuple((plain * 2).as_subclass(CLASSES[name]) for name in returned)
 
-    f = function(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
     outputs = f(x.requires_grad_())
     names = [type(y).__name__ for y in outputs]
     subject.assert_equal("classes of the outputs", got=names, expected=returned)
@@ -90,8 +94,9 @@ def test_outputs_have_the_class_that_forward_gave_them(subject, data):
 
 @keeps("OUT-05", variant="parameter")
 def test_a_call_on_a_parameter_gives_plain_tensors(subject, data):
+    """Outputs of a call on a Parameter are plain tensors, also the Parameter itself and views of it."""
     as_is = subject.draw(data, st.booleans(), "argument returned as it is")
-    f = function(
+    f = define_apply(
         subject,
         lambda x: (x if as_is else x * 2, x.view(2, 1), x + 1),
         separate=subject.draw(data, STYLES, "separate style"),
@@ -111,6 +116,7 @@ STARTS = {
 
 @keeps("ND-05", variant="backward")
 def test_no_backward_starts_from_a_marked_output(subject, data):
+    """Every way to start a pass from a marked output raises; without the mark it works."""
     start = STARTS[subject.draw(data, STARTS, "backward pass")]
     position = subject.draw(data, st.integers(0, 2), "output that it starts from")
     separate = subject.draw(data, STYLES, "separate style")
@@ -128,6 +134,7 @@ def test_no_backward_starts_from_a_marked_output(subject, data):
 
 @keeps("ND-07")
 def test_materialization_can_be_switched_off_for_marked_outputs_alone(subject, data):
+    """With _materialize_non_diff_grads False only the non-differentiable outputs get None."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
     used = subject.draw(data, uses(outputs), "outputs used")
     flag = subject.draw(data, st.booleans(), "_materialize_non_diff_grads")
@@ -139,6 +146,7 @@ def test_materialization_can_be_switched_off_for_marked_outputs_alone(subject, d
 
 @keeps("MAT-04", variant="undefined-grad")
 def test_a_node_behind_undefined_gradients_runs(subject, data):
+    """A node runs although only undefined gradients reach it; it gets zeros or None as set."""
     floating = [dtype for dtype in subject.implementation.dtypes if dtype in FLOATING]
     outputs = subject.draw(data, output_lists(floating), "outputs")
     materialize = subject.draw(data, st.booleans(), "set_materialize_grads")
@@ -154,6 +162,7 @@ def test_a_node_behind_undefined_gradients_runs(subject, data):
 
 @keeps("MAT-05")
 def test_hooks_see_none_where_backward_gets_zeros(subject, data):
+    """Hooks of the node see None for unused outputs, while backward gets zeros."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
     used = subject.draw(data, uses(outputs), "outputs used")
     constants = Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style"))

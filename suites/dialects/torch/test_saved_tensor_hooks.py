@@ -1,4 +1,4 @@
-"""Hooks on saved tensors: when they run, what they see and may return, and which of them apply."""
+"""Hooks on saved tensors: when they run, what they get and may return, and which of them apply."""
 
 from contextlib import suppress
 from functools import partial
@@ -8,11 +8,11 @@ import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
-# How the arguments of a call came to be.
+# The origins of the arguments of a call.
 ORIGINS = {
     "leaf": lambda x: x.requires_grad_(),
     "computed": lambda x: x.requires_grad_() * 1,
@@ -24,7 +24,7 @@ LEAVING = ("end", "exception")
 
 
 def _saver(saved, reads=1, got=None, separate=False):
-    """The sum of its arguments; saves those at these positions, its output for -1, and None for None."""
+    """A Function: the sum of its arguments. It saves those at these positions, its output for -1, and None for None."""
     record = [] if got is None else got
 
     def keep(ctx, tensors, output):
@@ -60,6 +60,7 @@ def _saved(subject, data, tensors, *others):
 
 @keeps("PACK-01")
 def test_hooks_run_per_saved_tensor_and_per_access(subject, data):
+    """Each saved tensor is packed once, None never, and each access unpacks again."""
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors, -1, None)
     reads = subject.draw(data, st.integers(0, 3), "reads of ctx.saved_tensors")
@@ -88,6 +89,7 @@ def test_hooks_run_per_saved_tensor_and_per_access(subject, data):
 
 @keeps("PACK-02")
 def test_pack_hooks_see_the_live_tensor_without_grad_mode(subject, data):
+    """Pack hooks see the tensor's own requires_grad and grad_fn, with grad mode off."""
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors, -1)
     separate = subject.draw(data, st.booleans(), "separate style")
@@ -105,7 +107,7 @@ def test_pack_hooks_see_the_live_tensor_without_grad_mode(subject, data):
 
 
 def _forms(store):
-    """Into what a tensor may be packed, and how it is unpacked."""
+    """The objects that a tensor may be packed into, and how they are unpacked."""
     return {
         "scaled tensor": (lambda t: t * 4, lambda packed: packed / 4),
         "array": (
@@ -122,10 +124,11 @@ def _forms(store):
 
 @keeps("PACK-03")
 def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject, data):
+    """Inputs packed into any object give right first and second derivatives."""
     polynomial = subject.polynomial(data, arguments=("tracked",), powers=(2,), separate=None)
     forms = _forms([])
     form = subject.draw(data, forms, "packed into")
-    leaves, cotangents = leaves_of(subject, polynomial), polynomial.cotangents()
+    leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
     with graph.saved_tensors_hooks(*forms[form]):
         call = call_of(subject, polynomial)
         outputs = subject.assert_accepted(lambda: call(*leaves), f"a pack hook that returns a {form}")
@@ -142,6 +145,7 @@ def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject
 
 @keeps("PACK-03", variant="output")
 def test_saved_outputs_keep_their_place_in_the_graph(subject, data):
+    """Outputs packed into any object give right first and second derivatives."""
     forms = _forms([])
     form = subject.draw(data, forms, "packed into")
     powers = st.lists(st.sampled_from((1.0, -1.0, 2.0, -0.5)), max_size=3)
@@ -170,6 +174,7 @@ def test_saved_outputs_keep_their_place_in_the_graph(subject, data):
 
 @keeps("PACK-04", variant="nested")
 def test_the_innermost_of_nested_hooks_applies(subject, data):
+    """Only the innermost hooks run; after a level is left, the outer ones apply again."""
     tensors = _arguments(subject, data)
     depth = subject.draw(data, st.integers(1, 4), "levels of hooks")
     leaving = subject.draw(data, LEAVING, "levels left by")
@@ -214,6 +219,7 @@ def _enter(hooks):
 
 @keeps("PACK-04", variant="disabled")
 def test_hooks_that_are_disabled_cannot_be_entered(subject, data):
+    """Where hooks are disabled, entering them raises the innermost message; calls still work."""
     tensors = _arguments(subject, data)
     words = st.lists(st.sampled_from(("no", "hooks", "here", "please")), min_size=1, max_size=4).map(" ".join)
     messages = subject.draw(data, st.lists(words, min_size=1, max_size=3, unique=True), "messages, the outermost first")
@@ -248,6 +254,7 @@ CHANGES = {
 
 @keeps("PACK-05", variant="pack")
 def test_pack_hooks_that_change_their_tensor_raise(subject, data):
+    """A pack hook that changes its tensor raises; changing a clone does not."""
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors, -1)
     change = subject.draw(data, CHANGES, "in-place change")
@@ -265,6 +272,7 @@ def test_pack_hooks_that_change_their_tensor_raise(subject, data):
 
 @keeps("PACK-05", variant="unpack")
 def test_unpack_hooks_that_return_no_tensor_raise(subject, data):
+    """An unpack hook that returns a non-tensor raises."""
     tensors = _arguments(subject, data)
     wrong = {"None": None, "number": 2.0, "text": "text", "array": np.ones(2), "tuple of tensors": (tensors[0],)}
     kind = subject.draw(data, wrong, "unpacked")
@@ -282,6 +290,7 @@ def test_unpack_hooks_that_return_no_tensor_raise(subject, data):
 
 @keeps("PACK-06")
 def test_hooks_see_neither_attributes_nor_calls_that_are_not_recorded(subject, data):
+    """Pack hooks get the saved tensors of recorded calls only, and no attributes of ctx."""
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors)
     recorded = subject.draw(data, ("recorded", "without grad mode", "of tensors that require no grad"), "call")
@@ -303,6 +312,7 @@ def test_hooks_see_neither_attributes_nor_calls_that_are_not_recorded(subject, d
 
 @keeps("PACK-07")
 def test_changes_of_saved_tensors_are_noticed_under_hooks(subject, data):
+    """Under hooks too, backward raises after a saved tensor was changed, whatever was packed."""
     polynomial = subject.polynomial(data, powers=(2,), separate=None)
     packs = {"the tensor": lambda t: t, "the detached tensor": lambda t: t.detach(), "a clone": lambda t: t.clone()}
     pack = subject.draw(data, packs, "packed")
@@ -315,6 +325,7 @@ def test_changes_of_saved_tensors_are_noticed_under_hooks(subject, data):
 
 @keeps("PACK-08", variant="cpu")
 def test_save_on_cpu_gives_saved_tensors_back(subject, data):
+    """Under save_on_cpu, backward gets the saved values in their dtype and on their device."""
     polynomial = subject.polynomial(data, separate=None)
     cotangents, seen = polynomial.cotangents(), []
     cls = watched(subject, polynomial, backward=lambda ctx: seen.extend(ctx.saved_tensors))
@@ -331,6 +342,7 @@ def test_save_on_cpu_gives_saved_tensors_back(subject, data):
 
 @keeps("PACK-08", variant="mutation")
 def test_saved_tensors_may_be_changed_where_that_is_allowed(subject, data):
+    """Under allow_mutation_on_saved_tensors, gradients are right after saved tensors were changed."""
     polynomial = subject.polynomial(data, powers=(2,), separate=None)
     cotangents = polynomial.cotangents()
     changed = subject.draw(data, st.sets(st.sampled_from(polynomial.floating)), "arguments changed after the call")
@@ -344,6 +356,7 @@ def test_saved_tensors_may_be_changed_where_that_is_allowed(subject, data):
 
 @keeps("PACK-08", variant="calls")
 def test_each_call_gets_back_what_it_saved(subject, data):
+    """Several calls between changes each get back the values that they saved."""
     several = st.lists(st.sampled_from(("call", *CHANGES)), max_size=6).map(lambda steps: ["call", *steps])
     steps = subject.draw(data, several, "calls and in-place changes")
     x = subject.tensor(np.full(subject.draw(data, SHAPES, "shape"), 3.0))
@@ -372,6 +385,7 @@ def test_each_call_gets_back_what_it_saved(subject, data):
 
 @keeps("PACK-09")
 def test_nodes_list_saved_tensors_that_take_one_pair_of_hooks(subject, data):
+    """register_hooks on a raw saved tensor packs at once, applies in backward, and raises twice."""
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors)
     chosen = subject.draw(data, range(len(saved)), "index of the saved tensor with hooks")

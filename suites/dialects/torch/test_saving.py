@@ -1,13 +1,13 @@
-"""Saved tensors: changes through aliases, the life of the graph, and tensors of inference mode."""
+"""Saved tensors: changes through aliases, the lifetime of the graph, and inference tensors."""
 
 from functools import partial
 
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._changed import FULL, IN_PLACE
-from autograd_conformance.suites.contract._stored import call, storing
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._inplace_and_views import IN_PLACE, NONEMPTY
+from autograd_conformance.suites.contract._storing_calls import call_storing, drawn_storing
 
 # Changes in place that raise the version counter of everything on the same memory.
 SEEN = {
@@ -25,16 +25,17 @@ SEEN = {
 @keeps("SAVE-05", variant="aliases")
 @torch.no_grad()
 def test_every_way_of_changing_memory_counts(subject, data):
-    function = storing(subject, data, shapes=FULL)
+    """backward raises after a change through any alias or in-place operation that autograd sees."""
+    function = drawn_storing(subject, data, shapes=NONEMPTY)
     kind = subject.draw(data, sorted(set(function.stored)), "changed")
     way = subject.draw(data, SEEN, "changed by")
-    run = call(subject, function)
+    run = call_storing(subject, function)
     SEEN[way](run.known[kind])
     what = "backward that reads a saved tensor after its memory was changed"
     subject.assert_raises(RuntimeError, partial(run.gradients, function.cotangents()), what, naming=[IN_PLACE])
 
 
-# Changes in place that autograd cannot see; NumPy shares memory on the CPU alone.
+# In-place changes that autograd cannot see; NumPy shares memory on the CPU only.
 UNSEEN = {
     "data": lambda x: x.data.fill_(2),
     "view of data": lambda x: x.data.view(-1).fill_(2),
@@ -48,11 +49,12 @@ NUMPY = {
 
 @keeps("SAVE-06")
 def test_changes_that_autograd_cannot_see_escape(subject, data):
-    function = storing(subject, data, shapes=FULL, dtypes=("float64", "float32"))
+    """A change through .data, NumPy or DLPack raises no error, and backward computes with it."""
+    function = drawn_storing(subject, data, shapes=NONEMPTY, dtypes=("float64", "float32"))
     kind = subject.draw(data, sorted(set(function.stored)), "changed")
     ways = UNSEEN | (NUMPY if subject.device == "cpu" else {})
     way = subject.draw(data, ways, "changed through")
-    run = call(subject, function)
+    run = call_storing(subject, function)
     ways[way](run.known[kind])
     cotangents = function.cotangents()
     got = subject.assert_accepted(partial(run.gradients, cotangents), "backward after a change that cannot be seen")
@@ -65,7 +67,7 @@ FREEING = ((None, False), (False, False), (False, True))
 
 
 def passes(among):
-    """Some backward passes: by grad or backward, retain_graph, create_graph."""
+    """One to three backward passes, each by grad or backward, with retain_graph and create_graph from ``among``."""
     return st.lists(st.tuples(st.sampled_from(("grad", "backward")), st.sampled_from(among)), min_size=1, max_size=3)
 
 
@@ -95,7 +97,8 @@ class Graph:
 
 @keeps("SAVE-09")
 def test_nothing_can_be_read_once_the_graph_is_freed(subject, data):
-    function = storing(subject, data)
+    """After a pass that frees the graph, another pass raises, and so does grad_fn.saved_tensors."""
+    function = drawn_storing(subject, data)
     kept = subject.draw(data, st.one_of(st.just([]), passes(KEEPING)), "passes that keep the graph")
     (way, options), *again = subject.draw(data, passes(FREEING), "passes, of which the first frees it")
     graph = Graph(subject, function)
@@ -112,7 +115,8 @@ def test_nothing_can_be_read_once_the_graph_is_freed(subject, data):
 
 @keeps("SAVE-10")
 def test_a_retained_graph_can_be_differentiated_again(subject, data):
-    function = storing(subject, data)
+    """While the graph is retained, every pass and grad_fn.saved_tensors work."""
+    function = drawn_storing(subject, data)
     kept = subject.draw(data, passes(KEEPING), "passes that keep the graph")
     last = subject.draw(data, st.sampled_from(FREEING), "last pass")
     graph = Graph(subject, function)
@@ -127,7 +131,8 @@ def test_a_retained_graph_can_be_differentiated_again(subject, data):
 
 @keeps("SAVE-11")
 def test_what_saved_nothing_need_not_be_retained(subject, data):
-    function = storing(subject, data, saved=False)
+    """A call that saved nothing can be differentiated several times without retain_graph."""
+    function = drawn_storing(subject, data, saved=False)
     freed = subject.draw(data, passes(FREEING), "passes after the first")
     graph = Graph(subject, function)
     expected = function.gradients(function.cotangents())[0]
@@ -138,6 +143,7 @@ def test_what_saved_nothing_need_not_be_retained(subject, data):
 
 @keeps("SAVE-13")
 def test_inference_tensors_cannot_be_saved(subject, data):
+    """Saving an inference tensor raises in a recorded call and is accepted in an unrecorded one."""
     made = subject.draw(data, ("before the call", "in forward"), "inference tensor made")
     before, after = (subject.draw(data, st.integers(0, 2), f"tensors saved {side} it") for side in ("before", "after"))
 

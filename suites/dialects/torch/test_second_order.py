@@ -3,12 +3,12 @@
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
 
 
-# What is kept on ctx, of what that computes, and how the gradient is computed with it.
+# What is kept on ctx: the Function that it belongs to, and how backward uses it.
 KEPT = {
     "input": (lambda x: x * x, lambda g, x: g * 2 * x),
     "output": (lambda x: 1 / x, lambda g, y: -g * y * y),
@@ -42,9 +42,11 @@ def _check_no_second_derivative(subject, data, kinds):
 
 @keeps("DBL-05")
 def test_no_gradient_flows_through_inputs_and_outputs_kept_on_ctx(subject, data):
+    """No second derivative flows through an input or output kept as an attribute."""
     _check_no_second_derivative(subject, data, ("input", "output"))
 
 
 @keeps("DBL-05", variant="intermediate")
 def test_no_gradient_flows_through_intermediates_kept_on_ctx(subject, data):
+    """No second derivative flows through an intermediate kept as an attribute."""
     _check_no_second_derivative(subject, data, ("intermediate",))

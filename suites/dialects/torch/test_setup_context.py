@@ -1,13 +1,15 @@
-"""setup_context beside a forward that has keyword-only parameters."""
+"""setup_context with a forward that has keyword-only parameters."""
 
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
 
 @keeps("SETUP-08")
 def test_keyword_only_parameters(subject, data):
+    """apply takes keyword-only parameters or their defaults, and the gradient is right."""
+
     class Shifted(torch.autograd.Function):
         @staticmethod
         def forward(x, scale=1, *, first=3, second=5):

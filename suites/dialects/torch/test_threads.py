@@ -6,17 +6,17 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.strategies.polynomials import polynomials
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._tools import call_of, leaves_of
+from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 # Seconds after which a thread counts as stuck.
 PATIENCE = 60
 
 
 def _in_threads(actions, *, at_once):
-    """What each action returns or raises in a thread of its own, all of them at once or one after the other."""
+    """Run each action in its own thread, all at once or one after the other; their results or exceptions."""
     barrier = threading.Barrier(len(actions) if at_once else 1)
     results = [TimeoutError(f"no result after {PATIENCE} seconds") for _ in actions]
 
@@ -37,8 +37,8 @@ def _in_threads(actions, *, at_once):
 
 
 def _pass(subject, polynomial):
-    """A pass over one recorded call, which does not retain the graph."""
-    leaves = leaves_of(subject, polynomial)
+    """A function that runs a pass over one recorded call; by default it frees the graph."""
+    leaves = new_leaves(subject, polynomial)
     outputs = call_of(subject, polynomial)(*leaves)
     pairs = zip(outputs, subject.tensors(polynomial.cotangents(), polynomial.dtype), strict=True)
     starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
@@ -56,6 +56,7 @@ def _failed(results):
 
 @keeps("THREAD-01", examples=0.6)
 def test_passes_over_separate_graphs_run_on_the_threads_that_call_them(subject, data):
+    """Concurrent passes run on their own threads and give right gradients."""
     host = replace(subject, device="cpu")
     several = st.lists(polynomials(dtypes=subject.dtypes, separate=None), min_size=1, max_size=4)
     drawn = subject.draw(data, several, "functions, one a thread")
@@ -81,6 +82,7 @@ SECOND_TIME = ("second time", "freed", "retain_graph")
 
 @keeps("THREAD-02", examples=0.6)
 def test_a_graph_that_a_thread_has_used_up_is_so_for_all(subject, data):
+    """After one thread's pass freed the graph, a pass in another thread raises."""
     polynomial = subject.polynomial(data, separate=None)
     count = subject.draw(data, st.integers(2, 4), "threads, one after the other")
     backward = _pass(subject, polynomial)
@@ -100,6 +102,7 @@ def _raise(result):
 
 @keeps("THREAD-02", variant="retained", examples=0.6)
 def test_a_retained_graph_serves_threads_at_once(subject, data):
+    """Concurrent passes over one retained graph all give right gradients."""
     polynomial = subject.polynomial(data, separate=None)
     count = subject.draw(data, st.integers(2, 4), "threads at once")
     backward = _pass(subject, polynomial)

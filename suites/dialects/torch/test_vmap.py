@@ -4,28 +4,29 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.marks import keeps
-from autograd_conformance.suites.contract._styles import define
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._batches import (
+    batch_loss,
+    call_function,
     drawn_batch,
-    function_of,
-    loss_of,
     moved_to_front,
-    written,
+    with_vmap_method,
 )
-from autograd_conformance.suites.dialects.torch._transformable import transformable
+from autograd_conformance.suites.dialects.torch._func_transforms import transformable
 
 FACTORS = (1, -1, 2)
 
 
 @keeps("VMAP-01")
 def test_vmap_needs_a_batching_rule(subject, data):
+    """vmap raises without a batching rule, names the class and both remedies, and works with one."""
     batch = drawn_batch(subject, data)
     tensors = batch.tensors(subject)
 
     def mapped(rule):
         cls = transformable(subject, batch.polynomial, rule=rule)
-        return torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)(*tensors)
+        return torch.func.vmap(call_function(batch, cls), in_dims=batch.axes)(*tensors)
 
     what = "vmap of a Function without a batching rule"
     facts = ["Transformable", "vmap", "generate_vmap_rule"]
@@ -36,17 +37,19 @@ def test_vmap_needs_a_batching_rule(subject, data):
 
 @keeps("VMAP-02")
 def test_a_generated_rule_maps_forward(subject, data):
+    """vmap with a generated rule gives the outputs of every call."""
     batch = drawn_batch(subject, data, outputs=("float", "marked", "integers"))
-    f = function_of(batch, transformable(subject, batch.polynomial))
+    f = call_function(batch, transformable(subject, batch.polynomial))
     got = torch.func.vmap(f, in_dims=batch.axes)(*batch.tensors(subject))
     subject.assert_all_same("outputs", got=got, expected=batch.outputs())
 
 
 @keeps("VMAP-02", variant="each")
 def test_a_generated_rule_gives_the_gradient_of_each_call(subject, data):
+    """vmap of grad gives the gradients of every call."""
     batch = drawn_batch(subject, data)
     cotangents, places = batch.cotangents(), batch.floating
-    loss = loss_of(batch, transformable(subject, batch.polynomial))
+    loss = batch_loss(batch, transformable(subject, batch.polynomial))
     gradient = torch.func.grad(loss, argnums=tuple(place + 1 for place in places))
     mapped = torch.func.vmap(gradient, in_dims=(0, *batch.axes))
     got = mapped(subject.tensors(cotangents, batch.polynomial.dtype), *batch.tensors(subject))
@@ -56,6 +59,7 @@ def test_a_generated_rule_gives_the_gradient_of_each_call(subject, data):
 
 @keeps("VMAP-02", variant="all")
 def test_a_generated_rule_gives_the_gradient_of_all_calls(subject, data):
+    """grad of vmap gives the gradients of all calls, summed for shared tensors."""
     batch = drawn_batch(subject, data)
     got, cotangents = _gradient_of_all(subject, data, batch, transformable(subject, batch.polynomial))
     subject.assert_all_same("gradients", got=got, expected=batch.summed(batch.gradients(cotangents)))
@@ -63,10 +67,11 @@ def test_a_generated_rule_gives_the_gradient_of_all_calls(subject, data):
 
 @keeps("VMAP-02", variant="jvp")
 def test_a_generated_rule_maps_jvp(subject, data):
+    """vmap of jvp and jvp of vmap give the tangents of every call."""
     batch = drawn_batch(subject, data)
     polynomial, tangents = batch.polynomial, batch.tangents()
     inside = subject.draw(data, (False, True), "vmap of jvp, not jvp of vmap")
-    f = function_of(batch, transformable(subject, polynomial))
+    f = call_function(batch, transformable(subject, polynomial))
     tensors = batch.tensors(subject)
     placed = batch.placed([tangents.get(i) for i in polynomial.tensors])
     given = [x if t is None else subject.tensor(t, polynomial.dtype) for x, t in zip(tensors, placed, strict=True)]
@@ -88,6 +93,7 @@ def test_a_generated_rule_maps_jvp(subject, data):
 
 @keeps("VMAP-02", variant="nested")
 def test_a_generated_rule_works_at_several_levels(subject, data):
+    """Nested vmaps give right outputs and gradients, whichever levels batch which argument."""
     level = st.sampled_from(((True, True), (True, False), (False, True)))
     levels = subject.draw(data, st.lists(level, min_size=1, max_size=3), "levels that batch x and y, outermost first")
     sizes = (2, 3, 1)[: len(levels)]
@@ -115,9 +121,9 @@ def test_a_generated_rule_works_at_several_levels(subject, data):
 
 
 def _gradient_of_all(subject, data, batch, cls):
-    """The gradients of a loss of all calls, through one of the engines, and the cotangents in it."""
+    """The gradients of a loss over all calls, by func.grad or autograd.grad, and the cotangents in the loss."""
     dtype, places, cotangents = batch.polynomial.dtype, batch.floating, batch.cotangents()
-    mapped = torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)
+    mapped = torch.func.vmap(call_function(batch, cls), in_dims=batch.axes)
     weights, tensors = subject.tensors(cotangents, dtype), list(batch.tensors(subject))
     engine = subject.draw(data, ("func.grad", "autograd.grad"), "engine")
 
@@ -136,13 +142,14 @@ def _gradient_of_all(subject, data, batch, cls):
 
 @keeps("VMAP-03")
 def test_a_rule_is_generated_or_written_not_both(subject, data):
+    """A class with both kinds of rule raises; either kind alone works."""
     batch = drawn_batch(subject, data)
     generated = transformable(subject, batch.polynomial)
-    by_hand = written(generated)
+    by_hand = with_vmap_method(generated)
     both = type(by_hand)("Both", (by_hand,), {"generate_vmap_rule": True})
 
     def mapped(cls):
-        return torch.func.vmap(function_of(batch, cls), in_dims=batch.axes)(*batch.tensors(subject))
+        return torch.func.vmap(call_function(batch, cls), in_dims=batch.axes)(*batch.tensors(subject))
 
     what = "vmap of a Function with generate_vmap_rule and a vmap method"
     subject.assert_raises(RuntimeError, lambda: mapped(both), what, naming=["Both", "generate_vmap_rule", "vmap"])
@@ -151,18 +158,19 @@ def test_a_rule_is_generated_or_written_not_both(subject, data):
 
 
 @keeps("VMAP-04")
-def test_a_written_rule_is_told_where_the_batch_is(subject, data):
+def test_the_vmap_method_gets_where_the_batch_is(subject, data):
+    """The vmap method gets batch size, randomness, in_dims and the tensors that in_dims describes."""
     batch = drawn_batch(subject, data)
     randomness = subject.draw(data, ("error", "same", "different"), "randomness")
     outputs = subject.tensors(batch.outputs(), batch.polynomial.dtype)
-    cls, seen = written(transformable(subject, batch.polynomial)), []
+    cls, seen = with_vmap_method(transformable(subject, batch.polynomial)), []
 
     def vmap(*given):
         seen.append(given)
         return outputs, (0,) * len(outputs)
 
     cls.vmap = staticmethod(vmap)
-    torch.func.vmap(function_of(batch, cls), in_dims=batch.axes, randomness=randomness)(*batch.tensors(subject))
+    torch.func.vmap(call_function(batch, cls), in_dims=batch.axes, randomness=randomness)(*batch.tensors(subject))
     subject.assert_equal("number of calls of the vmap method", got=len(seen), expected=1)
     info, in_dims, *args = seen[0]
     got = (info.batch_size, info.randomness)
@@ -175,13 +183,14 @@ def test_a_written_rule_is_told_where_the_batch_is(subject, data):
     subject.assert_all_same("arguments, batch dimension first", got=moved_to_front(in_dims, args), expected=expected)
 
 
-# Dimensions that a batching rule gives for the outputs of one or several tensors, or for all at once.
+# out_dims of a batching rule: one for each output, or one for all.
 DIMS = st.sampled_from((None, 0, 1, 2))
 OUT_DIMS = st.one_of(DIMS, st.lists(DIMS, min_size=1, max_size=3).map(tuple))
 
 
 @keeps("VMAP-05")
-def test_out_dims_tell_where_the_batch_is(subject, data):
+def test_out_dims_say_where_the_batch_is(subject, data):
+    """The outputs are batched along out_dims: one value for all, or one for each output."""
     out_dims = subject.draw(data, OUT_DIMS, "out_dims")
     count = subject.draw(data, (None, 1, 2), "tensors that forward returns in a tuple")
     count = len(out_dims) if isinstance(out_dims, tuple) else count
@@ -193,7 +202,7 @@ def test_out_dims_tell_where_the_batch_is(subject, data):
     subject.assert_all_same("outputs", got=got if count else [got], expected=expected)
 
 
-# What is no pair of output and out_dims of the same structure, for a tensor and for a tuple of tensors.
+# Wrong results of a batching rule, for a tensor and for a tuple of tensors.
 WRONG = {
     "the output alone": lambda y: (y,),
     "three values": lambda y: (y, 0, 0),
@@ -207,6 +216,7 @@ WRONG = {
 
 @keeps("VMAP-05", variant="refused")
 def test_out_dims_have_the_structure_of_the_output(subject, data):
+    """A vmap method that returns anything but output and matching out_dims raises."""
     wrong = WRONG[subject.draw(data, WRONG, "the vmap method returns")]
     count = subject.draw(data, (None, 1, 2, 3), "tensors that forward returns in a tuple")
     x = np.ones((3, 2, 3))
@@ -220,7 +230,7 @@ def test_out_dims_have_the_structure_of_the_output(subject, data):
 def _mapped_over(subject, x, count, returned, out_dims):
     """vmap, over the first dimension, of a Function that returns 1 * x, 2 * x, ...
 
-    Its batching rule puts batch dimensions where ``out_dims`` says, for None ones instead of x, and returns
+    Its batching rule puts batch dimensions where ``out_dims`` says (for None it uses ones instead of x), and returns
     ``returned(output)``.
     """
 
@@ -242,6 +252,7 @@ def _mapped_over(subject, x, count, returned, out_dims):
 
 @keeps("VMAP-06")
 def test_the_vmap_method_runs_at_the_levels_that_batch_an_argument(subject, data):
+    """The vmap method runs only at those levels that batch an argument."""
     levels = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3), "levels that batch x, outermost first")
     others = subject.draw(data, st.tuples(*[st.lists(st.sampled_from((1.0, None)), max_size=2)] * 2), "around x")
     sizes, seen = (2, 3, 4)[: len(levels)], []
@@ -269,9 +280,10 @@ def test_the_vmap_method_runs_at_the_levels_that_batch_an_argument(subject, data
 
 @keeps("VMAP-08")
 def test_vmap_keeps_the_own_backward(subject, data):
+    """Gradients under vmap follow a backward that is wrong by a factor, with either kind of rule."""
     batch = drawn_batch(subject, data)
     factor = subject.draw(data, FACTORS, "factor by which backward is off")
     by_hand = subject.draw(data, (False, True), "batching rule written by hand")
     generated = transformable(subject, batch.polynomial, backward=factor)
-    got, cotangents = _gradient_of_all(subject, data, batch, written(generated) if by_hand else generated)
+    got, cotangents = _gradient_of_all(subject, data, batch, with_vmap_method(generated) if by_hand else generated)
     subject.assert_all_same("gradients", got=got, expected=batch.summed(batch.gradients(cotangents, factor)))

@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from autograd_conformance.harness.marks import keeps
+from autograd_conformance.harness.checking.marks import keeps
 
-# What tutorials print for the first call and every call after zeroing, and twice that for the second call.
+# What tutorials print for the first call and every call after zeroing, and for the second call.
 FIRST_CALL = [
     [4.0, 2.0, 2.0, 2.0, 2.0],
     [2.0, 4.0, 2.0, 2.0, 2.0],
@@ -37,6 +37,7 @@ def _assert_printed(subject, what, got, expected):
 # https://docs.pytorch.org/tutorials/beginner/blitz/autograd_tutorial.html
 @keeps("ENG-01", variant="printed-q")
 def test_q_of_a_and_b(subject, data):
+    """The tutorial's Q has the printed values and gradients, in each way to call backward."""
     a, b = _leaf(subject, [2.0, 3.0]), _leaf(subject, [6.0, 4.0])
     q = 3 * a**3 - b**2
     external_grad = subject.tensor([1.0, 1.0], "float32")
@@ -53,6 +54,7 @@ def test_q_of_a_and_b(subject, data):
 
 @keeps("ENG-03", variant="printed-q")
 def test_q_of_a_and_b_by_grad(subject, data):
+    """autograd.grad of the tutorial's Q returns the printed gradients and leaves .grad None."""
     a, b = _leaf(subject, [2.0, 3.0]), _leaf(subject, [6.0, 4.0])
     external_grad = subject.tensor([1.0, 1.0], "float32")
     got = torch.autograd.grad(3 * a**3 - b**2, (a, b), grad_outputs=external_grad)
@@ -63,6 +65,7 @@ def test_q_of_a_and_b_by_grad(subject, data):
 # https://docs.pytorch.org/tutorials/beginner/basics/autogradqs_tutorial.html
 @keeps("ENG-03", variant="printed-calls")
 def test_first_call_second_call_call_after_zeroing(subject, data):
+    """.grad has the printed values after the first call, the second, and one after zeroing."""
     inp = subject.tensor(np.eye(4, 5), "float32").requires_grad_()
     out = (inp + 1).pow(2).t()
     calls = {
@@ -83,6 +86,7 @@ def test_first_call_second_call_call_after_zeroing(subject, data):
 # The first example of the autograd tutorial until release 1.6: "You should have got a matrix of 4.5".
 @keeps("ENG-01", variant="printed-mean")
 def test_a_matrix_of_four_and_a_half(subject, data):
+    """The first example of the old tutorial gives a matrix of 4.5."""
     x = _leaf(subject, np.ones((2, 2)))
     y = x + 2
     z = y * y * 3
@@ -100,6 +104,7 @@ def test_a_matrix_of_four_and_a_half(subject, data):
 # The second example of that tutorial: prints [5.1200e+01, 5.1200e+02, 5.1200e-02], or twice that.
 @keeps("ENG-01", variant="printed-v")
 def test_a_vector_instead_of_a_jacobian(subject, data):
+    """The vector-Jacobian product of the old tutorial has the printed values."""
     start = subject.draw(data, DOUBLED, "x")
     by_grad = subject.draw(data, (False, True), "by autograd.grad")
     x = _leaf(subject, start)
@@ -114,6 +119,7 @@ def test_a_vector_instead_of_a_jacobian(subject, data):
 # https://docs.pytorch.org/tutorials/beginner/former_torchies/autograd_tutorial.html
 @keeps("ENG-03", variant="printed-part")
 def test_backward_on_some_part_of_the_graph_twice(subject, data):
+    """Two backward calls on one graph add up to the printed .grad."""
     gradient = subject.draw(data, ([[1.0, -2.0], [0.5, 3.0]], [[0.0, 0.0], [0.0, 0.0]]), "gradient")
     x = _leaf(subject, np.ones((2, 2)))
     y = x + 2
@@ -126,6 +132,7 @@ def test_backward_on_some_part_of_the_graph_twice(subject, data):
 # https://docs.pytorch.org/tutorials/beginner/understanding_leaf_vs_nonleaf_tutorial.html
 @keeps("ENG-03", variant="printed-leaves")
 def test_only_leaves_that_require_grad_keep_their_gradient(subject, data):
+    """Leaves have the printed gradients; other tensors have None unless they retain theirs."""
     retained = subject.draw(data, (False, True), "retain_grad")
     x, y = subject.tensor(np.ones((1, 3)), "float32"), subject.tensor(np.ones((1, 2)), "float32")
     w, b = _leaf(subject, np.ones((3, 2))), _leaf(subject, np.ones((1, 2)))
@@ -145,6 +152,7 @@ def test_only_leaves_that_require_grad_keep_their_gradient(subject, data):
 # https://d2l.ai/chapter_preliminaries/autograd.html
 @keeps("ENG-03", variant="printed-zeroed")
 def test_gradients_are_reset_before_another_function(subject, data):
+    """The book's three functions have the printed gradients if .grad is zeroed in between."""
     x = _leaf(subject, np.arange(4.0))
     (2 * torch.dot(x, x)).backward()
     _assert_printed(subject, "x.grad of 2 * dot(x, x)", [x.grad], [[0, 4, 8, 12]])
@@ -161,6 +169,7 @@ def test_gradients_are_reset_before_another_function(subject, data):
 # https://github.com/qAp/python_examples (Autograd example): grad beside backward, and both differentiated again.
 @keeps("ENG-03", variant="printed-mixed")
 def test_gradients_from_grad_in_a_later_backward(subject, data):
+    """Gradients from grad can be part of a later loss, and .grad has the printed sum."""
     x = _leaf(subject, 3.0)
     m = x**2
     y = m + x
@@ -180,6 +189,7 @@ def test_gradients_from_grad_in_a_later_backward(subject, data):
 # https://yang-zhang.github.io (pytorch_grad_accum): accumulated from y.backward() then z.backward().
 @keeps("ENG-05", variant="printed")
 def test_two_outputs_one_after_another_or_together(subject, data):
+    """Two outputs give the printed gradient, one after the other or together."""
     x = _leaf(subject, [1.0])
     y, z = x**2, x**3
     ways = {
@@ -195,6 +205,7 @@ def test_two_outputs_one_after_another_or_together(subject, data):
 # A question on autograd.grad prints 6.0, 2.0 and 0.0.
 @keeps("ENG-03", variant="printed-orders")
 def test_derivatives_of_a_square(subject, data):
+    """The first three derivatives of a square are the printed numbers."""
     sequence = {"tuples": lambda *tensors: tensors, "tensors": lambda tensor: tensor}
     given = sequence[subject.draw(data, sequence, "outputs and inputs are given as")]
     x = _leaf(subject, 3.0)

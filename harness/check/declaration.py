@@ -1,0 +1,398 @@
+"""The declaration of a user's Function, and the Function that the suite makes of it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.native import Native, Treatment, adapted
+from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.strategies import descriptors
+from autograd_conformance.strategies.descriptors import Arguments, Unreadable
+
+if TYPE_CHECKING:
+    from autograd_conformance.harness.checking.marks import Claim
+
+# What is checked on request only, and the tests (property, with variant) that each request adds.
+REQUESTS = {
+    "vmap": ("BATCH-VMAP",),
+    "compile": ("ENV-COMPILE",),
+    "autocast": ("ENV-AUTOCAST",),
+    "checkpoint": ("ENV-SAVED-HOOKS/checkpoint",),
+}
+# Requests that a Function can also make itself, by defining a rule: see `Function.batching`.
+_SEEN = ("vmap",)
+# Tests that users' Functions never get.
+_NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents")
+
+
+@dataclass(frozen=True)
+class Factory:
+    """An argument that `make` builds from a seed, for example a module with random weights."""
+
+    make: Callable[[int], Any]
+
+
+class Declaration:
+    """A custom Function, with what its author says about it. What is not declared is checked.
+
+    Args:
+        function: The Function class, its `apply`, or any callable.
+        *arguments: The arguments, in order. Each is a text such as `"float[n,m] positive"`, `"int(0..3)"` or
+            `"'mean' | 'sum'"`, a `Factory`, an `Array` or `Static` of `reference.definitions`, or any other object,
+            which is passed as it is. The texts are described in `strategies.descriptors`.
+        name: The name in reports. The default is the name of the class or callable.
+        reference: A callable that computes the expected outputs: from the same tensors with built-in operations, or
+            from arrays with NumPy.
+        soft: The function whose derivative backward computes, if that is not the forward.
+        surrogate: Whether backward is, on purpose, not the derivative of the forward. `soft` implies it.
+        once: Whether it raises when it is differentiated twice.
+        stochastic: Whether it draws random numbers.
+        single_backward: Whether backward can run only once for each call.
+        backward_only: Whether it works with `.backward()`, but not with functions that return gradients.
+        nonlinear: Whether backward is, on purpose, not linear in the gradient that it gets.
+        inplace: The positions of the arguments that it changes in place and returns.
+        casts: Whether outputs have, on purpose, another dtype than the inputs.
+        dtypes: The dtypes that it takes. The default is every dtype with which a few calls succeed.
+        conditioning: A factor, at least 1, on all error bounds. Raise it if the Function is ill-conditioned.
+        sizes: The lengths of named dimensions, for example `{"n": (2, 4)}`.
+        also: Checks to add, out of `"vmap"`, `"compile"`, `"autocast"` and `"checkpoint"`. A class with a vmap rule is
+            checked under vmap in any case.
+        implementation: The framework that it is written for.
+        where: The place shown in messages. The default is the file and line of the declaration.
+
+    Raises:
+        UsageProblem: If the declaration contradicts itself or cannot be read. The message has the file and line.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *arguments: Any,
+        name: str = "",
+        reference: Callable[..., Any] | None = None,
+        soft: Callable[..., Any] | None = None,
+        surrogate: bool = False,
+        once: bool = False,
+        stochastic: bool = False,
+        single_backward: bool = False,
+        backward_only: bool = False,
+        nonlinear: bool = False,
+        inplace: int | Sequence[int] = (),
+        casts: bool = False,
+        dtypes: str | Sequence[str] = (),
+        conditioning: float = 1.0,
+        sizes: Mapping[str, Sequence[int]] | None = None,
+        also: str | Sequence[str] = (),
+        implementation: str = "torch",
+        where: str = "",
+    ) -> None:
+        self.function, self.arguments, self.implementation = function, arguments, implementation
+        self.name = name or _name_of(function)
+        self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
+        self.once, self.stochastic, self.single_backward, self.nonlinear = once, stochastic, single_backward, nonlinear
+        self.casts, self.backward_only = casts, backward_only
+        self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
+        self.dtypes, self.conditioning = _words(dtypes), conditioning
+        self.sizes, self.also = dict(sizes or {}), _words(also)
+        self.where = where or _caller()
+        self._verify()
+        self.parsed = self._parsed()
+
+    def _verify(self) -> None:
+        if not callable(self.function) and not hasattr(self.function, "apply"):
+            raise self.problem(f"{self.function!r} is not callable; pass a Function class, its apply, or a callable")
+        for kind, given, valid in (("request", self.also, REQUESTS), ("dtype", self.dtypes, FLOATING)):
+            unknown = [word for word in given if word not in valid]
+            if unknown:
+                raise self.problem(f"unknown {kind} {unknown[0]!r}; choose from: {', '.join(valid)}")
+        if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
+            raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
+
+    def problem(self, message: str) -> UsageProblem:
+        """A `UsageProblem` with the message and the place of the declaration."""
+        return UsageProblem(f"{self.where}: {self.name}: {message}")
+
+    def _parsed(self) -> Arguments:
+        found = Arguments()
+        names = parameter_names(self.function, len(self.arguments))
+        try:
+            for given, name in zip(self.arguments, names, strict=True):
+                if isinstance(given, str):
+                    found.add(given, name)
+                elif isinstance(given, Array | Static):
+                    found.take(given)
+                elif isinstance(given, Factory):
+                    found.found.append(descriptors.made(given.make, name))
+                else:
+                    found.found.append(descriptors.constant(given, name))
+            for name, sides in self.sizes.items():
+                found.size(name, sides)
+            found.dtypes  # noqa: B018 - raises
+        except Unreadable as problem:
+            raise self.problem(str(problem)) from None
+        if self.dtypes and not set(self.dtypes) & set(found.dtypes):
+            raise self.problem(
+                f"dtypes={', '.join(self.dtypes)} does not fit its arguments, which are {', '.join(found.dtypes)}"
+            )
+        wrong = [slot for slot in self.inplace if slot not in range(len(found.found))]
+        if wrong:
+            raise self.problem(f"inplace={self.inplace}: there is no argument {wrong[0]}")
+        return found
+
+    @property
+    def treatment(self) -> Treatment:
+        """How the Function must be called."""
+        # .backward() frees the graph.
+        fresh = self.backward_only or self.single_backward
+        return Treatment(seeded=self.stochastic, fresh=fresh, backward_only=self.backward_only)
+
+    @property
+    def untreated(self) -> Treatment:
+        """The treatment without `stochastic` and `single_backward`, for a test whether these are needed."""
+        return Treatment(fresh=self.backward_only, backward_only=self.backward_only)
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The dtypes that the declaration admits. Discovery finds out which of them the Function takes."""
+        among = self.parsed.dtypes
+        return tuple(d for d in (self.dtypes or among) if d in among)
+
+    def source(self, composite: bool = True) -> Source | str:
+        """How a script imports the Function, or the reason why it cannot.
+
+        ``composite`` says whether its reference, if it has one, takes tensors.
+        """
+        owner = getattr(self.function, "__self__", None)
+        thing = owner if isinstance(owner, type) else self.function
+        name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
+        found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
+        lines, mine = [_importing(module, name)] if found and module is not None else [], self._imported()
+        compared = (self.reference is not None and composite) or self.soft is not None
+        needed = not lines or compared or not all(isinstance(a, str) for a in self.arguments)
+        if not lines and mine is None:
+            return "neither the Function nor its declaration is a global name of a module that a script could import"
+        if compared and not mine:
+            return "the declaration, which has what results are compared with, is no global name of a module"
+        declared = mine[1] if mine else ""
+        kind = thing if lines else self.function
+        called = (name if lines else f"{declared}.function") + ".apply" * isinstance(kind, type)
+        lines += [mine[0]] if mine and needed else []
+        path = dict.fromkeys(row for text in lines for row in text.splitlines())
+        return Source(
+            "".join(f"{row}\n" for row in path),
+            called,
+            call=getattr(self.function, "apply", self.function),
+            declaration=declared,
+            given=self.arguments,
+            reference=f"{declared}.reference" if composite and self.reference is not None else "",
+            soft=f"{declared}.soft" if self.soft is not None else "",
+            literal_outputs=self.reference is not None and not composite,
+            backward_only=self.backward_only,
+        )
+
+    def _imported(self) -> tuple[str, str] | None:
+        """The lines that import the declaration, and its name there."""
+        path = self.where.rpartition(":")[0]
+        modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == path]
+        found = [(m, name) for m in modules for name, value in list(vars(m).items()) if value is self]
+        return (_importing(*found[0]), found[0][1]) if found else None
+
+    def wants(self, claim: Claim) -> bool:
+        """Whether a test applies to users' Functions, and is requested if it runs on request only."""
+        if claim.test in _NEVER or claim.simulated or claim.abstract:
+            return False
+        if self.stochastic and not PROPERTIES[claim.property_id].of_stochastic:
+            return False
+        return all(word in (*self.also, *_SEEN) for word, tests in REQUESTS.items() if claim.test in tests)
+
+    def sketch(self, implementation: Implementation) -> Own:
+        """The Function as far as it is known before its first call."""
+        return Own(
+            name=self.name,
+            body=lambda *_: native(self.function, implementation),
+            arguments=tuple(_seeded(argument, implementation) for argument in self.parsed.found),
+            forward=_unknown,
+            vjp=_unknown,
+            document=self.where,
+            exercises="",
+            sizes=self.parsed.sizes,
+            dtypes=self.candidates,
+            surrogate=self.surrogate,
+            linear=not self.nonlinear,
+            double="once" if self.once else "supported",
+            inplace=self.inplace,
+            batching="vmap" in self.also or batches(native(self.function, implementation), implementation),
+            declaration=self,
+        )
+
+    def own(self, implementation: Implementation, facts: Facts) -> Own:
+        """The Function, given the facts that `discover` found."""
+        device = implementation.devices()[0]
+        function = self.sketch(implementation)
+        mine = adapted(implementation, self.treatment)
+        cls = function.body(None, None)
+
+        def oracle(f: Callable[..., Any]) -> Oracle:
+            return Oracle(
+                mine, f, function.arguments, outputs=[o.differentiable for o in facts.outputs],
+                dtype=facts.dtypes[0], device=device, conditioning=self.conditioning,
+            )  # fmt: skip
+
+        plain = oracle(mine.function(cls))
+        given = oracle(self.reference) if self.reference is not None and facts.composite else plain
+        forward = given.forward
+        if self.reference is not None and not facts.composite:
+            forward = _numpy_forward(self.reference, plain)
+        return replace(
+            function,
+            forward=forward,
+            vjp=given.vjp,
+            jvp=given.jvp if _overrides(cls, implementation, "jvp") else None,
+            soft=oracle(self.soft).forward if self.soft is not None else None,
+            outputs=facts.outputs,
+            dtypes=facts.dtypes,
+            materialize=facts.materialize,
+            devices=implementation.devices(),
+            sees_inside=not isinstance(cls, Native),
+            holds_others=facts.holds_others,
+            composite=facts.composite,
+            on=mine,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Own(Function):
+    """A user's Function. ``on`` is the implementation that calls it as its `Treatment` says.
+
+    ``sees_inside`` says whether it is a class, whose forward and backward can be observed. ``holds_others`` says
+    whether it uses tensors that require grad and are not arguments, for example the parameters of a module.
+    ``composite`` says whether its reference takes tensors.
+    """
+
+    declaration: Declaration
+    sees_inside: bool = True
+    holds_others: bool = False
+    composite: bool = True
+    on: Implementation | None = field(default=None, repr=False)
+
+    def wants(self, claim: Claim) -> bool:
+        """Whether a test applies to this Function."""
+        holds = not self.holds_others or PROPERTIES[claim.property_id].of_holding
+        return self.declaration.wants(claim) and holds
+
+
+def native(function: Any, implementation: Implementation) -> Any:
+    """The Function class that the user gave, directly or as its `apply`; any other callable as a `Native`."""
+    base = getattr(implementation.ag, "Function", None)
+    for given in (function, getattr(function, "__self__", None)):
+        if isinstance(given, type) and isinstance(base, type) and issubclass(given, base):
+            return given
+    return Native(function)
+
+
+def _seeded(argument: Array | Static, implementation: Implementation) -> Array | Static:
+    """The argument. If it is built from a seed, the framework's random numbers are seeded before."""
+    if isinstance(argument, Array) or argument.build is None or len(argument.choices(())) == 1:
+        return argument
+    make, lock = argument.build, threading.Lock()
+    known: dict[int, Any] = {}
+
+    def build(seed: int) -> Any:
+        # One object for each seed: threads that build at the same time would share one stream of random numbers.
+        with lock:
+            if seed not in known:
+                implementation.reseed(seed)
+                known[seed] = make(seed)
+            return known[seed]
+
+    return replace(argument, build=build)
+
+
+def batches(cls: Any, implementation: Implementation) -> bool:
+    """Whether a Function class has a vmap rule, written or generated."""
+    return bool(getattr(cls, "generate_vmap_rule", False)) or _overrides(cls, implementation, "vmap")
+
+
+def _overrides(cls: Any, implementation: Implementation, method: str) -> bool:
+    return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
+
+
+def _unknown(*_: Any) -> Any:
+    raise AssertionError("this Function was not called yet, so it has no reference")
+
+
+def _numpy_forward(reference: Callable[..., Any], plain: Oracle) -> Callable[..., tuple[Any, ...]]:
+    """The user's NumPy reference, with the error bounds of the plain call."""
+
+    def forward(*given: Any) -> tuple[Any, ...]:
+        values = [x.value if isinstance(x, Tracked) else x for x in given]
+        with np.errstate(all="ignore"):
+            found = as_tuple(reference(*values))
+        near = plain.forward(*given)
+        return tuple(b.around(y) if isinstance(b, Tracked) else y for y, b in zip(found, near, strict=True))
+
+    return forward
+
+
+def parameter_names(function: Any, count: int) -> list[str]:
+    """The names of the arguments: those of forward's parameters, if its signature can be read."""
+    owner = getattr(function, "__self__", function)
+    forward = getattr(owner, "forward", None) if isinstance(owner, type) else function
+    try:
+        found = [
+            p for p in inspect.signature(forward).parameters.values()  # type: ignore[arg-type]
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]  # fmt: skip
+    except (TypeError, ValueError):
+        found = []
+    required = [p for p in found if p.default is p.empty]
+    found = found[1:] if [p.name for p in found[:1]] == ["ctx"] or len(required) == count + 1 else found
+    fits = len(found) >= count >= sum(p.default is p.empty for p in found)
+    return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
+
+
+def _importing(module: ModuleType, name: str) -> str:
+    """Python text that imports a name of a module, from the folder in which the module or its package is."""
+    path, imported = str(getattr(module, "__file__", "")), module.__name__
+    if not path or "site-packages" in path:
+        return f"from {imported} import {name}"
+    if "." not in imported and Path(path).stem != "__init__":
+        imported = Path(path).stem
+    folder = Path(path).parents[imported.count(".") + (Path(path).stem == "__init__")]
+    return f"sys.path.insert(0, {str(folder)!r})\nfrom {imported} import {name}"
+
+
+def _words(given: str | Sequence[str]) -> tuple[str, ...]:
+    return tuple(word.strip() for word in ([given] if isinstance(given, str) else given))
+
+
+def _name_of(function: Any) -> str:
+    owner = getattr(function, "__self__", None)
+    named = owner if isinstance(owner, type) else function
+    text = getattr(named, "__name__", type(named).__name__)
+    return re.sub(r"\W+", "_", text).strip("_") or "Function"
+
+
+def _caller() -> str:
+    """The file and line, outside this package, that make the declaration."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("autograd_conformance."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

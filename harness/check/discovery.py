@@ -1,0 +1,278 @@
+"""Discovery: the facts about a user's Function that a few calls show, so that nobody has to declare them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.check.declaration import Declaration, Own, batches
+from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.native import Native, adapted
+from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.staleness import stale
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.reference.definitions import FLOATING, Array, Output, Shape
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, recast
+from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.values import DOMAINS
+
+# The most calls to try, and to use.
+_TRIED = 24
+
+# Calls to try in each dtype.
+_SAMPLES = 3
+
+
+def discover(
+    declaration: Declaration,
+    implementation: Implementation,
+    *,
+    without: Mapping[str, str] | None = None,
+    note: Callable[[Call], None] = lambda _: None,
+) -> Facts:
+    """Call the Function on a few simple arguments. Raises UsageProblem if it does not fit its declaration.
+
+    ``without`` has the dtypes that it is known not to take, with the reason. ``note`` gets each call before it runs.
+    """
+    refused = dict(without or {})
+    function = declaration.sketch(implementation)
+    function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
+    mine = adapted(implementation, declaration.treatment)
+    subject = Subject(mine, function, implementation.devices()[0])
+    working, failures = _working(subject, note)
+    if not working:
+        call, why = failures[0]
+        raise declaration.problem(
+            f"every simple call that the declaration describes raises; the first is {call}, with {why}{_hint(why)}"
+        )
+    tried = {d: [_tried(subject, recast(call, d), note) for call in working[:_SAMPLES]] for d in function.dtypes}
+    # If backward raises in every dtype, this is a fault for the tests to report. Otherwise it does not take the dtype.
+    raises = all(not isinstance(each, _Found) or each.raised for found in tried.values() for each in found)
+    dtypes: list[str] = []
+    kinds: list[_Found] = []
+    for dtype, found in tried.items():
+        wrong = [each if isinstance(each, str) else each.raised for each in found]
+        wrong = [
+            why for each, why in zip(found, wrong, strict=True) if why and not (raises and isinstance(each, _Found))
+        ]
+        if wrong:
+            refused[dtype] = wrong[0]
+        else:
+            dtypes.append(dtype)
+            kinds.append(next(each for each in found if isinstance(each, _Found)))
+    if not dtypes:
+        raise declaration.problem(
+            f"it raises in every dtype of {', '.join(function.dtypes)}; the first error is "
+            f"{next(iter(refused.values()))}"
+        )
+    outputs = _outputs(declaration, kinds[0], dict(zip(dtypes, kinds, strict=True)))
+    first = recast(working[0], dtypes[0])
+    untreated = Subject(adapted(implementation, declaration.untreated), function, subject.device)
+    oracle = Oracle(
+        mine, mine.function(subject.cls), function.arguments, outputs=[o.differentiable for o in outputs],
+        dtype=dtypes[0], device=subject.device,
+    )  # fmt: skip
+    _verify_soft(declaration, subject.made(first))
+    examples = [untreated.made(recast(call, dtypes[0])) for call in working[:_TRIED]]
+    return Facts(
+        outputs,
+        tuple(dtypes),
+        _materializes(subject, first, outputs),
+        _composite(declaration, subject, first),
+        refused,
+        not isinstance(subject.cls, Native),
+        tuple(stale(declaration, examples, oracle)),
+        _holds_others(examples[0]),
+        batches(subject.cls, implementation),
+    )
+
+
+def _hint(why: str) -> str:
+    return "; if it changes an argument on purpose, declare inplace=(its position,)" if "in-place" in why else ""
+
+
+def _simple_calls(function: Own) -> Iterator[Call]:
+    """Calls that no Function has a good reason to refuse: contiguous tensors with elements, in double precision."""
+    shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
+    step = max(1, len(shapes) // _TRIED)
+    statics = [a for a in function.arguments if not isinstance(a, Array)]
+    for number, sides in enumerate([*shapes[:4], *shapes[4::step]][: 2 * _TRIED]):
+        given = iter(sides)
+        choices = [a.choices(sides) for a in statics]
+        drawn = iter([c[number % len(c)] for c in choices])
+        args = [
+            _simple_tensor(a, next(given), function.dtypes[0]) if isinstance(a, Array) else next(drawn)
+            for a in function.arguments
+        ]
+        yield Call(function.name, tuple(args), (Cotangent(),), seed=number)
+
+
+def _simple_tensor(argument: Array, shape: Shape, dtype: str) -> Tensor:
+    fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
+    return Tensor(shape, argument.dtype or dtype, argument.differentiable, fill=fill)
+
+
+def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call], list[tuple[Call, str]]]:
+    """Some calls that the Function takes, and the calls that it refuses, with the reason.
+
+    If backward raises for all calls that forward takes, these calls are used.
+    """
+    working, raising, failures = [], [], []
+    assert isinstance(subject.function, Own)
+    for call in _simple_calls(subject.function):
+        found = [_tried(subject, recast(call, dtype), note) for dtype in subject.function.dtypes[:2]]
+        if any(isinstance(each, _Found) and not each.raised for each in found):
+            working.append(call)
+        elif any(isinstance(each, _Found) for each in found):
+            raising.append(call)
+        else:
+            failures.append((call, "; with ".join(dict.fromkeys(str(each) for each in found))))
+        if len(working) >= _TRIED // 2:
+            break
+    return working or raising, failures
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The result of a call: whether each output is differentiable, its dtype, and the exception of backward, if any."""
+
+    differentiable: tuple[bool, ...]
+    dtypes: tuple[str, ...]
+    raised: str = ""
+
+
+def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found | str:
+    """The result of a call, or the exception that it raises."""
+    note(call)
+    implementation = subject.implementation
+    example = subject.made(call)
+    try:
+        outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+        kinds = [implementation.describe(y) for y in outputs]
+        flags = tuple(_differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
+    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+        return _said(raised)
+    found = _Found(flags, tuple(kind.dtype for kind in kinds))
+    try:
+        ones = [example.tensor(_ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
+        if any(flags):
+            pullback(ones)
+    except Exception as raised:  # noqa: BLE001
+        return replace(found, raised=_said(raised))
+    return found
+
+
+def _said(raised: Exception) -> str:
+    return one_line(raised)[:300]
+
+
+def _ones(kind: Any) -> Any:
+    return np.ones(kind.shape)
+
+
+def _differentiable(implementation: Implementation, tensor: Any, dtype: str) -> bool:
+    if "requires_grad" in implementation.capabilities:
+        return implementation.requires_grad(tensor)
+    return dtype in FLOATING
+
+
+def _outputs(declaration: Declaration, first: _Found, found: dict[str, _Found]) -> tuple[Output, ...]:
+    if not any(first.differentiable):
+        raise declaration.problem(
+            "it returns nothing differentiable: every tensor argument requires grad, but no output does; call it "
+            "through apply, and return a floating-point output that is not detached"
+        )
+    if len({len(each.dtypes) for each in found.values()}) > 1:
+        raise declaration.problem(
+            "the number of outputs depends on the dtype; declare the dtypes of one kind with dtypes="
+        )
+    return tuple(
+        Output(
+            name="output" if len(first.dtypes) == 1 else f"output{n}",
+            differentiable=differentiable,
+            dtypes={dtype: each.dtypes[n] for dtype, each in found.items()},
+            casts=declaration.casts,
+        )
+        for n, differentiable in enumerate(first.differentiable)
+    )
+
+
+def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bool:
+    """Whether backward gets zeros, not None, for an unused output."""
+    if "materialize" not in subject.implementation.capabilities or isinstance(subject.cls, Native):
+        return True
+    function = replace(subject.function, outputs=tuple(outputs))
+    example = Example(subject.implementation, function, subject.cls, call)
+    f, seen = example.observed()
+    implementation = subject.implementation
+    try:
+        found, pullback = implementation.vjp(f, example.primals, track=example.track)
+        kinds = [implementation.describe(y) for y in found]
+        used = next(n for n, o in enumerate(outputs) if o.differentiable)
+        pullback([example.tensor(_ones(k), k.dtype) if n == used else None for n, k in enumerate(kinds)])
+    except Exception:  # noqa: BLE001 - the tests will report it
+        pass
+    return all(g is not None for g in seen.cotangents)
+
+
+def _verify_soft(declaration: Declaration, example: Example) -> None:
+    """Raise UsageProblem for a soft function that cannot replace the forward."""
+    soft = declaration.soft
+    if soft is None:
+        return
+    try:
+        outputs, _ = example.implementation.vjp(
+            lambda *xs: soft(*example.merged(xs)), example.primals, track=example.track
+        )
+        shapes = [example.implementation.describe(y).shape for y in outputs]
+    except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
+        raise declaration.problem(
+            f"soft= must take the arguments of the Function, but raised {_said(raised)}"
+        ) from None
+    wanted = [example.implementation.describe(y).shape for y in example.outputs()]
+    if shapes != wanted:
+        raise declaration.problem(
+            f"soft= must return the shapes of the Function's outputs, {wanted}, but returns {shapes}"
+        )
+
+
+def _holds_others(example: Example) -> bool:
+    """Whether an output requires grad though no argument does."""
+    implementation = example.implementation
+    if "requires_grad" not in implementation.capabilities:
+        return False
+    outputs, _ = implementation.vjp(example.f, example.primals, track=[False] * len(example.track))
+    return any(map(implementation.requires_grad, outputs))
+
+
+def _composite(declaration: Declaration, subject: Subject, call: Call) -> bool:
+    """Whether the reference takes tensors; if not, it takes NumPy arrays. Raises UsageProblem if it takes neither."""
+    reference = declaration.reference
+    if reference is None:
+        return True
+    example = subject.made(call)
+    errors = []
+    keep = subject.implementation.is_tensor
+    try:
+        outputs, _ = subject.implementation.vjp(
+            lambda *xs: reference(*example.merged(xs)), example.primals, track=example.track
+        )
+        if all(map(keep, outputs)):
+            return True
+        errors.append("with tensors it returned something else than tensors")
+    except Exception as raised:  # noqa: BLE001
+        errors.append(f"with tensors it raised {one_line(raised)}")
+    try:
+        values = as_tuple(reference(*example.expected.reference_arguments(exact=True)))
+        if not any(map(keep, values)) and all(hasattr(y, "shape") for y in values):
+            return False
+        errors.append("with NumPy arrays it returned something else than arrays")
+    except Exception as raised:  # noqa: BLE001
+        errors.append(f"with NumPy arrays it raised {one_line(raised)}")
+    raise declaration.problem(f"its reference takes neither tensors nor arrays: {'; '.join(errors)}")

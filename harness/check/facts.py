@@ -1,0 +1,55 @@
+"""What discovery found out about a user's Function, as data for another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from autograd_conformance.reference.definitions import Output
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What discovery found out about a Function."""
+
+    outputs: tuple[Output, ...]
+    # The dtypes that it takes.
+    dtypes: tuple[str, ...]
+    # Whether backward gets zeros, not None, for unused outputs.
+    materialize: bool = True
+    # Whether the reference takes tensors and not arrays.
+    composite: bool = True
+    # The dtypes that it does not take, each with its error.
+    refused: dict[str, str] = field(default_factory=dict)
+    # Whether it is a Function class and not only a callable.
+    is_class: bool = True
+    # A sentence for each declared limitation that it does not have.
+    stale: tuple[str, ...] = ()
+    # Whether it uses tensors that require grad and are not arguments.
+    holds_others: bool = False
+    # Whether it has a vmap rule.
+    batches: bool = False
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Facts:
+        """The facts from the result of `dataclasses.asdict`."""
+        outputs, dtypes, stale = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"]), found["stale"]
+        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, "stale": tuple(stale)})
+
+    def lines(self) -> Iterator[str]:
+        """The facts as text, one line each."""
+        several = f"{len(self.outputs)} outputs" if len(self.outputs) > 1 else "one output"
+        constant = [f"output {n}" for n, output in enumerate(self.outputs) if not output.differentiable]
+        yield several + (f"; not differentiable: {', '.join(constant)}" if constant else "")
+        yield f"takes {', '.join(self.dtypes)}"
+        for what, why in self.refused.items():
+            yield f"does not take {what}: {why}"
+        if self.holds_others:
+            yield "uses tensors that require grad but are not arguments; their gradients are not checked"
+        if self.batches:
+            yield "has a vmap rule"
+        if not self.materialize:
+            yield "backward gets None, not zeros, for unused outputs"
+        if not self.is_class:
+            yield "not a Function class: ctx and the values that backward returns cannot be checked"

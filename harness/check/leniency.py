@@ -1,0 +1,279 @@
+"""The policy for users' Functions: what they may refuse, and which results count as right besides the reference's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.check import noise
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.oracle import NOISE, inexact
+from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.observe import may_be_view
+from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.checking.transforms import SecondOrder, first_order, second_order
+from autograd_conformance.harness.outcomes import Broken, Kind, one_line
+from autograd_conformance.reference.properties import PROPERTIES, Property
+from autograd_conformance.reference.rounding import PRECISION, Tracked
+from autograd_conformance.strategies.calls import Call, Tensor, with_cotangents
+
+# The most non-finite entries of a gradient to look at.
+_PLACES = 4
+
+
+class Lenient(Policy):
+    """The policy of one user's Function and property."""
+
+    # The engine sums and casts gradients to fit, and users rely on it.
+    fits_as_returned = False
+
+    def __init__(self, subject: Subject) -> None:
+        assert isinstance(subject.function, Own)
+        self.subject, self.function = subject, subject.function
+        self.implementation = subject.implementation
+        self.conditioning: float = subject.function.declaration.conditioning
+
+    @property
+    def property(self) -> Property:
+        """The property under test."""
+        return PROPERTIES[self.subject.property_id]
+
+    # What may raise.
+
+    def excuse(self, raised: Exception) -> str:
+        what = next(filter(None, map(self._refused, self.subject.tried)), None)
+        return f"{what}: {one_line(raised)}" if what else ""
+
+    def hint(self, call: Call) -> str:
+        if self._runs_forward(_contiguous(call)):
+            return ""
+        return "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
+
+    def _refused(self, call: Call) -> str | None:
+        """The feature of a call that the Function refuses: without it, the same call works. None if there is none."""
+        plain, lays_out = _contiguous(call), self.property.lays_out
+        if self.property.group == "batching" and self._runs(plain):
+            return "batching"
+        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args):
+            return "tensors without elements"
+        if (plain != call or lays_out) and self._runs(plain) and not self._runs_laid_out(call):
+            return "tensors that are not contiguous"
+        return None
+
+    def _runs_laid_out(self, call: Call) -> bool:
+        """Whether the Function takes the call's layouts of inputs, with contiguous cotangents."""
+        call = with_cotangents(call, "contiguous")
+        layouts = (None, *(self.subject.made(call).input_layouts if self.property.lays_out else ()))
+        return all(self._runs(call, layout) for layout in layouts)
+
+    def _runs_forward(self, call: Call) -> bool:
+        try:
+            self.subject.made(call).outputs()
+        except Exception:  # noqa: BLE001 - a user's Function may raise anything
+            return False
+        return True
+
+    def _runs(self, call: Call, layout: str | None = None) -> bool:
+        example = self.subject.made(call)
+        try:
+            primals = example.fresh_primals(layout)
+            _, pullback = self.implementation.vjp(example.f, primals, track=example.track)
+            pullback(example.cotangents)
+        except Exception:  # noqa: BLE001 - a user's Function may raise anything
+            return False
+        return True
+
+    def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
+        if not second.detached:
+            return second.refusal
+        # `grad` skips nodes that do not lead to an input, and so never runs the one that would raise.
+        loss = second.title.split(",")[0]
+        return second_order(self.subject.made(call), loss, self.subject.engines[-1]).refusal
+
+    # Whether a failure follows from another property.
+
+    def follows(self, call: Call) -> str | None:
+        # A second derivative needs the answer also while Hypothesis shrinks: it decides between wrong and detached.
+        if not (explaining() or self.property.group == "second order"):
+            return None
+        plain = _contiguous(call)
+        if self.property.group == "second order":
+            return None if self._judge.derives(plain) else "VJP-FD"
+        if not self._judge.passes(plain):
+            return None if self.property.plain else "VJP-REF"
+        inputs = with_cotangents(call, "contiguous")
+        found = None
+        if inputs != plain and not self._judge.passes(inputs):
+            found = "FWD-LAYOUT"
+        elif inputs != call and not self._judge.passes(call):
+            found = "VJP-COTANGENT-LAYOUT"
+        return None if found == self.property.id else found
+
+    @cached_property
+    def _judge(self) -> _Judge:
+        return _Judge(self.implementation, self.function, self.subject.device, "VJP-REF")
+
+    # What counts as equal.
+
+    def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:
+        pairs = zip(got, expected, strict=True)
+        return [np.zeros(e.shape, e.dtype) if g is None and e is not None else g for g, e in pairs]
+
+    def received(self, example: Example, gradients: Sequence[Any]) -> list[bool]:
+        zero = [e is not None and not np.any(e.value) for e in example.expected.gradients()]
+        return [g is not None or z for g, z in zip(gradients, zero, strict=True)]
+
+    def unrecorded(self, example: Example, outputs: Sequence[Any]) -> list[Any]:
+        # A view requires grad if its base does; so do those of torch's own operations.
+        return [y for y in outputs if not may_be_view(self.implementation, y, example.primals)]
+
+    def repeated(self, call: Call, values: Any) -> Tracked | None:
+        # Libraries choose the order of a summation by the address of a tensor.
+        if values.dtype.kind not in "fc":
+            return Tracked.exact(values, "float64")
+        largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+        terms = max(math.prod(tensor.shape) for tensor in call.tensors)
+        error = self.conditioning * inexact(PRECISION[call.dtype].unit, terms) * (1 + largest)
+        return Tracked(values, np.full(values.shape, error), PRECISION["float64"])
+
+    def widened(
+        self, call: Call, whats: Sequence[str], expected: Sequence[Tracked | None]
+    ) -> Sequence[Tracked | None] | None:
+        if call.dtype not in noise.DTYPES:
+            return None
+        known, gradients = noise.noise(self.subject, _contiguous(call)), self.subject.made(call).names
+        # A result with another name is computed from gradients.
+        largest = max((known[name] for name in gradients if name in known), default=0.0)
+        pairs = zip(whats, expected, strict=True)
+        return [None if e is None else e.widened(known.get(what, largest)) for what, e in pairs]
+
+    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
+        outputs = self.function.outputs
+        given = [o.dtypes[d] for o in outputs for d in ("float64", "complex128") if o.dtypes.get(d) in PRECISION]
+        # Cotangents are rounded to the precision of their outputs.
+        share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, "float64"))
+        # The differentiated value is itself computed, so a zero may be slightly off.
+        moved = sum(float(np.sum(np.abs(u))) for u in direction if u is not None)
+        computed = share * absolute_terms(gradients, direction) + NOISE * PRECISION["float64"].unit * moved
+        return super().rounding(gradients, direction) + self.conditioning * computed
+
+    # What is finite.
+
+    def defined(self, call: Call) -> bool:
+        return all(bool(np.all(np.isfinite(y.value))) for y in self.subject.made(call).expected.outputs)
+
+    def finite_given(self, example: Example, finite: bool) -> bool:
+        # Only up to magnitudes at which products of two inputs are finite.
+        root = math.sqrt(_largest(example.call.dtype))
+        moderate = all(bool(np.all(np.abs(x) <= root)) for x in example.values if isinstance(x, np.ndarray))
+        if moderate and not finite:
+            _assert_numbers(self.subject, example)
+        return finite and moderate
+
+    def infinite(self, example: Example, number: int, array: Any, expected: Tracked) -> list[Unexpected] | None:
+        # A surrogate gradient without a soft function must only not be NaN.
+        unknown = self.function.surrogate and self.function.soft is None
+        found = []
+        for place in list(np.argwhere(np.isnan(array) if unknown else ~np.isfinite(array)))[:_PLACES]:
+            index = tuple(int(i) for i in place)
+            slope = 0.0 if unknown else _slope(example, number, index)
+            if slope is not None and abs(slope) < _largest(example.call.dtype) / 4:
+                hint = "the outputs are finite here; look for an overflow or a 0 / 0 inside backward"
+                found.append(Unexpected(index, f"about {slope:.3g}", hint))
+        return found
+
+
+class _Unexplained(Lenient):
+    """The policy of a `_Judge`, which must not ask what a failure follows from: it is part of the answer."""
+
+    def follows(self, call: Call) -> str | None:
+        return None
+
+
+class _Judge(Subject):
+    """A subject that says whether a call is right, independent of the property under test."""
+
+    @cached_property
+    def policy(self) -> Policy:
+        return _Unexplained(self)
+
+    def passes(self, call: Call) -> bool:
+        """Whether no output or gradient of a call is found to be wrong."""
+        example = self.made(call)
+        return _holds(
+            lambda: self.assert_close(
+                call, example.result_names, got=example.results(), expected=example.expected.results()
+            )
+        )
+
+    def derives(self, call: Call) -> bool:
+        """Whether the first derivative of a call is not found to be wrong."""
+        unknown = self.function.surrogate and self.function.soft is None
+        return unknown or _holds(lambda: self.assert_first_order(call, first_order(self.made(call))))
+
+
+def _holds(look: Callable[[], None]) -> bool:
+    try:
+        look()
+    except Broken:
+        return False
+    except Exception:  # noqa: BLE001 - an exception is another fault than a wrong number
+        return True
+    return True
+
+
+def _assert_numbers(subject: Subject, example: Example) -> None:
+    """Assert that no output is NaN where it is finite in double precision."""
+    rows = zip(example.output_names, example.outputs(), example.expected.outputs, strict=True)
+    for number, (name, y, expected) in enumerate(rows):
+        wrong = np.argwhere(np.isnan(subject.implementation.numpy(y)) & np.isfinite(expected.value))
+        if len(wrong):
+            index = tuple(int(i) for i in wrong[0])
+            hint = "it is finite in double precision; look for an overflow inside that is then divided or subtracted"
+            which = {"tensor": name, "number": number, "aspect": "finite", "index": list(index)}
+            details = {"got": "nan", "expected": expected.value[index], "hint": hint, "kind": Kind.NAN}
+            subject.wrong_value(example.call, f"{name} at {index}", component=which, **details)
+
+
+def _contiguous(call: Call) -> Call:
+    args = tuple(replace(a, layout="contiguous") if isinstance(a, Tensor) else a for a in call.args)
+    return with_cotangents(replace(call, args=args), "contiguous")
+
+
+def _largest(dtype: str) -> float:
+    return float(PRECISION[dtype].largest)
+
+
+def _slope(example: Example, number: int, index: tuple[int, ...]) -> float | None:
+    """The slope of <cotangents, outputs> along one entry in double precision; None if it is unclear or not finite.
+
+    Differences to both sides, with two steps each, must agree.
+    """
+    compute, slot = example.function.soft or example.function.forward, example.slots[number]
+    arguments = example.expected.reference_arguments(exact=True)
+    x = np.array(arguments[slot])
+    if np.iscomplexobj(x):
+        return None
+    size = abs(float(x[index])) or 1.0
+    found = []
+    with np.errstate(all="ignore"):
+        for step in (2.0**-12 * size, -(2.0**-12) * size, 2.0**-16 * size, -(2.0**-16) * size):
+            ends = []
+            for moved in (step, 0.0):
+                other = x.copy()
+                other[index] += moved
+                outputs = compute(*(other if n == slot else a for n, a in enumerate(arguments)))
+                pairs = zip(example.expected.cotangents, outputs, strict=True)
+                ends.append(sum(float(np.sum(np.real(np.conj(g) * y))) for g, y in pairs if g is not None))
+            found.append((ends[0] - ends[1]) / step)
+    if not np.all(np.isfinite(found)):
+        return None
+    spread, mean = max(found) - min(found), sum(found) / len(found)
+    return mean if spread <= 0.05 * abs(mean) or max(map(abs, found)) == 0 else None

@@ -1,0 +1,111 @@
+"""The implementation adapted to one user's Function: how it is called and differentiated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """How a Function must be called."""
+
+    # It draws random numbers: seed them before each call.
+    seeded: bool = False
+    # Its graph can be used only once: call it again for each backward.
+    fresh: bool = False
+    # Gradients must be read from the leaves after .backward().
+    backward_only: bool = False
+
+
+class Native:
+    """A callable that is not a Function class; stands where the suite expects a class."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.apply = call
+
+
+class NotTensors(TypeError):
+    """A Function returned no tensor."""
+
+
+def adapted(implementation: Implementation, treatment: Treatment) -> Implementation:
+    """The implementation with this treatment; it calls a `Native` directly."""
+    kind = type(implementation)
+    treating: Any = type(kind.__name__, (_Treating, kind), {**asdict(treatment), "__module__": kind.__module__})
+    found: Implementation = treating.__new__(treating)
+    vars(found).update(vars(implementation))
+    return found
+
+
+class _Treating(Implementation):
+    """The methods that `adapted` puts before those of an implementation."""
+
+    seeded: bool
+    fresh: bool
+    backward_only: bool
+
+    def function(self, cls: Any) -> Callable[..., Any]:
+        call = cls.apply if isinstance(cls, Native) else super().function(cls)
+        keep = self.is_tensor
+        seeding = self.reseed if self.seeded else None
+
+        def called(*args: Any) -> Any:
+            if seeding is not None:
+                seeding()
+            outputs = call(*args)
+            if keep(outputs):
+                return outputs
+            tensors = tuple(y for y in as_tuple(outputs) if keep(y))
+            if not tensors:
+                raise NotTensors(
+                    f"it must return a tensor or a tuple with tensors, but returned {type(outputs).__name__}"
+                )
+            return tensors
+
+        return called
+
+    def differentiate(
+        self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask
+    ) -> tuple[Tensors, Callable[..., Any]]:
+        outputs, gradients = self._differentiated(f, primals, tracked)
+        if not (self.seeded or self.fresh):
+            return outputs, gradients
+        unused, once_more = [gradients], partial(self._once_more, f, primals, tracked)
+
+        def again(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Any:
+            use: BackwardPass = unused.pop() if unused else once_more()
+            if self.seeded:
+                self.reseed()
+            if not self.fresh:
+                unused.append(use)
+            return use(cotangents, wanted, differentiable)
+
+        return outputs, again
+
+    def _once_more(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> BackwardPass:
+        return self._differentiated(f, primals, tracked)[1]
+
+    def _differentiated(
+        self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask
+    ) -> tuple[Tensors, BackwardPass]:
+        if not self.backward_only:
+            return super().differentiate(f, primals, tracked)  # type: ignore[safe-super]
+        leaf: Callable[..., Any] = self.leaf  # type: ignore[attr-defined]
+        given = tuple(map(leaf, primals, tracked))
+        outputs = as_tuple(f(*given))
+
+        def gradients(cotangents: Sequence[Any], _: Mask, differentiable: bool) -> Tensors:
+            ends = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None and self.requires_grad(y)]
+            if ends:
+                self.accumulate(*zip(*ends, strict=True), differentiable)  # type: ignore[attr-defined]
+            found = tuple(x.grad for x in given)
+            for x in given:
+                x.grad = None
+            return found
+
+        return outputs, gradients

@@ -1,0 +1,60 @@
+"""The pytest plugin that makes a run check the Functions of a plan instead of the documented ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.loading import Plan
+from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.checking.marks import Claim
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import NotRun
+from autograd_conformance.harness.running.plugin import CATALOG
+from autograd_conformance.harness.running.selection import Catalog
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import Function
+
+
+class Declared:
+    """The catalog of users' Functions."""
+
+    documented = False
+    hidden: tuple[str, ...] = ()
+
+    def __init__(self, names: tuple[str, ...], plan: Plan | None = None) -> None:
+        self.names, self._plan = names, plan
+
+    def functions(self, implementation: Implementation) -> Mapping[str, Function]:
+        return {} if self._plan is None else self._plan.functions(implementation)
+
+    def subject(self, implementation: Implementation, function: Function, device: str, **of_test: Any) -> Subject:
+        assert isinstance(function, Own)
+        return OwnSubject(function.on or implementation, function, device, **of_test)
+
+    def wants(self, claim: Claim, function: Function) -> bool:
+        assert isinstance(function, Own)
+        return function.wants(claim)
+
+    def reason_against(self, claim: Claim, function: Function) -> NotRun | None:
+        assert isinstance(function, Own)
+        if claim.looks_inside and not function.sees_inside:
+            reason = f"{function.name} is not a Function class, so its forward and backward cannot be observed"
+            return NotRun("skip", reason)
+        return None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("autograd-conformance")
+    group.addoption("--declared", required=True, metavar="FILE", help="plan of the Functions to check")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    plan = Plan.read(Path(config.option.declared))
+    catalog: Catalog = Declared(tuple(plan.facts), plan)
+    config.stash[CATALOG] = catalog

@@ -1,0 +1,124 @@
+"""What `check` prints about a user's Function."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.verdicts import LOST, ORDER, RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.harness.outcomes import in_words
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.reference.properties import PROPERTIES
+
+_WIDTH = 110
+
+# Lines of a traceback that are shown.
+_FRAMES = 6
+
+Judged = tuple[ndjson.Line, Verdict]
+
+
+def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) -> Iterator[str]:
+    """The facts about a Function, its faults, and the checks without a verdict, as rows of text.
+
+    Reproduction scripts are written to the folder ``scripts``.
+    """
+    yield title
+    for fact in facts.lines():
+        yield from _wrapped(fact, 2)
+    judged = [(line, verdict(line)) for line in lines]
+    faults = [(line, v) for line, v in judged if v is not None and v.fault]
+    notes = [(line, v) for line, v in judged if v is not None and not v.fault]
+    held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in judged)
+    yield f"  {held} checks hold, {len(faults)} do not" + (f", {len(notes)} undecided" if notes else "")
+    for line, v, others in _grouped(faults):
+        yield ""
+        yield from _fault(line, v, scripts)
+        if others:
+            yield from _wrapped(f"same fault: {', '.join(map(ndjson.test_of, others))}", 4)
+    for stale in facts.stale:
+        yield ""
+        yield from _wrapped(f"STALE: {stale}", 2)
+    for line, v in notes:
+        yield ""
+        yield from _note(line, v)
+    yield ""
+
+
+def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
+    """The faults in groups: of one exception, or of one fault and those that follow from it."""
+    found: dict[Any, list[Judged]] = {}
+    for line, v in sorted(faults, key=lambda pair: ORDER.index(pair[0]["property"])):
+        # The same type of exception from the same line of code has one cause.
+        raised = v.word == RAISES and tuple(line["failure"]["raised"].values())
+        key = raised or v.follows or ndjson.test_of(line)
+        found.setdefault(key, []).append((line, v))
+    return [_headed(group) for group in found.values()]
+
+
+# The properties that explain an exception best, unless nearly every call raises it.
+_EXPLAINING = (
+    "VJP-UNUSED", "VJP-MASK", "VJP-SUBSET", "VJP-COTANGENT-LAYOUT", "VJP-REPEAT", "ENV-SAVED-HOOKS", "ENV-THREADS",
+)  # fmt: skip
+_NEARLY_EVERY = 20
+
+
+def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line]]:
+    """A group as its head, the fault that explains most, and the others."""
+    first = [group[0][1].follows]
+    if group[0][1].word == RAISES:
+        first = ["VJP-NONE"] if len(group) > _NEARLY_EVERY else [*_EXPLAINING]
+    place = {name: number for number, name in enumerate(first)}
+    (line, v), *others = sorted(group, key=lambda pair: place.get(pair[0]["property"], len(place)))
+    return line, v, [other for other, _ in others]
+
+
+def _fault(line: ndjson.Line, v: Verdict, scripts: Path) -> Iterator[str]:
+    failure = line["failure"]
+    yield from _wrapped(f"{v.word.upper()}: {ndjson.test_of(line)}: {PROPERTIES[line['property']].sentence}", 2)
+    if "what" in failure:
+        yield from _wrapped(in_words(failure), 4)
+    else:
+        lost, frames = v.word in LOST, failure.get("traceback", [])
+        yield from _wrapped(failure["message"] if lost else f"{failure['type']}: {failure['message']}", 4)
+        # The stack of a lost process has the innermost frame first.
+        yield from (f"      {row}" for row in (frames[:_FRAMES] if lost else frames[-_FRAMES:]))
+    for key, title in (("bound", "bound"), ("chosen", "with"), ("hint", "hint"), ("call", "call")):
+        if failure.get(key):
+            yield from _wrapped(f"{title}: {failure[key]}", 4)
+    if v.advice:
+        yield from _wrapped(f"advice: {v.advice}", 4)
+    if v.guess:
+        yield from _wrapped(f"likely cause (a guess): {v.guess}", 4)
+    if "script" in failure:
+        path = scripts / re.sub(r"[^\w.-]+", "-", f"{line['function']}-{ndjson.test_of(line)}.py")
+        try:
+            scripts.mkdir(parents=True, exist_ok=True)
+            path.write_text(failure["script"], encoding="utf-8")
+        except OSError as problem:
+            yield f"    no script: {path} cannot be written: {problem.strerror}"
+        else:
+            yield f"    script: {path}"
+    elif failure.get("no_script"):
+        yield from _wrapped(f"no script: {failure['no_script']}", 4)
+
+
+def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
+    reason = line.get("reason", "")
+    if v.word == REFUSED:
+        reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
+    blame = " (not a fault)" if v.word == REFUSED else ""
+    yield from _wrapped(f"{v.word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
+    if v.advice:
+        yield from _wrapped(v.advice, 4)
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    first, later = " " * indent, " " * (indent + 2)
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    ) or [first]

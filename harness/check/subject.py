@@ -1,0 +1,80 @@
+"""The subject of a test that checks a user's Function: which calls are drawn, and by which policy it is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.check import noise
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.leniency import Lenient
+from autograd_conformance.harness.checking.policy import Policy
+from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.reference.definitions import Shapes
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import Call, recast
+from autograd_conformance.strategies.scope import ANY_CALL, Scope
+from autograd_conformance.strategies.shapes import shape_tuples
+
+
+@dataclass
+class OwnSubject(Subject):
+    """A user's Function under test."""
+
+    @property
+    def share(self) -> float:
+        """The number of its examples for each example of a documented Function."""
+        return PROPERTIES[self.property_id].share
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes to draw.
+
+        For second derivatives mostly double precision, because only there they are compared. For batches no half
+        precision, because measuring its noise for each member takes too long.
+        """
+        found = super().dtypes
+        assert isinstance(self.function, Own)
+        if self.function.declaration.stochastic:
+            # The same seed gives other random numbers in another dtype.
+            return found[:1]
+        if self.property_id == "BATCH-VMAP":
+            return tuple(dtype for dtype in found if dtype not in noise.DTYPES) or found
+        double = tuple(dtype for dtype in found if dtype in ("float64", "complex128"))
+        if self.property_id != "DBL-CORRECT" or not double:
+            return found
+        # In the other dtypes a second derivative can still be missing.
+        return (*double * 3, *(dtype for dtype in found if dtype not in double))[: 3 * len(double) + 1]
+
+    def calls(self, scope: Scope = ANY_CALL, *, shapes: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Call]:
+        """Calls in shapes that can show a fault; those of a stochastic Function are contiguous.
+
+        With other layouts the same seed would give other random numbers.
+        """
+        assert isinstance(self.function, Own)
+        if self.function.declaration.stochastic:
+            scope = replace(scope, layouts="contiguous")
+        return super().calls(replace(scope, steady=True), shapes=self._telling_shapes if shapes is None else shapes)
+
+    @cached_property
+    def _telling_shapes(self) -> tuple[Shapes, ...] | None:
+        """The shapes that can show a fault, if the Function takes any of them."""
+        telling = PROPERTIES[self.property_id].telling
+        return None if telling is None else tuple(filter(telling, shape_tuples(self.function))) or None
+
+    def recasts(self, call: Call) -> tuple[Call, ...]:
+        """The call in every dtype, its own first, because no other property compares dtypes."""
+        return (call, *(recast(call, dtype) for dtype in self.dtypes if dtype != call.dtype))
+
+    def source(self) -> Source | str | None:
+        assert isinstance(self.function, Own)
+        if self.function.declaration.stochastic:
+            return "the Function draws random numbers"
+        return self.function.declaration.source(self.function.composite)
+
+    @cached_property
+    def policy(self) -> Policy:
+        return Lenient(self)

@@ -1,0 +1,98 @@
+"""The verdict on a result, for the author of a Function: a word, what to do, and a guess at the cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.reference.properties import PROPERTIES
+
+WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
+LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
+CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
+REFUSED, UNKNOWN = "refused", "not known"
+
+# Verdicts that are not faults.
+NOTES = frozenset((REFUSED, UNKNOWN))
+# Verdicts on a test that ended its process.
+LOST = frozenset((CRASHES, HANGS))
+
+_OF_KIND = {
+    Kind.RAISED: RAISES,
+    Kind.DETACHED: DETACHED,
+    Kind.MUTATED: MUTATES,
+    Kind.SHARED: SHARES,
+}
+_OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
+
+# What to do next.
+_NEXT = {
+    CRASHES: "make this call in a script of your own, under a debugger",
+    HANGS: "if the Function is only slow, raise --time-limit; if not, make this call in a script of your own",
+    ERROR: "find the last line of your code in the traceback; if there is none, report a bug of autograd-conformance",
+}
+
+# The properties that explain most come first.
+_FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+ORDER = (*_FIRST, *(name for name in PROPERTIES if name not in _FIRST))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a result means.
+
+    ``advice`` says what to do. ``guess`` is the usual cause of such a failure, which the run did not show. ``follows``
+    is the id of another property if this failure is a consequence of that one's.
+    """
+
+    word: str
+    advice: str = ""
+    guess: str = ""
+    follows: str = ""
+
+    @property
+    def fault(self) -> bool:
+        """Whether something is wrong with the Function or its declaration."""
+        return self.word not in NOTES
+
+
+def verdict(line: ndjson.Line) -> Verdict | None:
+    """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
+    claim, outcome = PROPERTIES[line["property"]], line["outcome"]
+    if mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
+        return Verdict(REFUSED, claim.if_refused)
+    if outcome == "vacuous":
+        return Verdict(UNKNOWN, _INCONCLUSIVE.get(claim.id, "nothing could be compared; declare narrower arguments"))
+    failure = line.get("failure", {})
+    if outcome == "error":
+        word = _OF_LOSS.get(failure.get("type", ""), ERROR)
+        return Verdict(word, _NEXT[word])
+    if outcome != "fail":
+        return None
+    kind, follows = Kind(failure["kind"]), failure.get("follows", "")
+    if follows:
+        return Verdict(WRONG, guess=PROPERTIES[follows].advice, follows=follows)
+    if kind is Kind.RAISED:
+        return Verdict(RAISES, guess="" if claim.id in _FIRST else claim.advice)
+    if kind is Kind.NAN and claim.group == "second order":
+        return Verdict(claim.verdict, guess=_HIDDEN_NAN)
+    if claim.verdict == STALE:
+        # The run itself showed this cause.
+        return Verdict(STALE, claim.advice)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess=claim.advice)
+
+
+def mostly_refused(line: ndjson.Line) -> bool:
+    """Whether a property holds, but more than half of its examples were refused."""
+    return line["outcome"] in ("pass", "emulated") and 2 * line.get("excused", 0) > line["examples"]
+
+
+_HIDDEN_NAN = "where() hides a 0 / 0 or an overflow inside backward; apply where() to the operands instead"
+_INCONCLUSIVE = {
+    "VJP-FD": (
+        "the gradient was not verified: finite differences are inconclusive; they are where forward has kinks or "
+        "noise nearly everywhere (for example, computes in lower precision inside), or is not finite; declare narrower "
+        "arguments, as in 'float[n] positive', or give reference="
+    ),
+}

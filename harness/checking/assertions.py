@@ -1,0 +1,301 @@
+"""The assertions of tests of properties: each compares a result with the expected one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from autograd_conformance.harness.checking.compare import difference, same_bits
+from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.examined import Examined
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.policy import STRICT, Policy
+from autograd_conformance.harness.checking.transforms import FirstOrder, SecondOrder
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
+from autograd_conformance.implementations.protocol import Description
+from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
+from autograd_conformance.reference.rounding import SAFETY, Tracked
+from autograd_conformance.strategies.calls import Call
+
+# The text of a missing derivative in a finding.
+DETACHED = "no derivative (silently detached)"
+
+# The hint of a failure that follows from another property.
+FOLLOWS = {
+    "VJP-REF": "the plain call with the same values is wrong as well (VJP-REF); fix that first",
+    "VJP-FD": "the first derivative of the same call is wrong as well (VJP-FD); fix that first",
+    "VJP-COTANGENT-LAYOUT": "the same call is right with contiguous cotangents",
+    "FWD-LAYOUT": "the same call is right with contiguous inputs",
+}
+
+_DOUBLE = ("float64", "complex128")
+
+
+class Assertions(Examined):
+    """The assertions. Where a property's sentence leaves room, they ask the policy."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy: which results count as right where the sentence leaves room."""
+        return STRICT
+
+    def fail(
+        self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
+    ) -> NoReturn:
+        """Fail: the property under test does not hold. ``details`` are fields of the `Finding`."""
+        chosen = ", ".join(f"{label}: {value}" for label, value in self.choices.items())
+        choices = {label: _data(value) for label, value in self.choices.items()}
+        finding = Finding(what, str(got), str(expected), repr(call), chosen=chosen, choices=choices, **details)
+        self.break_(finding, cause)
+
+    def wrong_value(self, call: Call, what: str, **details: Any) -> NoReturn:
+        """Fail because of a wrong number; the finding says if this follows from another property."""
+        self._fail_or_follow(call, what, self.policy.follows(call), **details)
+
+    def _fail_or_follow(self, call: Call, what: str, follows: str | None, **details: Any) -> NoReturn:
+        if follows is not None:
+            details = {**details, "hint": FOLLOWS[follows], "follows": follows}
+        self.fail(call, what, **details)
+
+    def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
+        """Equivalent to ``assert holds``; ``details`` are fields of the `Finding`."""
+        __tracebackhide__ = True
+        self.record.checks += 1
+        if not holds:
+            self.fail(call, what, got=got, expected=expected, component={"aspect": "equality"}, **details)
+
+    def assert_equal(self, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
+        """Equivalent to ``assert got == expected``; ``details`` are fields of the `Finding`."""
+        __tracebackhide__ = True
+        self.assert_that(got == expected, call, what, got=got, expected=expected, **details)
+
+    def assert_close(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Tracked | None],
+        slack: float = SAFETY, hint: str = "",
+    ) -> None:  # fmt: skip
+        """Assert that each tensor equals the reference within its bound, and is None exactly where the reference is."""
+        __tracebackhide__ = True
+        got = self.policy.filled(got, expected)
+        checks, worst = self.record.checks, dict(self.record.worst_by_dtype)
+        try:
+            self._assert_close(call, whats, got, expected, slack, hint)
+        except Broken:
+            wider = self.policy.widened(call, whats, expected)
+            if wider is None:
+                raise
+            self.record.checks, self.record.worst_by_dtype = checks, worst
+            self._assert_close(call, whats, got, wider, slack, hint)
+
+    def _assert_close(
+        self, call: Call, whats: Sequence[str], got: Sequence[Any], expected: Sequence[Tracked | None], slack: float,
+        hint: str,
+    ) -> None:  # fmt: skip
+        __tracebackhide__ = True
+        for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
+            self.record.checks += 1
+            which = {"tensor": what, "number": number}
+            if mine is None or theirs is None:
+                if mine is not theirs:
+                    which["aspect"] = "presence"
+                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint, component=which)
+                continue
+            array = self._array(mine)
+            if array.shape != theirs.shape:
+                which["aspect"] = "shape"
+                self.fail(call, f"shape of {what}", got=array.shape, expected=theirs.shape, hint=hint, component=which)
+            worst = difference(array, theirs, slack=slack)
+            if worst is None:
+                continue
+            self.record.measure(call.dtype, worst.ratio)
+            if not worst.holds:
+                place = {"index": list(worst.index), "bound": worst.bound}
+                self.wrong_value(
+                    call, f"{what} at {worst.index}", got=worst.got, expected=worst.expected,
+                    bound=f"{worst.bound:.3g} (off by {abs(worst.got - worst.expected):.3g})", hint=hint,
+                    component={"aspect": "value", "what": what, "number": number, **place},
+                )  # fmt: skip
+
+    def assert_slope(
+        self, call: Call, what: str, *, got: Sequence[Any], along: Sequence[Any], ladder: Estimate, hint: str = "",
+        culprit: Callable[[tuple[Any, ...]], str] = lambda _: "", detached: bool = False,
+    ) -> None:  # fmt: skip
+        """Assert that the inner product of gradients and direction is the slope that finite differences measured.
+
+        ``culprit`` describes the wrong component, given the gradients in NumPy. ``detached`` says that no input has a
+        gradient.
+        """
+        __tracebackhide__ = True
+        self.record.checks += 1
+        gradients = tuple(None if g is None else self._array(g) for g in got)
+        claim = inner(gradients, tuple(along))
+        rounding = self.policy.rounding(gradients, along)
+        verdict = judge(claim, ladder, rounding=rounding)
+        self.record.inconclusive += verdict is Verdict.INCONCLUSIVE
+        if verdict is Verdict.DISAGREES:
+            bound = 10 * ladder.bound + rounding
+            off = f"{bound:.3g} (off by {abs(claim - ladder.value):.3g})"
+            component = {"what": what, "aspect": "value", "bound": bound}
+            found = "; ".join(filter(None, (hint, culprit(gradients) if explaining() else "")))
+            follows = self.policy.follows(call)
+            if detached and follows is None and not np.isnan(claim):
+                missing: dict[str, Any] = {
+                    "got": DETACHED,
+                    "expected": ladder.value,
+                    "hint": found,
+                    "kind": Kind.DETACHED,
+                }
+                self.fail(call, what, component=component, **missing)
+            kind = Kind.NAN if np.isnan(claim) else Kind.WRONG
+            details = {"got": claim, "expected": ladder.value, "bound": off, "hint": found, "kind": kind}
+            details["component"] = component
+            self._fail_or_follow(call, what, follows, **details)
+
+    def assert_first_order(self, call: Call, first: FirstOrder) -> None:
+        """Assert that the gradients agree with finite differences of the reference along a direction."""
+        __tracebackhide__ = True
+        what = "slope of the drawn direction"
+        self.assert_slope(
+            call, what, got=first.gradients, along=first.direction, ladder=first.estimate, culprit=first.culprit
+        )
+
+    def assert_second_order(self, call: Call, second: SecondOrder) -> None:
+        """Assert that the second derivative agrees with finite differences, or is refused if the policy allows it.
+
+        Values are compared in double precision only. In lower precision the derivative must not be missing.
+        """
+        __tracebackhide__ = True
+        refusal = self.policy.second_refusal(call, second)
+        if refusal is not None:
+            self.record.excuse_with(f"second derivatives: {one_line(refusal)}")
+            self.record.checks += 1
+            return
+        if not self.policy.defined(call):
+            return
+        what = f"second derivative ({second.title})"
+        if second.refusal is not None:
+            got, component = one_line(second.refusal), {"aspect": "refused"}
+            self.fail(call, what, got=got, expected=second.estimate.value, component=component)
+        if second.detached and abs(second.estimate.value) > self._unsure(second):
+            self.record.checks += 1
+            expected = f"{second.estimate.value} along the drawn direction"
+            self.fail(call, what, got=DETACHED, expected=expected, kind=Kind.DETACHED)
+        if call.dtype not in _DOUBLE:
+            return
+        self.assert_slope(
+            call, what, got=second.gradients, along=second.direction, ladder=second.estimate, culprit=second.culprit,
+            detached=all(g is None for g in second.gradients[: len(call.tensors)]),
+        )  # fmt: skip
+
+    def _unsure(self, second: SecondOrder) -> float:
+        """The largest measured second derivative that may in truth be zero."""
+        return 10 * second.estimate.bound + self.policy.rounding((None,) * len(second.direction), second.direction)
+
+    def assert_described(self, example: Example, outputs: Sequence[Any], gradients: Sequence[Any]) -> None:
+        """Assert that outputs and gradients have the expected shapes and dtypes, on the call's device."""
+        __tracebackhide__ = True
+        describe, call = self.implementation.describe, example.call
+        got: list[Description | None] = [describe(y) for y in outputs]
+        what = "shape, dtype and device of the outputs"
+        self.assert_equal(call, what, got=got, expected=example.expected.descriptions)
+        pairs = zip(call.tensors, example.track, strict=True)
+        expected = [Description(t.shape, t.dtype, call.device) if tracked else None for t, tracked in pairs]
+        got = [None if g is None else describe(g) for g in gradients]
+        self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected)
+
+    def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
+        """Assert that exactly the tensors that require grad get a gradient."""
+        __tracebackhide__ = True
+        got = self.policy.received(example, gradients)
+        self.assert_equal(example.call, "which tensors get a gradient", got=got, expected=list(example.track))
+
+    def assert_returned(self, example: Example, gradients: Sequence[Any]) -> None:
+        """Assert that the gradients fit their inputs as backward returned them, before the engine sums and casts."""
+        __tracebackhide__ = True
+        call = example.call
+        if not self.policy.fits_as_returned:
+            return
+        for slot, tensor, gradient in zip(example.slots, call.tensors, gradients, strict=True):
+            fitting = Description(tensor.shape, tensor.dtype, call.device)
+            got = fitting if gradient is None else self.implementation.describe(gradient)
+            self.assert_equal(call, f"argument {slot}'s gradient as backward returned it", got=got, expected=fitting)
+
+    def assert_unrecorded(self, example: Example, outputs: Sequence[Any]) -> None:
+        """Assert that outputs of a call with grad mode off do not require grad."""
+        __tracebackhide__ = True
+        got = [self.implementation.requires_grad(y) for y in self.policy.unrecorded(example, outputs)]
+        self.assert_equal(example.call, "requires_grad without grad mode", got=got, expected=[False] * len(got))
+
+    def assert_zero(self, call: Call, whats: Sequence[str], *, got: Sequence[Any], hint: str = "") -> None:
+        """Assert that each tensor is zero everywhere; None counts as zero."""
+        __tracebackhide__ = True
+        if not self.policy.defined(call):
+            return
+        for number, (what, tensor) in enumerate(zip(whats, got, strict=True)):
+            self.record.checks += 1
+            array = np.zeros(()) if tensor is None else self.implementation.numpy(tensor)
+            if not np.all(array == 0):
+                which = {"tensor": what, "number": number, "aspect": "zero"}
+                self.wrong_value(call, what, got=_brief(array), expected="zero everywhere", hint=hint, component=which)
+
+    def assert_finite(self, example: Example, gradients: Sequence[Any], *, given: bool) -> None:
+        """Assert that each gradient is finite where the reference is; ``given`` says whether the outputs are."""
+        __tracebackhide__ = True
+        call = example.call
+        if not self.policy.finite_given(example, given):
+            return
+        rows = zip(example.names, gradients, example.expected.gradients(), strict=True)
+        for number, (what, mine, theirs) in enumerate(rows):
+            if mine is None or theirs is None:
+                continue
+            array = self.implementation.numpy(mine)
+            infinite = self.policy.infinite(example, number, array, theirs)
+            self.record.checks += infinite is not None
+            for wrong in infinite or ():
+                which = {"tensor": what, "number": number, "aspect": "finite", "index": list(wrong.index)}
+                details = {"got": array[wrong.index], "expected": wrong.expected, "hint": wrong.hint}
+                self.wrong_value(call, f"{what} at {wrong.index}", component=which, **details)
+
+    def assert_same(
+        self, call: Call, whats: Sequence[str], *, got: Sequence[Any], expected: Sequence[Any], hint: str = ""
+    ) -> None:
+        """Assert that each tensor equals its counterpart bit for bit, or as closely as the policy demands."""
+        __tracebackhide__ = True
+        near = [None if y is None else self.policy.repeated(call, self._array(y)) for y in expected]
+        if any(each is not None for each in near):
+            self.assert_close(call, whats, got=got, expected=near, slack=1.0, hint=hint)
+            return
+        for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
+            self.record.checks += 1
+            which = {"tensor": what, "number": number}
+            if mine is None or theirs is None:
+                if mine is not theirs:
+                    which["aspect"] = "presence"
+                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint, component=which)
+                continue
+            a, b = self._array(mine), self._array(theirs)
+            if not same_bits(a, b):
+                which["aspect"] = "bits"
+                exact = f"{_brief(b)}, bit for bit"
+                self.wrong_value(call, what, got=_brief(a), expected=exact, hint=hint, component=which)
+
+    def _array(self, value: Any) -> Any:
+        if isinstance(value, Tracked):
+            return value.value
+        # NumPy arrays can be the implementation's tensors. Any other object that is not a tensor fails in `numpy`.
+        given = isinstance(value, np.ndarray) and not self.implementation.is_tensor(value)
+        return value if given else self.implementation.numpy(value)
+
+
+def _data(value: Any) -> Any:
+    """What a test varied, in JSON's terms; an object by its representation."""
+    if isinstance(value, list | tuple):
+        return [_data(each) for each in value]
+    return value if isinstance(value, str | bool | int | None) else repr(value)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tracked):
+        value = value.value
+    return "None" if value is None else np.array2string(np.asarray(value), threshold=8, separator=", ")

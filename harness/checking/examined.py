@@ -1,0 +1,109 @@
+"""The common base of the subjects of properties and of clauses."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import hypothesis
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Raised, Record, message_of, named
+from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.strategies.calls import Call
+
+_OURS = (
+    *(str(PACKAGE / room) for room in ("harness", "suites", "implementations")), str(Path(hypothesis.__file__).parent),
+)  # fmt: skip
+
+
+class Examined:
+    """A property or clause under test, on one implementation and device."""
+
+    implementation: Implementation
+    device: str
+    # Distinguishes the tests of one property or clause.
+    variant: str
+    # The only dtype of the run, if any.
+    dtype: str | None
+    record: Record
+    # A call to run instead of drawn ones.
+    replayed: Call | None
+    cpu_seconds: float
+    # What the test drew besides the call, by label.
+    choices: dict[str, Any]
+
+    @property
+    def claim(self) -> str:
+        """The id of the property or clause."""
+        raise NotImplementedError
+
+    @property
+    def sentence(self) -> str:
+        """The sentence of the property or clause."""
+        raise NotImplementedError
+
+    @property
+    def examined(self) -> str:
+        """The name of the Function under test; empty for a clause."""
+        return ""
+
+    @property
+    def claim_id(self) -> str:
+        """The id of the property or clause, with the variant of the test."""
+        return named(self.claim, self.variant)
+
+    @property
+    def share(self) -> float:
+        """The share of a test's examples that this subject gets."""
+        return self.implementation.share_of_examples
+
+    @property
+    def deviation(self) -> Deviation | None:
+        """The deviation that the implementation lists for this test, or None."""
+        listed = self.implementation.deviations
+        return next((d for d in listed if d.names(self.claim_id, self.examined)), None)
+
+    def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
+        """Draw a value that the test varies; a failure shows it with this label."""
+        options = strategy if isinstance(strategy, st.SearchStrategy) else st.sampled_from(tuple(strategy))
+        self.choices[label] = data.draw(options, label=label)
+        return self.choices[label]
+
+    def break_(self, finding: Finding, cause: BaseException | None = None) -> NoReturn:
+        """Raise Broken with this finding."""
+        version = self.implementation.environment().version
+        what = f"{self.examined} on " if self.examined else ""
+        where = f"{what}{self.implementation.name} {version}, {self.device}"
+        raise Broken(self.claim, self.sentence, where, finding) from cause
+
+    def raised(self, raised: BaseException) -> dict[str, Any]:
+        """The fields of a finding that describe an exception of the implementation."""
+        return {"kind": Kind.RAISED, "raised": Raised(type(raised).__name__, place(raised, self.implementation))}
+
+
+def described(raised: BaseException) -> str:
+    """The exception's type and the first line of its message."""
+    lines = message_of(raised).strip().splitlines()
+    return f"{type(raised).__name__}: {lines[0] if lines else ''}"
+
+
+def place(raised: BaseException, implementation: Implementation) -> str:
+    """The innermost line of the traceback that is in the Function, or else in the framework."""
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(_OURS)]
+    framework = str(Path(implementation.environment().location).parent)
+    own = [f for f in frames if not f.filename.startswith(framework)] or frames
+    return f"{own[-1].filename}:{own[-1].lineno} in {own[-1].name}" if own else ""
+
+
+def passes_through(raised: BaseException, implementation: type) -> bool:
+    """Whether an exception passed through the adapter, so that the implementation or the Function raised it."""
+    # An adapter may refine another one.
+    modules = {sys.modules[kind.__module__] for kind in implementation.__mro__ if issubclass(kind, Implementation)}
+    files = {module.__file__ for module in modules} - {sys.modules[Implementation.__module__].__file__}
+    return any(frame.filename in files for frame in traceback.extract_tb(raised.__traceback__))

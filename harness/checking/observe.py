@@ -1,0 +1,110 @@
+"""Observation of a custom Function while it runs, and of the tensors around it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import FLOATING
+
+
+@dataclass
+class Observation:
+    """What an observed Function saw when it ran last, and how often it ran."""
+
+    forwards: int = 0
+    backwards: int = 0
+    needs_in_forward: Any = None
+    needs_in_backward: Any = None
+    cotangents: tuple[Any, ...] = ()
+    gradients: tuple[Any, ...] = ()
+
+    def gradient_of(self, argument: int) -> Any:
+        """The gradient that backward returned for an argument, None if it returned none."""
+        return self.gradients[argument] if argument < len(self.gradients) else None
+
+
+def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observation]:
+    """A subclass of the custom Function ``cls`` with the same behaviour, and the observation that it records.
+
+    ``base`` is the implementation's ``Function``. ``needs`` says whether ctx has ``needs_input_grad``. A callable that
+    is not a class is returned unchanged, and nothing is recorded.
+    """
+    seen = Observation()
+    is_class: bool = inspect.isclass(cls)
+    if not is_class:
+        return cls, seen
+
+    def needs_of(ctx: Any) -> Any:
+        return ctx.needs_input_grad if needs else None
+
+    separate = getattr(cls, "setup_context", None) is not getattr(base, "setup_context", None)
+    entry = "setup_context" if separate else "forward"
+
+    @functools.wraps(getattr(cls, entry))
+    def enter(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        seen.forwards += 1
+        seen.needs_in_forward = needs_of(ctx)
+        return getattr(cls, entry)(ctx, *args, **kwargs)
+
+    def backward(ctx: Any, *cotangents: Any) -> Any:
+        seen.backwards += 1
+        seen.needs_in_backward = needs_of(ctx)
+        boxed = len(cotangents) == 1 and isinstance(cotangents[0], list)
+        seen.cotangents = tuple(cotangents[0] if boxed else cotangents)
+        gradients = cls.backward(ctx, *cotangents)
+        seen.gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+        return gradients
+
+    methods = {entry: staticmethod(enter), "backward": staticmethod(backward)}
+    return type(cls)(cls.__name__, (cls,), methods), seen
+
+
+def state(implementation: Implementation, tensor: Any) -> Any:
+    """The state of a tensor: shape, dtype, device, version, strides, requires_grad and values."""
+    i = implementation
+    if tensor is None:
+        return None
+    values = i.numpy(tensor).tobytes()
+    return (*i.describe(tensor), i.version(tensor), i.strides(tensor), i.requires_grad(tensor), values)
+
+
+def copied(implementation: Implementation, tensors: Sequence[Any]) -> list[Any]:
+    """The values of the tensors, in NumPy; None for None."""
+    return [None if x is None else implementation.numpy(x) for x in tensors]
+
+
+def all_finite(implementation: Implementation, tensors: Sequence[Any]) -> bool:
+    """Whether every element of every tensor is finite."""
+    return all(bool(np.all(np.isfinite(implementation.numpy(x)))) for x in tensors)
+
+
+def sharing_memory(
+    implementation: Implementation, gradients: Mapping[str, Any], others: Mapping[str, Any]
+) -> list[str]:
+    """The pairs of a gradient and another tensor that share memory, by their names."""
+    return [
+        f"{other} and the {name}"
+        for name, gradient in gradients.items()
+        for other, tensor in others.items()
+        if gradient is not None and implementation.shares_memory(gradient, tensor)
+    ]
+
+
+def may_be_view(implementation: Implementation, output: Any, inputs: Sequence[Any]) -> bool:
+    """Whether an output may be a view of an input: it shares memory, or has no elements."""
+    if "views" not in implementation.capabilities:
+        return False
+    empty = 0 in implementation.describe(output).shape
+    return empty or any(implementation.shares_memory(output, x) for x in inputs)
+
+
+def other_value(implementation: Implementation, tensor: Any) -> float:
+    """A value to overwrite a tensor with: one that is never drawn, or a valid index."""
+    return 7 if implementation.describe(tensor).dtype in FLOATING else 0

@@ -1,0 +1,182 @@
+"""The subject of a test: one Function on one implementation and device, with the methods that tests use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NoReturn
+
+import pytest
+from hypothesis import assume
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.checking.assertions import Assertions
+from autograd_conformance.harness.checking.examined import passes_through
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.outcomes import Broken, Record, message_of, one_line
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import FLOATING, Function, Shapes
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import Call, calls
+from autograd_conformance.strategies.scope import ANY_CALL, Scope
+from autograd_conformance.strategies.shapes import few_shape_tuples, shape_tuples
+
+
+@dataclass
+class Subject(Assertions):
+    """A Function under test."""
+
+    implementation: Implementation
+    function: Function
+    device: str
+    property_id: str = "VJP-REF"
+    dtype: str | None = None
+    variant: str = ""
+    allowed: tuple[str, ...] = FLOATING
+    record: Record = field(default_factory=Record)
+    replayed: Call | None = None
+    cpu_seconds: float = 0.0
+    # The calls of the current example.
+    tried: list[Call] = field(default_factory=list)
+    choices: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.implementation.name}-{self.function.name}-{self.device}"
+
+    @property
+    def claim(self) -> str:
+        return self.property_id
+
+    @property
+    def sentence(self) -> str:
+        return PROPERTIES[self.property_id].sentence if self.property_id in PROPERTIES else ""
+
+    @property
+    def examined(self) -> str:
+        return self.function.name
+
+    @property
+    def key(self) -> dict[str, Any]:
+        """The first fields of the test's result line; the id does not depend on the implementation."""
+        line = {"kind": "result", "id": f"{self.claim_id}[{self.function.name}-{self.device}]"}
+        variant = {"variant": self.variant} if self.variant else {}
+        return {**line, "property": self.property_id, **variant, "function": self.function.name, "device": self.device}
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The capabilities that the Function needs."""
+        f = self.function
+        implied = {"tuples": len(f.outputs) > 1, "materialize": not f.materialize}
+        return f.needs | {capability for capability, needed in implied.items() if needed}
+
+    def source(self) -> Source | str | None:
+        """How a script imports the Function, or why it cannot; None for a documented one, which it writes out."""
+        return None
+
+    # What is drawn.
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtypes of the run that the test, the Function and the implementation all have."""
+        common = set(self.allowed) & set(self.implementation.dtypes)
+        return tuple(d for d in self.function.dtypes if d in common and self.dtype in (None, d))
+
+    def calls(self, scope: Scope = ANY_CALL, *, shapes: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Call]:
+        """Valid calls of the Function on the subject's device; see `strategies.calls.calls`."""
+        if self.replayed is not None:
+            return st.just(self.replayed)
+        claimed = self.implementation.capabilities
+        if "views" not in claimed:
+            # Without views, all layouts give the same tensor.
+            scope = replace(scope, layouts="contiguous", cotangent_layouts=False)
+        if "keywords" not in claimed:
+            scope = replace(scope, omitted_arguments=False)
+        per_rank = self.implementation.shapes_per_rank
+        if shapes is None and per_rank is not None:
+            shapes = few_shape_tuples(self.function, per_rank)
+        if not self.implementation.empty:
+            shapes = tuple(s for s in shapes or shape_tuples(self.function) if not any(0 in shape for shape in s))
+            if not shapes:
+                pytest.skip(f"skip: {self.implementation.name} does not support tensors without elements")
+        return calls(self.function, scope, dtypes=self.dtypes, shapes=shapes, device=self.device)
+
+    def recasts(self, call: Call) -> tuple[Call, ...]:
+        """The call in each dtype that the test compares: its own."""
+        return (call,)
+
+    def choose(self, **varied: Any) -> None:
+        """Note what a test varies without a draw; a failure shows it."""
+        self.choices.update({label.replace("_", " "): value for label, value in varied.items()})
+
+    def made(self, call: Call) -> Example:
+        """The call with its tensors on the implementation."""
+        return Example(self.implementation, self.function, self.cls, call)
+
+    def example(self, call: Call) -> Example:
+        """The call with its tensors on the implementation; it counts as an example."""
+        example = self.made(call)
+        if not self.implementation.empty:
+            assume(all(y.size for y in example.expected.outputs))
+        self.record.begin(repr(call))
+        self.tried.append(call)
+        return example
+
+    @cached_property
+    def cls(self) -> Any:
+        """The custom Function as the implementation's own class."""
+        return self.function.body(self.implementation.xp, self.implementation.ag)
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The ways to compute gradients: ``grad``, and ``backward`` if the implementation accumulates."""
+        return ("grad", "backward") if "accumulate" in self.implementation.capabilities else ("grad",)
+
+    @contextmanager
+    def blaming_the_function(self) -> Iterator[None]:
+        """Turn an exception of the implementation into a failure, unless the policy excuses it."""
+        self.choices, self.tried = {}, []
+        excused = self.record.excused
+        try:
+            yield
+            self.record.answered += self.record.excused == excused
+        except Broken:
+            raise
+        except Exception as raised:
+            if not self.tried or not passes_through(raised, type(self.implementation)):
+                raise
+            excuse = self.policy.excuse(raised)
+            if excuse:
+                self.record.excuse_with(excuse)
+            else:
+                self._fail_with(self.tried[-1], raised)
+
+    def _fail_with(self, call: Call, raised: Exception) -> NoReturn:
+        """Fail because of an exception that the call raised."""
+        got = f"{type(raised).__name__}: {message_of(raised)}"
+        details = {"hint": self.policy.hint(call), **self.raised(raised)}
+        self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)
+
+    # What may be refused.
+
+    def refusal(self, action: Callable[[], Any]) -> Exception | None:
+        """The exception with which the implementation refuses an action, or None."""
+        try:
+            action()
+        except self.implementation.refusals as refused:
+            self.record.refused += 1
+            return refused
+        return None
+
+    def unless_refused(self, action: Callable[[], Any], *, otherwise: Any, wanted: bool = False) -> Any:
+        """The action's result, or ``otherwise`` if the implementation refuses it by an exception.
+
+        Unless a refusal is ``wanted``, the example counts as excused: a property with only such examples is vacuous.
+        """
+        found = []
+        refused = self.refusal(lambda: found.append(action()))
+        if refused is not None and not wanted:
+            self.record.excuse_with(one_line(refused))
+        return otherwise if refused else found[0]

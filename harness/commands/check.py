@@ -1,0 +1,164 @@
+"""``autograd-conformance check``: check your own Functions."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import printing, processes
+from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.loading import Plan
+from autograd_conformance.harness.check.verdicts import ERROR, LOST, verdict
+from autograd_conformance.harness.checking.profiles import PROFILES
+from autograd_conformance.harness.commands import USAGE, Problem
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running.selection import matching
+from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.descriptors import FORMS, WORDS
+
+SCRIPTS = "autograd-conformance-scripts"
+
+_PROFILES = tuple(name for name in PROFILES if name != "replay")
+
+# The options that describe a Function that is named on the command line.
+_FLAGS = ("once", "surrogate", "stochastic", "single_backward", "nonlinear")
+
+_EPILOG = (
+    "\b\nDescribe arguments as\n"
+    + "".join(f"  {form}\n" for form in FORMS)
+    + "\n\b\nWords for tensors\n"
+    + "".join(f"  {word:<10} {about}\n" for word, about in WORDS.items())
+)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|FILE.py|MODULE...")
+@click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="TEXT",
+    help="Description of an argument; repeat for each one, in order.",
+)
+@click.option("--once", is_flag=True, help="Second derivatives raise an error, on purpose.")
+@click.option("--surrogate", is_flag=True, help="The gradient is not the derivative of forward, on purpose.")
+@click.option("--stochastic", is_flag=True, help="The Function draws random numbers.")
+@click.option("--single-backward", is_flag=True, help="Only one backward pass through a graph is possible.")
+@click.option("--nonlinear", is_flag=True, help="The VJP is not linear in the cotangent, on purpose.")
+@click.option("--inplace", type=click.IntRange(0), multiple=True, metavar="N",
+              help="Position of an argument that is changed in place and returned; repeatable.")  # fmt: skip
+@click.option("--dtypes", metavar="T,T", help="The dtypes to check; default: all that the Function accepts.")
+@click.option("--also", multiple=True, metavar="|".join(REQUESTS), help="An additional check; repeatable.")
+@click.option(
+    "--implementation",
+    default="torch",
+    show_default=True,
+    metavar="NAME",
+    help="The implementation that the Function is written for.",
+)
+@click.option("--functions", metavar="PATTERN", help="Functions of a file to check: names or globs, comma-separated.")
+@click.option("--properties", metavar="PATTERN", help="Properties to check: ids or globs, comma-separated.")
+@click.option(
+    "--profile", default="gate", show_default=True, metavar="|".join(_PROFILES), help="How many examples to run."
+)
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the examples.")
+@click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, metavar="S",
+              help="Time limit in seconds for each property of each Function.")  # fmt: skip
+@click.option(
+    "--report", "report_", type=click.Path(path_type=Path), metavar="FILE", help="Write a report to this file."
+)
+@click.option("--scripts", type=click.Path(path_type=Path), default=Path(SCRIPTS), show_default=True, metavar="DIR",
+              help="Folder for the standalone scripts that show a fault.")  # fmt: skip
+def check(
+    targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
+    also: tuple[str, ...], implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
+) -> None:  # fmt: skip
+    """Check your own Functions against the properties that hold for every Function.
+
+    A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
+    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked.
+    """
+    described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
+    listed = {"dtypes": dtypes.split(",") if dtypes else [], "also": list(also), "inplace": list(inplace)}
+    described.update({word: values for word, values in listed.items() if values})
+    try:
+        _verify(targets, arguments, described, profile, report_, given["properties"])
+        implementations.check_version(implementations.load(implementation))
+    except (UsageProblem, Unavailable) as problem:
+        raise Problem(str(problem)) from None
+    run = _Run(implementation, scripts, report_, {**given, "profile": profile})
+    sys.exit(max(run.of(Plan(target, arguments, described)) for target in targets))
+
+
+def _verify(
+    targets: tuple[str, ...],
+    arguments: tuple[str, ...],
+    described: dict[str, Any],
+    profile: str,
+    report_: Path | None,
+    properties: str | None,
+) -> None:
+    """Raise UsageProblem for arguments that do not go together."""
+    if profile not in _PROFILES:
+        raise UsageProblem(f"unknown profile {profile!r}; choose from: {', '.join(_PROFILES)}")
+    if len(targets) > 1 and (arguments or report_ is not None):
+        option = "--arg" if arguments else "--report"
+        raise UsageProblem(f"{option} needs a single target, but {len(targets)} are given; check them one by one")
+    if described and not arguments:
+        words = ", ".join(f"--{word.replace('_', '-')}" for word in described)
+        raise UsageProblem(
+            f"{words} needs --arg; for a declaration write it there: Declaration(..., {next(iter(described))}=...)"
+        )
+    matching("property", properties, PROPERTIES)
+    if report_ is not None:
+        ndjson.check_path(report_)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The options for checking targets."""
+
+    implementation: str
+    scripts: Path
+    kept: Path | None
+    options: dict[str, Any]
+
+    def of(self, plan: Plan) -> int:
+        """Check one target and print the results. Returns the exit status."""
+        try:
+            found = processes.find_out(plan, self.implementation, seconds=self.options["time_limit"])
+            matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
+            results = self._results(found.plan) if found.plan.facts else []
+        except UsageProblem as problem:
+            click.echo(f"Error: {problem}", err=True)
+            return USAGE
+        statuses = [
+            self._print(found, name, [r for r in results if r["function"] == name]) for name in found.plan.facts
+        ]
+        for sentence in found.problems.values():
+            click.echo(f"Error: {sentence}", err=True)
+        return max((*statuses, USAGE if found.problems else 0))
+
+    def _results(self, plan: Plan) -> list[ndjson.Line]:
+        with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder:
+            path = Path(folder, "plan.json")
+            plan.write(path)
+            return processes.run(path, self.options, self.kept or Path(folder, "report.ndjson"), self.implementation)
+
+    def _print(self, found: processes.Found, name: str, lines: list[ndjson.Line]) -> int:
+        """Print the results of a Function. Returns its exit status."""
+        if not lines:
+            return 0
+        facts = found.plan.facts[name]
+        title = f"{name} ({found.places[name]}): {found.described[name]}"
+        click.echo("\n".join(printing.rows(title, facts, lines, self.scripts)))
+        words = {v.word for v in map(verdict, lines) if v is not None and v.fault}
+        return USAGE if words & {*LOST, ERROR} else int(bool(words or facts.stale))

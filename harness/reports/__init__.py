@@ -1,0 +1,1 @@
+"""Reports as data: their format, baselines, the gate, and comparisons."""

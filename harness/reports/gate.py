@@ -1,0 +1,122 @@
+"""The gate: how each test id changed since a baseline, and whether the run passes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import baseline, ndjson
+from autograd_conformance.harness.reports.baseline import Baseline, Entry
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of change of a test id; ``fails`` if it fails the gate, ``in_full`` if it is printed with all details."""
+
+    title: str
+    fails: bool = True
+    in_full: bool = False
+
+
+KINDS = {
+    "broken": Kind("no longer holds", in_full=True),
+    "added": Kind("is new and does not hold", in_full=True),
+    "other": Kind("still fails, but in another way", in_full=True),
+    # The implementation lost something that the adapter now supplies.
+    "helped": Kind("holds only with the adapter's help", in_full=True),
+    "dropped": Kind("is no longer checked", in_full=True),
+    "refusing": Kind("refuses more than before", in_full=True),
+    "missing": Kind("in the baseline, but not run"),
+    "recovered": Kind("holds, but the baseline or the list of deviations says that it does not"),
+    "new": Kind("not in the baseline, and does not fail", fails=False),
+    "better": Kind("better than before", fails=False),
+    "same": Kind("as before", fails=False),
+}
+
+# The kind of change by the old outcome (left) and the new one (top); "absent" means that the test id was not run.
+_TABLE = """
+             pass       emulated   known   unsupported  skip     fixed      vacuous  fail    error   absent
+pass         same       helped     broken  dropped      dropped  recovered  broken   broken  broken  missing
+emulated     better     same       broken  dropped      dropped  recovered  broken   broken  broken  missing
+known        recovered  recovered  same    dropped      dropped  recovered  broken   broken  broken  missing
+unsupported  better     better     better  same         same     recovered  broken   broken  broken  missing
+skip         better     better     better  same         same     recovered  broken   broken  broken  same
+fixed        better     better     broken  dropped      dropped  same       broken   broken  broken  missing
+vacuous      recovered  recovered  better  dropped      dropped  recovered  same     broken  broken  missing
+fail         recovered  recovered  better  dropped      dropped  recovered  broken   same    broken  missing
+error        recovered  recovered  better  dropped      dropped  recovered  broken   broken  same    missing
+absent       new        new        new     new          new      recovered  added    added   added   same
+"""
+
+
+def _kinds() -> dict[tuple[str, str], str]:
+    columns, *rows = (line.split() for line in _TABLE.strip().splitlines())
+    return {(row[0], new): kind for row in rows for new, kind in zip(columns, row[1:], strict=True)}
+
+
+KIND_OF: Mapping[tuple[str, str], str] = _kinds()
+
+ABSENT = Entry("absent")
+
+
+@dataclass(frozen=True)
+class Change:
+    """The old and the new entry of a test id; ``kind`` is a key of `KINDS`."""
+
+    id: str
+    kind: str
+    old: Entry
+    new: Entry
+
+
+def verify_alike(base: Baseline, new: Mapping[str, str], *, where: str) -> None:
+    """Raise UsageProblem unless a run with these parameters can be compared with the baseline in ``where``."""
+    for name in {**new, **base.parameters}:
+        old, now = base.parameters.get(name, "all"), new.get(name, "all")
+        if old != now:
+            raise UsageProblem(
+                f"{where} cannot be compared with this run: its {name} is {old}, and this run's is {now}; "
+                "run with the same parameters, or accept a new baseline"
+            )
+
+
+def changes(base: Baseline, new: Baseline) -> list[Change]:
+    """The change of every test id, sorted by id. Does not compare parameters; see `verify_alike`."""
+    ids = sorted(base.entries.keys() | new.entries.keys())
+    return [_change(id, base.entries.get(id, ABSENT), new.entries.get(id, ABSENT)) for id in ids]
+
+
+def _change(id: str, old: Entry, new: Entry) -> Change:
+    kind = KIND_OF[old.outcome, new.outcome]
+    if kind == "same" and old.outcome == new.outcome and old != new:
+        more = new.refused - old.refused
+        kind = "other" if more == 0 else "refusing" if more > 0 else "better"
+    return Change(id, kind, old, new)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A report compared with a baseline.
+
+    ``examples`` is the number of examples of each test id in the old run, if known. ``elsewhere`` is the result of each
+    new counterexample on the old implementation, if it was run there.
+    """
+
+    base: Baseline
+    path: Path
+    lines: Sequence[ndjson.Line]
+    examples: Mapping[str, int] = field(default_factory=dict)
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        """The change of every test id."""
+        return changes(self.base, baseline.of_report(self.path, list(self.lines)))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run passes the gate."""
+        return not any(KINDS[change.kind].fails for change in self.changes)

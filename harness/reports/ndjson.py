@@ -1,0 +1,202 @@
+"""The format of reports: NDJSON with a header, a line for each test id, and a footer; see report.schema.json."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProblem, named
+
+SCHEMA = 3
+DEFAULT_PATH = "autograd-conformance.ndjson"
+
+# Why a result is vacuous: every example was refused, or the checks were not conclusive.
+REFUSED, UNCHECKED = "refused", "unchecked"
+
+Line = dict[str, Any]
+
+# Fields of the header in every version of the format.
+_IN_EVERY_HEADER = ("schema", "suite", "implementation", "devices", "profile", "examples", "seed", "dtype", "started")
+
+
+def claim_of(line: Line) -> str:
+    """The property or clause of a result line."""
+    return str(line["property"] if "property" in line else line["clause"])
+
+
+def test_of(line: Line) -> str:
+    """The property or clause of a result line, with the variant of its test."""
+    return named(claim_of(line), line.get("variant", ""))
+
+
+def footer(lines: Sequence[Line], all_ids: Line, seconds: float, costs: Sequence[Line] = ()) -> Line:
+    """The last line of a complete report with these lines; ``all_ids`` is the `census` of all shards."""
+    results = lines[1:]
+    counts = Counter(line["outcome"] for line in results)
+    found = {
+        "kind": "footer",
+        "counts": {name: counts[name] for name in OUTCOMES if counts[name]},
+        "verdict": "fails" if FAILING & counts.keys() else "holds",
+        "examples": sum(line["examples"] for line in results),
+        "all": all_ids,
+        "digest": digest(comparable(results)),
+        "seconds": round(seconds, 1),
+        **({"costs": list(costs)} if costs else {}),
+        "finished": now(),
+    }
+    return {**found, "checksum": digest(map(_text, (*lines, found)))}
+
+
+def census(ids: Iterable[str]) -> Line:
+    """The number and the digest of test ids."""
+    found = sorted(ids)
+    return {"count": len(found), "digest": digest(f"{id}\n" for id in found)}
+
+
+def digest(texts: Iterable[str]) -> str:
+    """The SHA-256 of the texts, as hexadecimal digits."""
+    found = hashlib.sha256()
+    for text in texts:
+        found.update(_bytes(text))
+    return found.hexdigest()
+
+
+def comparable(results: Iterable[Line]) -> list[str]:
+    """The part of the results that does not depend on the machine, the workers and the shards, as text."""
+    return [_text(_compared(line)) for line in sorted(results, key=lambda line: line["id"])]
+
+
+def _compared(line: Line) -> Line:
+    """A result without times, paths, addresses, stacks, and numbers that depend on the processor."""
+    failure = {key: value for key, value in line.get("failure", {}).items() if key in _OF_FAILURE}
+    return {**{key: line[key] for key in _OF_RESULT}, **({"failure": failure} if failure else {})}
+
+
+_OF_RESULT = ("id", "outcome", "examples", "checks", "refused")
+_OF_FAILURE = ("what", "type", "call", "chosen", "flaky")
+
+
+class Flaw(NamedTuple):
+    """What is missing from a report or wrong with it; ``finished`` says whether its run wrote a footer."""
+
+    reason: str
+    finished: bool = True
+
+    def __str__(self) -> str:
+        return self.reason if self.finished else f"the run did not finish: {self.reason}"
+
+
+def flaw(lines: Sequence[Line]) -> Flaw | None:
+    """The first line that is missing, doubled or changed since the report was written; None if there is none."""
+    return next(_flaws(lines), None)
+
+
+def _flaws(lines: Sequence[Line]) -> Iterator[Flaw]:
+    kinds = [line.get("kind") for line in lines]
+    if kinds.count("header") != 1:
+        yield Flaw(f"it has {kinds.count('header')} headers: it holds several runs")
+    if lines[0].get("schema") != SCHEMA:
+        yield Flaw(f"it has format {lines[0].get('schema')}, but this version of the suite reads {SCHEMA}")
+    ids = Counter(line.get("id") for line in lines if line.get("kind") == "result")
+    expected = lines[0].get("expected")
+    if "footer" not in kinds:
+        missing = "all" if expected is None else expected - ids.total()
+        yield Flaw(f"{missing} of its test ids have no result", finished=False)
+    if kinds.index("footer") != len(kinds) - 1:
+        yield Flaw("there are lines after its footer")
+    if len(ids) != ids.total():
+        yield Flaw(f"it has {ids.most_common(1)[0][0]} twice")
+    if ids.total() != expected:
+        yield Flaw(f"it has {ids.total()} results, but its header announces {expected}")
+    if ids.total() != len(lines) - 2:
+        yield Flaw("it has a line that is not a header, a result or a footer")
+    summed = {key: value for key, value in lines[-1].items() if key != "checksum"}
+    if lines[-1].get("checksum") != digest(map(_text, (*lines[:-1], summed))):
+        yield Flaw("it was changed after the run wrote it")
+
+
+def version_of(package: str) -> str:
+    """The installed version, ``unknown`` for a checkout that is not installed."""
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return "unknown"
+
+
+def now() -> str:
+    """The time, in UTC."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+class ReportFile:
+    """A report that is being written: each line goes to the operating system at once."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            # Without a buffer: closing the file does not try again what could not be written.
+            self._file = path.open("wb", buffering=0)
+        except OSError as problem:
+            reason = problem.strerror or problem
+            raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose with --report FILE") from None
+
+    def write(self, line: Line) -> None:
+        """Append a line. Raises OSError."""
+        rest = _bytes(_text(line))
+        while rest:
+            rest = rest[self._file.write(rest) :]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def _text(line: Line) -> str:
+    return json.dumps(line, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def _bytes(text: str) -> bytes:
+    # A message may have half a surrogate pair; it is written as a JSON escape.
+    return text.encode("utf-8", "backslashreplace")
+
+
+def check_path(path: Path, *, what: str = "the report", option: str = "--report") -> None:
+    """Raise UsageProblem for a path to which no file can be written; writes nothing."""
+    target = path if path.exists() else path.parent
+    if not target.exists():
+        reason = f"there is no folder {target}"
+    elif path.is_dir():
+        reason = "it is a folder"
+    elif not os.access(target, os.W_OK):
+        reason = "permission denied"
+    else:
+        return
+    raise UsageProblem(f"{what} cannot be written to {path}: {reason}; choose a file with {option} FILE")
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a report, complete or not. Raises UsageProblem for any other file."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not text"
+        raise UsageProblem(f"the report {path} cannot be read: {reason}") from None
+    # A killed process may leave half a line at the end.
+    *complete, _ = text.split("\n")
+    try:
+        lines = [json.loads(line) for line in complete]
+    except ValueError:
+        raise UsageProblem(f"{path} is not a report: it has a line that is not JSON") from None
+    if not lines or not all(isinstance(line, dict) for line in lines) or lines[0].get("kind") != "header":
+        raise UsageProblem(f"{path} is not a report: it does not start with a header line")
+    absent = [name for name in _IN_EVERY_HEADER if name not in lines[0]]
+    if absent:
+        raise UsageProblem(f"{path} is not a report: its header lacks {', '.join(absent)}")
+    return lines

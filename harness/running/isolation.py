@@ -1,0 +1,26 @@
+"""Arguments and environment for a pytest that ignores the user's configuration."""
+
+from __future__ import annotations
+
+import os
+
+from autograd_conformance.harness.catalogue import PACKAGE
+
+# No ini file, and no plugins except these.
+ARGUMENTS = (
+    f"-c{os.devnull}", "--import-mode=importlib",
+    "-p", "hypothesispytest", "-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider",
+    "-q", "--tb=no", "-rN", "--disable-warnings", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--verified",
+)  # fmt: skip
+
+# The root folder; no conftest from outside of it.
+ROOT = (f"--rootdir={PACKAGE}", f"--confcutdir={PACKAGE}")
+
+
+def isolate_environment() -> None:
+    """Remove the user's pytest settings from this process's environment.
+
+    Also limits threads: workers share the cores, so a framework with a thread for each core in each worker is slower.
+    """
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", PYTEST_DISABLE_PLUGIN_AUTOLOAD="1")
+    os.environ.pop("PYTEST_ADDOPTS", None)

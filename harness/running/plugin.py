@@ -1,0 +1,295 @@
+"""The pytest plugin: its options, the subjects of the tests, and the result of each test."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterable
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.checking import drawing, profiles
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import Broken, Record, UsageProblem, Vacuous
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import header, results, smoke
+from autograd_conformance.harness.running.blackbox import BlackBox
+from autograd_conformance.harness.running.controller import ALL_IDS, RESULT, Controller
+from autograd_conformance.harness.running.progress import Progress
+from autograd_conformance.harness.running.results import Examined
+from autograd_conformance.harness.running.selection import Catalog, Selection, Try
+from autograd_conformance.implementations.deviations import Frequency
+from autograd_conformance.implementations.protocol import Implementation
+
+TIME_LIMIT = 300.0
+
+# The least number of examples before a listed deviation that few examples show counts as fixed.
+_LISTED = 300
+
+# The source of the Functions, if another plugin sets it.
+CATALOG = pytest.StashKey[Catalog]()
+
+_SELECTION = pytest.StashKey[Selection]()
+_BOX = pytest.StashKey[BlackBox]()
+_BOXES = pytest.StashKey[Path]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("autograd-conformance", "what to check, and with how many examples")
+    group.addoption("--implementation", default="torch", metavar="NAME", help="implementation to check")
+    group.addoption("--functions", metavar="PATTERN", help="Functions to check: names or globs, comma-separated")
+    group.addoption("--properties", metavar="PATTERN", help="properties to check: ids or globs, comma-separated")
+    group.addoption("--profile", default="gate", metavar="NAME", help=profiles.described())
+    group.addoption("--seed", type=int, metavar="N", help="seed of the examples")
+    group.addoption("--device", metavar="D", help="the only device to run on")
+    group.addoption("--dtype", metavar="T", help="the only dtype of floating tensors")
+    group.addoption("--report", metavar="FILE", help="NDJSON file to write each result to at once")
+    group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
+    group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
+    group.addoption("--cost", action="store_true", help="measure the cost of custom Functions")
+    group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
+    group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
+    group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
+    group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")
+    group.addoption("--progress", action="store_true", help="show the progress of the run instead of pytest's dots")
+    group.addoption("--verified", action="store_true", help="skip the smoke stage: the adapter has already passed it")
+    group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="time limit of a test in seconds")
+    group.addoption("--memory-limit", type=float, metavar="GIB", help="memory limit of a worker in GiB")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    worker: dict[str, Any] | None = getattr(config, "workerinput", {}).get("conformance")
+    try:
+        selection = Selection.from_options(
+            config.option,
+            controller=worker,
+            before_loading=None if worker or config.option.verified else smoke.verify,
+            catalog=config.stash.get(CATALOG, None),
+        )
+        if worker is not None:
+            _verify_the_same(worker["versions"], header.versions(selection))
+        else:
+            config.stash[_BOXES] = boxes = Path(tempfile.mkdtemp(prefix="autograd-conformance-"))
+            controller = Controller(selection, config, boxes)
+            config.pluginmanager.register(controller, "autograd-conformance-controller")
+            if config.option.progress and config.get_verbosity() < 0:
+                config.pluginmanager.register(Progress(controller, config, boxes), "autograd-conformance-progress")
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
+    config.stash[_SELECTION] = selection
+    config.stash[_BOX] = BlackBox(Path(worker["box"]) if worker and worker["box"] else None)
+    drawing.load(selection.profile)
+    selection.implementation.limit_threads()
+
+
+def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
+    """Raise UsageProblem for a worker with other versions than the controller."""
+    for name, version in wanted.items():
+        if found.get(name) != version:
+            raise UsageProblem(
+                f"{sys.executable} has {name} {found.get(name)}, but the run uses {name} {version}; install that"
+            )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _BOX in config.stash:
+        config.stash[_BOX].close()
+    if _BOXES in config.stash:
+        shutil.rmtree(config.stash[_BOXES], ignore_errors=True)
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    session.config.stash[_BOX].watch_signals()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Send every xdist worker the choices of the controller, and a worker on this machine the path of its black box."""
+    selection, spec = node.config.stash[_SELECTION], node.gateway.spec
+    box = Path(node.config.stash[_BOXES], node.gateway.id)
+    node.workerinput["conformance"] = {
+        "seed": selection.seed,
+        "seconds": dict(selection.shard.seconds) if selection.shard else {},
+        "versions": header.versions(selection),
+        "box": str(box) if spec.popen and not spec.via else None,
+    }
+    if spec.popen and spec.python:
+        # xdist sends sys.path to a worker that it takes for this interpreter; another interpreter cannot use it.
+        spec.popen, spec.own_path = None, True
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Restore the spec, so that xdist can start a replacement for a lost worker."""
+    spec = node.gateway.spec
+    spec.popen = spec.popen or spec.own_path
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    claim = claim_of(metafunc.function)
+    if claim is not None and "subject" in metafunc.fixturenames:
+        selection = metafunc.config.stash[_SELECTION]
+        metafunc.parametrize("subject", [_parameter(claim, selection, s) for s in selection.subjects(claim)])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore the dialects of other implementations, whose frameworks may not be installed."""
+    dialect = config.stash[_SELECTION].implementation.dialect
+    return True if collection_path.parent.name == "dialects" and _other(collection_path, dialect) else None
+
+
+def _other(path: Path, dialect: str) -> bool:
+    return path.is_dir() and path.name != dialect
+
+
+def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
+    not_run = selection.reason_against(claim, subject)
+    return pytest.param(subject, id=repr(subject), marks=[pytest.mark.skip(reason=str(not_run))] if not_run else [])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # For a test without subjects pytest collects a skipped placeholder; remove it.
+    items[:] = [item for item in items if _claim(item) is None or _subject(item) is not None]
+    seen: dict[str, str] = {}
+    for item in items:
+        subject = _subject(item)
+        if subject is None:
+            continue
+        other = seen.setdefault(subject.key["id"], item.nodeid)
+        if other != item.nodeid:
+            raise pytest.UsageError(
+                f"{item.nodeid} and {other} have the same id {subject.key['id']}; add @holds(..., variant=...)"
+            )
+    _keep_census(config, seen)
+    shard = config.stash[_SELECTION].shard
+    if shard is not None:
+        mine = shard.mine(seen)
+        items[:] = [item for item in items if (subject := _subject(item)) is None or subject.key["id"] in mine]
+
+
+def _keep_census(config: pytest.Config, ids: Iterable[str]) -> None:
+    """Keep the census of the test ids of all shards, for the footer."""
+    config.stash[ALL_IDS] = ndjson.census(ids)
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["conformance_all_ids"] = config.stash[ALL_IDS]
+
+
+def _claim(item: pytest.Item) -> AnyClaim | None:
+    return claim_of(getattr(item, "obj", None))
+
+
+def _subject(item: pytest.Item) -> Examined | None:
+    callspec = getattr(item, "callspec", None)
+    subject = callspec.params.get("subject") if callspec else None
+    return subject if isinstance(subject, Subject | ClauseSubject) else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    subject, box = _subject(item), item.config.stash[_BOX]
+    if subject is None:
+        return (yield)
+    subject.record = Record(note=box.note)
+    box.start(item.nodeid, subject.key, item.config.option.time_limit)
+    try:
+        return (yield)
+    finally:
+        box.finish()
+
+
+def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
+    """The test of an item as a function that runs all its passes."""
+    test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[_BOX]
+    listed = subject.deviation
+
+    def run(this: Try, arguments: dict[str, Any]) -> None:
+        drawing.prepare(
+            test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
+            least=_LISTED if listed and listed.frequency is not Frequency.ALWAYS else 1, share=subject.share,
+            database=this.database,
+        )  # fmt: skip
+        subject.replayed, subject.dtype = this.call, this.drawn.dtype
+        # The seed reproduces neither a kept call nor an example of the database.
+        subject.record.drawn = this.drawn if this.call is None else None
+        box.drawing(subject.record.drawn if this.database is None else None)
+        try:
+            test(**arguments)
+        finally:
+            if this.database is not None and this.database.has_given(subject.key["id"]):
+                subject.record.drawn = None
+
+    @wraps(test)
+    def tried(**arguments: Any) -> None:
+        for this in selection.tries(subject.key["id"]):
+            run(this, arguments)
+        if listed is None and selection.catalog.documented:
+            for this in selection.more_tries():
+                if subject.record.exercised:
+                    break
+                run(this, arguments)
+
+    return tried
+
+
+@cache
+def _start(implementation: Implementation, device: str) -> None:
+    implementation.start_device(device)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    subject = _subject(item)
+    if subject is None:
+        return (yield)
+    selection = item.config.stash[_SELECTION]
+    item.obj = _all_passes(item, subject)  # type: ignore[attr-defined]
+    started = time.process_time()
+    try:
+        _start(selection.implementation, subject.device)
+        yield
+        subject.record.verify_exercised()
+    except KeyboardInterrupt as raised:
+        # A user's interrupt goes to the controller; in a worker it comes from the implementation.
+        if hasattr(item.config, "workerinput"):
+            raise RuntimeError("the test raised KeyboardInterrupt") from raised
+        raise
+    except pytest.skip.Exception as raised:
+        if not _skipped_by_suite(item, raised):
+            raise RuntimeError(f"the code under test called pytest.skip: {raised.msg}") from raised
+        raise
+    finally:
+        subject.cpu_seconds = time.process_time() - started
+
+
+def _skipped_by_suite(item: pytest.Item, raised: BaseException) -> bool:
+    """Whether the test itself or the suite called pytest.skip, and not the code under test."""
+    files = [Path(frame.filename) for frame in traceback.extract_tb(raised.__traceback__)]
+    caller = next(file for file in reversed(files) if "_pytest" not in file.parts)
+    return caller == item.path or any(caller.is_relative_to(PACKAGE / room) for room in ("harness", "suites"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    outcome = yield
+    subject, claim = _subject(item), _claim(item)
+    decisive = call.when == "call" or call.excinfo is not None
+    if subject is not None and claim is not None and decisive:
+        error = call.excinfo.value if call.excinfo else None
+        not_run = item.config.stash[_SELECTION].reason_against(claim, subject) if call.when == "setup" else None
+        line = results.result_line(subject, error, claim.needs, not_run)
+        outcome.user_properties.append((RESULT, line))
+        if line["outcome"] == "known":
+            outcome.outcome, outcome.wasxfail = "skipped", line["reason"]
+        if isinstance(error, Broken | Vacuous):
+            outcome.longrepr = str(error)
+    return outcome

@@ -1,0 +1,171 @@
+"""The result line of a test id: its outcome, its counts, and the failure with a standalone script."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis.errors import Unsatisfiable
+
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.script import script_for
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import FAILING, Broken, NotRun, Vacuous, message_of
+from autograd_conformance.harness.reports.ndjson import REFUSED, UNCHECKED, Line, test_of
+from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
+from autograd_conformance.implementations.deviations import Deviation, Frequency
+from autograd_conformance.strategies.calls import parse
+
+if TYPE_CHECKING:
+    from autograd_conformance.harness.running.selection import Selection
+
+# Lines of a traceback that a result keeps.
+_LINES = 16
+
+# Characters of a refusal that a result keeps.
+_EXCUSE = 300
+
+Examined = Subject | ClauseSubject
+
+
+def result_line(
+    subject: Examined, error: BaseException | None, needs: frozenset[str] = frozenset(), not_run: NotRun | None = None
+) -> Line:
+    """The line of a test id that ended with ``error``, if any.
+
+    ``needs`` lists the capabilities that it used; ``not_run`` says why the test could not be run.
+    """
+    outcome = not_run._asdict() if not_run is not None else _outcome(subject, error, needs)
+    line = {**subject.key, **outcome, **_figures(subject)}
+    line.update(_as_listed(subject.deviation, line))
+    if "failure" in line and subject.record.drawn is not None:
+        line["failure"]["drawn"] = asdict(subject.record.drawn)
+    if line["outcome"] in FAILING and "failure" in line and isinstance(subject, Subject):
+        line["failure"].update(_script(subject, line["failure"]))
+    return line
+
+
+def _script(subject: Subject, failure: Line) -> Line:
+    """The fields of a failure with its script, or the reason why it has none."""
+    if not failure.get("call"):
+        return {}
+    script, problem = script_for(subject.implementation, subject.function, subject.claim_id, failure, subject.source())
+    return {"script": script} if script else {"no_script": problem}
+
+
+def died_line(last: LastWords, selection: Selection) -> Line:
+    """The line of a test id whose process hung or died."""
+    failure: Line = {"type": last.kind, "message": last.cause, "traceback": last.frames[:_LINES]}
+    if last.call and "function" in last.key:
+        failure["call"] = last.call
+        failure["no_script"] = "the process ended or hung in this call, which a script must not repeat"
+    elif last.call:
+        failure["chosen"] = last.call
+    if last.drawn is not None:
+        failure["drawn"] = last.drawn
+    nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
+    line = {**last.key, "outcome": "error", "failure": failure, **nothing}
+    which = (test_of(last.key), last.key.get("function", ""))
+    deviations = selection.implementation.deviations
+    listed = [d for d in deviations if d.names(*which)][:1]
+    listed += [d for d in deviations if d.without_elements and _without_elements(last.call)]
+    return {**line, **next(filter(None, (_as_listed(d, line) for d in listed)), {})}
+
+
+def _without_elements(text: str) -> bool:
+    """Whether a printed call has a tensor without elements; False for a text that is not a call."""
+    try:
+        return any(0 in tensor.shape for tensor in parse(text).tensors)
+    except ValueError:
+        return False
+
+
+def _as_listed(listed: Deviation | None, line: Line) -> Line:
+    """The outcome and reason of a listed deviation; empty if none is listed for this result."""
+    if listed is None or line["outcome"] not in _LISTED:
+        return {}
+    outcome = _LISTED[line["outcome"]]
+    if outcome == "fixed" and listed.frequency is Frequency.SOMETIMES:
+        return {}
+    if outcome == "known" and not listed.covers(line.get("failure", line)):
+        return {}
+    return {"outcome": outcome, "reason": str(listed.cause)}
+
+
+_LISTED = {"fail": "known", "error": "known", "vacuous": "known", "pass": "fixed", "emulated": "fixed"}
+
+
+def _figures(subject: Examined) -> Line:
+    record = subject.record
+    by_dtype = {dtype: _figure(ratio) for dtype, ratio in sorted(record.worst_by_dtype.items())}
+    return {
+        "examples": record.examples,
+        "checks": record.checks,
+        "inconclusive": record.inconclusive,
+        "refused": record.refused,
+        **({"excused": record.excused, "excuse": record.excuse[:_EXCUSE]} if record.excused else {}),
+        "worst": _figure(record.worst),
+        **({"worst_by_dtype": by_dtype} if by_dtype else {}),
+        "seconds": round(subject.cpu_seconds, 3),
+    }
+
+
+def _figure(ratio: float) -> float:
+    return float(f"{ratio:.3g}")
+
+
+def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[str]) -> Line:
+    if error is None:
+        helped = sorted((needs | subject.needs) & subject.implementation.emulated)
+        if helped:
+            return {"outcome": "emulated", "reason": f"the adapter supplies {', '.join(helped)}"}
+        if subject.record.refused_throughout:
+            # Not a pass: the implementation claims the capability, and the property was never checked.
+            reason = f"refused in every example: {subject.record.excuse[:_EXCUSE]}"
+            return {"outcome": "vacuous", "vacuous": REFUSED, "reason": reason}
+        return {"outcome": "pass"}
+    if isinstance(error, pytest.skip.Exception):
+        return {"outcome": "skip", "reason": str(error.msg)}
+    if isinstance(error, Vacuous | Unsatisfiable):
+        return {"outcome": "vacuous", "vacuous": UNCHECKED, "reason": str(error)}
+    leaves = list(_leaves(error))
+    broken = [leaf for leaf in leaves if isinstance(leaf, Broken)]
+    if broken and len(broken) == len(leaves):
+        flaky = {"flaky": True} if broken[0] is not error else {}
+        return {"outcome": "fail", "failure": {**json_of(broken[0].finding.as_json()), **flaky}}
+    failure = {"type": type(error).__name__, "message": message_of(error), "traceback": _last_lines(error)}
+    if subject.record.call:
+        failure["call" if isinstance(subject, Subject) else "chosen"] = subject.record.call
+    return {"outcome": "error", "failure": failure}
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions in a group: Hypothesis groups them when a failure cannot be reproduced."""
+    inner = getattr(error, "exceptions", None)
+    if inner is None:
+        yield error
+    for each in inner or ():
+        yield from _leaves(each)
+
+
+def _last_lines(error: BaseException) -> list[str]:
+    """The end of the traceback, without frames in `MACHINERY`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    kept = [frame for frame in frames if not any(part in frame.filename for part in MACHINERY)]
+    text = "".join(traceback.StackSummary.from_list(kept).format())
+    return [line for line in text.splitlines() if line.strip("^~ ")][-_LINES:]
+
+
+def json_of(value: Any) -> Any:
+    """The value for JSON: NumPy's scalars become numbers, infinity and NaN become null."""
+    if isinstance(value, Mapping):
+        return {str(key): json_of(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_of(each) for each in value]
+    if isinstance(value, str | bool | int | None):
+        return value
+    return float(value) if math.isfinite(value) else None

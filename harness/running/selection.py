@@ -1,0 +1,379 @@
+"""The selection of a run: implementation, Functions, claims, devices and examples, computed from its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Protocol
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.catalogue import SUITES
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.example import has_setup_context
+from autograd_conformance.harness.checking.marks import AnyClaim, Claim, ClauseClaim
+from autograd_conformance.harness.checking.profiles import PROFILES, Profile, choose_seed
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import corpus, shards
+from autograd_conformance.harness.running.corpus import Counterexample
+from autograd_conformance.harness.running.database import Shared, opened
+from autograd_conformance.harness.running.fork import Fork, verified
+from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
+from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
+from autograd_conformance.reference.definitions import FLOATING, Function
+from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import Call
+
+ById = dict[str, tuple[Counterexample, ...]]
+
+# If a test was not exercised, the number of examples is multiplied by the first number, up to the second.
+_MORE, _MOST = 4, 100
+
+
+def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
+    if given not in valid:
+        raise UsageProblem(f"unknown {kind} {given!r}; choose from: {', '.join(valid)}")
+    return given
+
+
+def matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = ()) -> tuple[str, ...]:
+    """The valid names that match a comma-separated list of names and globs; hidden names match only exactly."""
+    if patterns is None:
+        return tuple(valid)
+    chosen: dict[str, None] = {}
+    for pattern in filter(None, map(str.strip, patterns.split(","))):
+        found = [name for name in valid if fnmatchcase(name, pattern)] + [name for name in hidden if name == pattern]
+        if not found:
+            raise UsageProblem(f"no {kind} matches {pattern!r}; choose from: {', '.join(valid)}")
+        chosen.update(dict.fromkeys(found))
+    if not chosen:
+        raise UsageProblem(f"{patterns!r} names no {kind}; choose from: {', '.join(valid)}")
+    return tuple(chosen)
+
+
+def _implementation(given: str) -> Implementation:
+    """The implementation with this name. Raises UsageProblem if it cannot be imported or its version is unsupported."""
+    try:
+        found = implementations.load(given)
+        implementations.check_version(found)
+    except Unavailable as problem:
+        raise UsageProblem(str(problem)) from problem
+    return found
+
+
+@dataclass(frozen=True)
+class Try:
+    """One pass of a test: a kept call, or drawn examples, after those of a database if there is one."""
+
+    drawn: Drawn
+    call: Call | None = None
+    database: Shared | None = None
+
+
+class Catalog(Protocol):
+    """The source of the Functions of a run, and which tests they get."""
+
+    # Whether these are the documented Functions; only with them clauses are checked, too.
+    documented: bool
+    # The names to choose from; hidden names match only exactly.
+    names: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+    def functions(self, implementation: Implementation) -> Mapping[str, Function]:
+        """The Functions by name."""
+        ...
+
+    def subject(self, implementation: Implementation, function: Function, device: str, **of_test: Any) -> Subject:
+        """The subject of a test of that Function."""
+        ...
+
+    def wants(self, claim: Claim, function: Function) -> bool:
+        """Whether the Function gets the test with this claim."""
+        ...
+
+    def reason_against(self, claim: Claim, function: Function) -> NotRun | None:
+        """Why a test of that Function cannot run; None if it can."""
+        ...
+
+
+class Documented:
+    """The documented Functions, and the printed examples that are wrong; they get every test."""
+
+    documented = True
+    names = tuple(FUNCTIONS)
+    hidden = tuple(EXHIBITS)
+
+    def functions(self, implementation: Implementation) -> Mapping[str, Function]:  # noqa: ARG002
+        return {**{name: exhibit.function for name, exhibit in EXHIBITS.items()}, **FUNCTIONS}
+
+    def subject(self, implementation: Implementation, function: Function, device: str, **of_test: Any) -> Subject:
+        return Subject(implementation, function, device, **of_test)
+
+    def wants(self, claim: Claim, function: Function) -> bool:  # noqa: ARG002
+        return True
+
+    def reason_against(self, claim: Claim, function: Function) -> NotRun | None:  # noqa: ARG002
+        return None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The implementation, Functions, properties, devices and examples of a run.
+
+    ``kept`` are counterexamples by result id. They run before the drawn examples, or instead of them with the profile
+    replay.
+    """
+
+    implementation: Implementation
+    functions: tuple[Function, ...]
+    properties: tuple[str, ...]
+    clauses: tuple[str, ...]
+    profile: Profile
+    seed: int
+    device: str | None = None
+    dtype: str | None = None
+    kept: ById = field(default_factory=dict, repr=False)
+    replay: str | None = None
+    database: Shared | None = field(default=None, repr=False)
+    # The name that the user gave the implementation.
+    named: str = ""
+    shard: shards.Shard | None = None
+    # The options that leave something out, as given.
+    options: dict[str, str | None] = field(default_factory=dict, repr=False)
+    fork: Fork | None = None
+    corpus: str | None = None
+    catalog: Catalog = field(default=Documented(), repr=False)
+
+    @classmethod
+    def from_options(
+        cls, options: Any, *, controller: Mapping[str, Any] | None = None,
+        before_loading: Callable[[str], None] | None = None, catalog: Catalog | None = None,
+    ) -> Selection:  # fmt: skip
+        """The selection of parsed options. Raises UsageProblem.
+
+        In a worker, ``controller`` has the seed and durations that the controller uses. ``before_loading`` is called
+        with the name of the implementation, after the options that do not depend on it have been checked.
+        """
+        profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
+        kept = _counterexamples(profile, options)
+        replayed = _functions_of(kept) if profile.name == "replay" else None
+        catalog = catalog or Documented()
+        functions = matching("Function", options.functions or replayed, catalog.names, catalog.hidden)
+        if options.dtype is not None:
+            _one_of("dtype", options.dtype, FLOATING)
+        if before_loading is not None:
+            before_loading(options.implementation)
+        implementation = _implementation(options.implementation)
+        every = catalog.functions(implementation)
+        contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
+        valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
+        claims = matching("property or clause", options.properties, valid)
+        properties = tuple(name for name in claims if name in PROPERTIES)
+        # Clauses are not about single Functions.
+        about_all = options.functions is None and catalog.documented
+        clauses = tuple(name for name in claims if name in CLAUSES and about_all)
+        known = tuple(every[name] for name in functions)
+        seed = controller["seed"] if controller else choose_seed(profile, options.seed)
+        found = cls(
+            implementation,
+            known,
+            properties,
+            clauses,
+            profile,
+            seed,
+            options.device,
+            options.dtype,
+            kept,
+            options.replay,
+            options.database and opened(options.database, profile, implementation.name),
+            options.implementation,
+            _shard(options, implementation, profile, controller),
+            _options(options),
+            verified(options.expect, implementation) if options.expect is not None else None,
+            options.corpus,
+            catalog,
+        )
+        if options.device is not None:
+            _one_of(f"device of {implementation.name} on this machine", options.device, found._every_device())
+        return found
+
+    @property
+    def examples(self) -> int:
+        """How many examples most tests try."""
+        return max(1, round(self.profile.examples * self.implementation.share_of_examples))
+
+    @property
+    def replays(self) -> bool:
+        """Whether only kept counterexamples are run."""
+        return self.profile.name == "replay"
+
+    def tries(self, test_id: str) -> Iterator[Try]:
+        """The passes of a test: its kept counterexamples, and then drawn examples."""
+        for one in self.kept.get(test_id, ()):
+            yield Try(one.drawn or Drawn(self.seed, PROFILES["replay"].examples, self.dtype), one.call)
+        if not self.replays:
+            yield Try(Drawn(self.seed, self.profile.examples, self.dtype), database=self.database)
+
+    def more_tries(self) -> Iterator[Try]:
+        """Passes with more examples, for a test that the first ones did not exercise, as when all were refused."""
+        wanted = _MORE * self.profile.examples
+        while not self.replays and wanted <= _MOST:
+            yield Try(Drawn(self.seed, wanted, self.dtype))
+            wanted *= _MORE
+
+    @property
+    def all_devices(self) -> tuple[str, ...]:
+        """The devices of the run."""
+        return self._every_device() if self.device is None else (self.device,)
+
+    def _every_device(self) -> tuple[str, ...]:
+        i = self.implementation
+        return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
+
+    def wants(self, claim: AnyClaim) -> bool:
+        """Whether the run includes the test with this claim."""
+        return claim.id in (*self.properties, *self.clauses) and (self.profile.thorough or not claim.slow)
+
+    def subjects(self, claim: AnyClaim) -> Sequence[Subject | ClauseSubject]:
+        """The subjects of the test with this claim."""
+        if not self.wants(claim):
+            return []
+        return self._of_clause(claim) if isinstance(claim, ClauseClaim) else self._of_property(claim)
+
+    def _of_clause(self, claim: ClauseClaim) -> list[ClauseSubject]:
+        """A subject for each device; without an accelerator, its tests have one that is skipped."""
+        i = self.implementation
+        mine = tuple(d for d in i.devices()[claim.accelerator :] if self.device in (None, d))
+        devices = mine or (i.devices()[:1] if claim.accelerator and self.device is None else ())
+        found = [ClauseSubject(i, claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
+        return [subject for subject in found if self._takes(subject)]
+
+    def _takes(self, subject: Subject | ClauseSubject) -> bool:
+        return not self.replays or subject.key["id"] in self.kept
+
+    def _of_property(self, claim: Claim) -> list[Subject]:
+        functions = [f for f in self.functions if self.catalog.wants(claim, f) and claim.where(f)]
+        found = [self._subject(claim, function, d) for function in functions for d in self._devices(claim, function)]
+        return [subject for subject in found if self._takes(subject)]
+
+    def _devices(self, claim: Claim, function: Function) -> tuple[str, ...]:
+        """The devices of the run that the test and the Function support."""
+        i = self.implementation
+        found = i.devices()
+        if claim.abstract:
+            found = i.abstract_devices()
+        elif claim.simulated:
+            found = (*found[1:], *i.simulated_devices())
+        elif self.device in i.simulated_devices():
+            found = (*found, *i.simulated_devices())
+        supported = (d for d in found if function.devices is None or d in function.devices)
+        return tuple(d for d in supported if self.device in (None, d))
+
+    def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
+        return self.catalog.subject(
+            self.implementation, function, device, property_id=claim.property_id, dtype=self.dtype,
+            variant=claim.variant, allowed=claim.dtypes, record=Record(),
+        )  # fmt: skip
+
+    def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> NotRun | None:
+        """Why a test cannot run; None if it can."""
+        needs, i = claim.needs | subject.needs, self.implementation
+        absent = {"": needs - i.capabilities, f" on {subject.device}": needs & i.lacking(subject.device)}
+        for where, missing in absent.items():
+            if missing:
+                claims = ", ".join(f"{name} ({CAPABILITIES[name]})" for name in sorted(missing))
+                return NotRun("unsupported", f"{i.name} does not claim {claims}{where}")
+        if isinstance(claim, ClauseClaim):
+            return self._reason_against_clause(claim, subject.device)
+        assert isinstance(subject, Subject)
+        if i.needs_setup_context and not has_setup_context(i, subject.cls):
+            return NotRun("unsupported", f"{i.name} runs only Functions that have a setup_context")
+        against = self.catalog.reason_against(claim, subject.function)
+        if against is None and not subject.dtypes:
+            return NotRun("skip", f"{subject.function.name} has none of the dtypes of this test and run")
+        return against
+
+    def _reason_against_clause(self, claim: ClauseClaim, device: str) -> NotRun | None:
+        i, since = self.implementation, claim.clause.since
+        if since and i.predates(since):
+            reason = f"{i.name} {i.environment().version} is older than {since}, which introduced it"
+            return NotRun("unsupported", reason)
+        if claim.accelerator and device == i.devices()[0]:
+            return NotRun("skip", "there is no accelerator on this machine")
+        return None
+
+
+def _shard(
+    options: Any, implementation: Implementation, profile: Profile, controller: Mapping[str, Any] | None
+) -> shards.Shard | None:
+    shard = shards.parsed(options.shard, options.balance)
+    if shard is None or options.balance is None:
+        return shard
+    if controller is not None:
+        return replace(shard, seconds=controller["seconds"])
+    if options.report is not None and Path(options.report).resolve() == Path(options.balance).resolve():
+        raise UsageProblem(f"--report {options.report} would overwrite the file of --balance; choose another")
+    return replace(shard, seconds=shards.seconds(Path(options.balance), implementation.name, profile.name))
+
+
+def _options(options: Any) -> dict[str, str | None]:
+    """The options that leave something out, in a form that does not depend on the machine."""
+    return {
+        "functions": _sorted(options.functions),
+        "properties": _sorted(options.properties),
+        "device": options.device,
+        "tests": _tests(options.file_or_dir),
+    }
+
+
+def _sorted(patterns: str | None) -> str | None:
+    return patterns and ", ".join(sorted(filter(None, map(str.strip, patterns.split(",")))))
+
+
+def _tests(places: Iterable[str]) -> str | None:
+    """The tests that were named; None for the complete suite."""
+    paths = [_file(place).resolve() for place in places]
+    if paths in ([], [SUITES]):
+        return None
+    return ", ".join(str(path.relative_to(SUITES)) if path.is_relative_to(SUITES) else path.name for path in paths)
+
+
+def _file(place: str) -> Path:
+    """The path of tests that were named by a path or as a module of this package."""
+    package, *parts = place.split(".")
+    if package != "autograd_conformance":
+        return Path(place)
+    path = SUITES.parent.joinpath(*parts)
+    return path if path.exists() else path.with_suffix(".py")
+
+
+def _counterexamples(profile: Profile, options: Any) -> ById:
+    """The kept counterexamples: of the report or corpus of --replay, or of --corpus."""
+    if profile.name != "replay":
+        if options.replay is not None:
+            raise UsageProblem(f"--replay {options.replay} needs --profile replay")
+        return _by_id(corpus.read(Path(options.corpus))) if options.corpus is not None else {}
+    if options.corpus is not None:
+        raise UsageProblem(
+            f"--corpus {options.corpus} does not go with --profile replay; use --replay {options.corpus}"
+        )
+    path = Path(options.replay or ndjson.DEFAULT_PATH)
+    if options.report is not None and Path(options.report).resolve() == path.resolve():
+        raise UsageProblem(f"--report {options.report} would overwrite the report to replay; choose another file")
+    return _by_id(corpus.read(path))
+
+
+def _functions_of(kept: ById) -> str | None:
+    """The Functions of the counterexamples, comma-separated; None if there are none."""
+    return ",".join(sorted({one.function for found in kept.values() for one in found} - {""})) or None
+
+
+def _by_id(found: Iterable[Counterexample]) -> ById:
+    kept: ById = {}
+    for one in found:
+        kept[one.id] = (*kept.get(one.id, ()), one)
+    return kept

@@ -1,0 +1,175 @@
+"""Shards: a run split by test id over several machines, and the merging of their reports."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import ndjson
+
+# Seconds that a test takes in addition to those in its report.
+_OVERHEAD = 0.01
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Part ``index`` of ``count`` parts of a run, from 1; ``seconds`` has durations of test ids in an earlier run."""
+
+    index: int
+    count: int
+    seconds: Mapping[str, float] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.index}/{self.count}"
+
+    @property
+    def balance(self) -> str | None:
+        """A digest of the durations; None without any."""
+        rows = (f"{id} {seconds!r}\n" for id, seconds in sorted(self.seconds.items()))
+        return ndjson.digest(rows) if self.seconds else None
+
+    def mine(self, ids: Iterable[str]) -> set[str]:
+        """The test ids of this shard, of those of the complete run."""
+        given = set(ids)
+        balanced = _balanced({id: self.seconds[id] for id in given & self.seconds.keys()}, self.count)
+        return {id for id in given if balanced.get(id, _by_name(id, self.count)) == self.index}
+
+
+def _by_name(id: str, count: int) -> int:
+    """The shard of a test id; it does not depend on the other ids."""
+    return int.from_bytes(hashlib.sha256(id.encode()).digest()[:8], "big") % count + 1
+
+
+def _balanced(seconds: Mapping[str, float], count: int) -> dict[str, int]:
+    """The shard of each test id: the longest first, each to the shard with the least work."""
+    load = dict.fromkeys(range(1, count + 1), 0.0)
+    found: dict[str, int] = {}
+    for id in sorted(seconds, key=lambda id: (-seconds[id], id)):
+        found[id] = min(load, key=lambda shard: (load[shard], shard))
+        load[found[id]] += seconds[id] + _OVERHEAD
+    return found
+
+
+def parsed(text: str | None, balance: str | None) -> Shard | None:
+    """The shard that ``--shard`` names, if given. Raises UsageProblem, also for ``--balance`` without ``--shard``."""
+    if text is None:
+        if balance is not None:
+            raise UsageProblem(f"--balance {balance} needs --shard I/N")
+        return None
+    parts = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
+    if parts is None or not 1 <= int(parts[1]) <= int(parts[2]):
+        raise UsageProblem(f"--shard {text} is not a shard; give I/N with I from 1 to N, as in --shard 2/7")
+    return Shard(int(parts[1]), int(parts[2]))
+
+
+def seconds(path: Path, name: str, profile: str) -> dict[str, float]:
+    """The seconds of each test id in an earlier run. Raises UsageProblem for another implementation or profile."""
+    header, *lines = ndjson.read(path)
+    for what, found, wanted in (
+        ("implementation", header["implementation"]["name"], name),
+        ("profile", header["profile"], profile),
+    ):
+        if found != wanted:
+            raise UsageProblem(f"{path} cannot balance this run: its {what} is {found}, but this run has {wanted}")
+    taken = {line["id"]: float(line["seconds"]) for line in lines if line["kind"] == "result"}
+    if not taken:
+        raise UsageProblem(f"{path} cannot balance this run: it has no results")
+    return taken
+
+
+# The fields of the header that are equal in all shards of a run.
+_SAME = (
+    "suite", "devices", "profile", "examples", "seed", "replay", "corpus", "functions", "properties", "clauses",
+    "dtype", "options", "packages", "balance",
+)  # fmt: skip
+
+_Reports = Mapping[Path, Sequence[ndjson.Line]]
+
+
+def merged(reports: _Reports) -> list[ndjson.Line]:
+    """The report of a run, merged from those of its shards. Raises UsageProblem unless all are there and complete."""
+    for path, lines in reports.items():
+        flaw = ndjson.flaw(lines)
+        if flaw:
+            raise UsageProblem(f"{path} is not the report of a complete shard: {flaw}")
+        if lines[0]["shard"] is None:
+            raise UsageProblem(f"{path} is not a shard: it is the report of a run without --shard")
+    _verify_alike(reports)
+    _verify_all_there(reports)
+    results = [line for lines in reports.values() for line in lines[1:-1]]
+    _verify_each_once(reports, results)
+    footers = [lines[-1] for lines in reports.values()]
+    found = [_header([lines[0] for lines in reports.values()], len(results)), *results]
+    return [*found, ndjson.footer(found, footers[0]["all"], max(footer["seconds"] for footer in footers))]
+
+
+def _verify_alike(reports: _Reports) -> None:
+    (first, theirs), *others = [(path, _parameters(lines)) for path, lines in reports.items()]
+    for path, mine in others:
+        for what in theirs:
+            if mine[what] != theirs[what]:
+                raise UsageProblem(
+                    f"{first} and {path} are not of the same run: {what} is {_short(theirs[what])} in the first "
+                    f"and {_short(mine[what])} in the second"
+                )
+
+
+def _parameters(lines: Sequence[ndjson.Line]) -> ndjson.Line:
+    """The parameters that must be equal in all shards, by name."""
+    head = lines[0]
+    implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork")}
+    number = {"number of shards": head["shard"].partition("/")[2]}
+    return {**implementation, **number, **{what: head[what] for what in _SAME}, "choice of test ids": lines[-1]["all"]}
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:80]} ..."
+
+
+def _verify_all_there(reports: _Reports) -> None:
+    found: dict[str, Path] = {}
+    for path, lines in reports.items():
+        other = found.setdefault(lines[0]["shard"], path)
+        if other != path:
+            raise UsageProblem(f"{other} and {path} are both shard {lines[0]['shard']}")
+    count = int(next(iter(found)).partition("/")[2])
+    missing = [shard for n in range(1, count + 1) if (shard := f"{n}/{count}") not in found]
+    if missing:
+        raise UsageProblem(f"there is no report of shard {', '.join(missing)}; give the reports of all {count} shards")
+
+
+def _verify_each_once(reports: _Reports, results: Sequence[ndjson.Line]) -> None:
+    seen: dict[str, Path] = {}
+    for path, lines in reports.items():
+        for line in lines[1:-1]:
+            other = seen.setdefault(line["id"], path)
+            if other != path:
+                raise UsageProblem(f"{line['id']} is in both {other} and {path}")
+    expected = next(iter(reports.values()))[-1]["all"]
+    if ndjson.census(seen) != expected:
+        raise UsageProblem(f"the shards have {len(results)} test ids, but the run has {expected['count']}")
+
+
+def _header(headers: Sequence[ndjson.Line], expected: int) -> ndjson.Line:
+    """The header of the complete run; machines may differ."""
+    first = headers[0]
+    location = _joined(h["implementation"]["location"] for h in headers)
+    machines = {what: _joined(h[what] for h in headers) for what in ("python", "platform")}
+    return {
+        **first,
+        **machines,
+        "implementation": {**first["implementation"], "location": location},
+        "started": min(h["started"] for h in headers),
+        "expected": expected,
+        "shard": None,
+        "balance": None,
+    }
+
+
+def _joined(texts: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(texts))

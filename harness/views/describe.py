@@ -1,0 +1,68 @@
+"""Result lines in words: what must hold, what happened, and the command that runs the test again."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable
+
+from autograd_conformance.harness.outcomes import DEATH, FAILING, HANG, in_words
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.reports.reading import place
+from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.properties import PROPERTIES
+
+
+def rerun(line: Line, header: Line, suite: str | None = None) -> str:
+    """The command that runs a test id again with the same examples; ``header`` is that of its report."""
+    # A test that ends its process needs a process of its own.
+    workers = "1" if line.get("failure", {}).get("type") in (HANG, DEATH) else "0"
+    words = ["autograd-conformance", "run", header["implementation"]["named"], "-n", workers]
+    words += ["--suite", suite] if suite else []
+    words += ["--properties", ndjson.claim_of(line)]
+    words += ["--functions", line["function"]] if "function" in line else []
+    words += ["--device", line["device"], "--profile", header["profile"], "--seed", str(header["seed"])]
+    words += ["--replay", header["replay"]] if header.get("replay") else []
+    words += ["--corpus", header["corpus"]] if header.get("corpus") else []
+    words += ["--dtype", header["dtype"]] if header["dtype"] else []
+    return shlex.join(words)
+
+
+def sentence(claim: str) -> str:
+    """What a property or clause says; for a clause also where it is documented."""
+    if claim in CLAUSES:
+        clause = CLAUSES[claim]
+        return f"{clause.sentence} ({clause.level}; {clause.document})"
+    return PROPERTIES[claim].sentence if claim in PROPERTIES else ""
+
+
+def message(line: Line) -> str:
+    """Why a test id has its outcome: the listed reason, or the actual and the expected result."""
+    failure = line.get("failure", {})
+    if line["outcome"] == "fixed":
+        return f"passes, but is listed as a deviation; remove it from the list: {line['reason']}"
+    if "reason" in line:
+        return str(line["reason"])
+    if "what" in failure:
+        return in_words(failure)
+    return f"{failure['type']}: {failure['message']}" if failure else ""
+
+
+def causes(known: Iterable[Line]) -> dict[str, list[str]]:
+    """The causes of listed deviations, each with the test ids that show it."""
+    found: dict[str, list[str]] = {}
+    for line in sorted(known, key=place):
+        found.setdefault(line["reason"], []).append(line["id"])
+    return found
+
+
+def counts(found: Counter[str]) -> str:
+    """How many of the checked test ids hold, and the outcomes of the others."""
+    apart = ("unsupported", "skip", "known")
+    total = sum(found.values()) - sum(found[name] for name in apart)
+    held = found["pass"] + found["emulated"]
+    words = {"skip": "skipped", "fail": "failed", "error": "errors"}
+    others = [name for name in (*sorted(FAILING), "emulated", *apart) if found[name]]
+    listed = ", ".join(f"{found[name]} {words.get(name, name)}" for name in others)
+    return f"{held} of {total} hold" + (f"; {listed}" if listed else "")

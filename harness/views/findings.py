@@ -1,0 +1,127 @@
+"""The listed deviations of all implementations as a Markdown page; imports no framework."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module, util
+from pathlib import Path
+
+from autograd_conformance import implementations
+from autograd_conformance.implementations.deviations import Cause, Deviation
+
+# Has a folder of scripts for each implementation, named like its module.
+FOLDER = Path(implementations.__file__).with_name("findings")
+
+# Characters that Markdown would interpret; an underscore within a word is not one.
+_MARKS = re.compile(r"[*<\[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+
+_INTRODUCTION = """\
+# Findings
+
+Where the implementations deviate from the contract that the suite checks. `autograd-conformance list findings` prints
+this page from `implementations/*_deviations.py`. Runs report these test ids as `known`, and as `fixed` once they hold.
+
+* A **fault** contradicts a sentence of the implementation's own documentation. The sentence is quoted.
+* A **difference** is behaviour that differs from PyTorch, or from what PyTorch's users rely on, where the
+  implementation's own documentation makes no promise. It is not a fault.
+
+Each finding has a standalone script that needs only the framework: `python SCRIPT` prints the actual and the expected
+result and exits 1. Once the finding is fixed, the script prints `holds` and exits 0.
+"""
+
+
+def _module(name: str) -> str:
+    return implementations.ADAPTERS[name][0].partition(":")[0]
+
+
+def folder(name: str) -> Path:
+    """The folder with the scripts of an implementation."""
+    return FOLDER / _module(name).rpartition(".")[2]
+
+
+def listed() -> dict[str, tuple[Deviation, ...]]:
+    """The deviations of each implementation, for all releases."""
+    places = {name: f"{_module(name)}_deviations" for name in implementations.ADAPTERS}
+    return {name: import_module(place).DEVIATIONS for name, place in places.items() if util.find_spec(place)}
+
+
+def by_script(deviations: Iterable[Deviation]) -> dict[str, list[Deviation]]:
+    """The deviations by the script that shows them."""
+    found: dict[str, list[Deviation]] = {}
+    for deviation in deviations:
+        found.setdefault(deviation.cause.script, []).append(deviation)
+    return found
+
+
+def markdown() -> str:
+    """The page docs/findings.md."""
+    everything = {name: deviations for name, deviations in listed().items() if deviations}
+    lines = [_INTRODUCTION, "| | faults | differences |", "| --- | --- | --- |"]
+    for name, deviations in everything.items():
+        faults, differences = _parted(deviations)
+        lines.append(f"| [{name}](#{name}) | {len(by_script(faults))} | {len(by_script(differences))} |")
+    for name, deviations in everything.items():
+        lines += ["", f"## {name}", *_section(name, deviations)]
+    return "\n".join(lines) + "\n"
+
+
+def _parted(deviations: Sequence[Deviation]) -> tuple[list[Deviation], list[Deviation]]:
+    """Faults and differences."""
+    return [d for d in deviations if d.cause.promise], [d for d in deviations if not d.cause.promise]
+
+
+def _section(name: str, deviations: Sequence[Deviation]) -> Iterator[str]:
+    for heading, part in zip(("Faults", "Differences"), _parted(deviations), strict=True):
+        if part:
+            yield from ("", f"### {heading} of {name}")
+        for script, members in by_script(part).items():
+            yield from _finding(folder(name) / script, members)
+
+
+def _finding(script: Path, members: Sequence[Deviation]) -> Iterator[str]:
+    yield from ("", f"#### {_title(script)}")
+    for (promise, link), same in _by_source(members).items():
+        if promise:
+            yield from ("", f"> {_plain(promise)}", ">", f"> {_linked(link)}")
+        see = "" if promise else f". See {_linked(link)}"
+        yield ""
+        yield from (f"* {_entry(cause, shown)}{see}" for cause, shown in same.items())
+    yield from ("", f"[{script.name}](../{script.relative_to(FOLDER.parent.parent).as_posix()})")
+
+
+def _by_source(members: Sequence[Deviation]) -> dict[tuple[str, str], dict[Cause, list[Deviation]]]:
+    found: dict[tuple[str, str], dict[Cause, list[Deviation]]] = {}
+    for deviation in members:
+        cause = deviation.cause
+        found.setdefault((cause.promise, cause.link), {}).setdefault(cause, []).append(deviation)
+    return found
+
+
+def _entry(cause: Cause, deviations: Sequence[Deviation]) -> str:
+    releases = f", listed for {cause.releases}" if cause.releases else ""
+    return f"{'; '.join(map(_tests, deviations))}: {_plain(cause.reason)} ({cause.versions}{releases})"
+
+
+def _tests(deviation: Deviation) -> str:
+    functions = f" of {', '.join(deviation.functions)}" if deviation.functions else ""
+    return ", ".join(f"`{test}`" for test in deviation.ids) + functions
+
+
+def _title(script: Path) -> str:
+    """The first line of the script's docstring, or else its name."""
+    text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) if script.is_file() else None
+    return _plain(text.splitlines()[0].rstrip(".") if text else script.stem.replace("_", " "))
+
+
+def _plain(text: str) -> str:
+    """The text with Markdown's special characters escaped, except in code."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(part if n % 2 else _MARKS.sub(r"\\\g<0>", part) for n, part in enumerate(parts))
+
+
+def _linked(text: str) -> str:
+    """The text with its URLs as links."""
+    parts = re.split(r"(https?://[^\s,;]*[^\s,;.)])", text)
+    return "".join(f"<{part}>" if n % 2 else _plain(part) for n, part in enumerate(parts))

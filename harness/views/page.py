@@ -1,0 +1,198 @@
+"""One static page from several reports: properties and clauses by implementation, and what changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import jinja2
+
+from autograd_conformance.harness.outcomes import NOT_RUN, OUTCOMES
+from autograd_conformance.harness.reports import history, ndjson
+from autograd_conformance.harness.reports.history import Change, Step
+from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.reports.reading import Report
+from autograd_conformance.harness.views import describe, plots
+from autograd_conformance.harness.views.clause_table import worst
+from autograd_conformance.harness.views.matrix import SYMBOLS
+from autograd_conformance.reference.clauses import CONTRACT, DIALECTS
+from autograd_conformance.reference.definitions import FLOATING
+from autograd_conformance.reference.properties import PROPERTIES
+
+# The sign of each outcome; signs differ in shape, not only in colour.
+SIGNS = {
+    "error": "✖",
+    "fail": "✗",
+    "vacuous": "∅",
+    "fixed": "↑",
+    "known": "!",
+    "emulated": "≈",
+    "skip": "↷",
+    "unsupported": "·",
+    "pass": "✓",
+}
+
+# The most changes of one step that the page lists; the tables have all of them.
+CHANGES = 200
+
+
+@dataclass(frozen=True)
+class Column:
+    """A report as a column of the page."""
+
+    number: int
+    report: Report
+    # The time of the run, if there are several of the same version.
+    when: str
+    changes: Mapping[str, Sequence[Change]]
+
+    @property
+    def label(self) -> str:
+        """The version of the implementation, and the time if several runs have it."""
+        return f"{self.report.version}, {self.when}" if self.when else self.report.version
+
+    def without(self, claim: str) -> str:
+        """Why there is no result of a property or clause."""
+        header = self.report.header
+        if claim not in (*header["properties"], *header["clauses"]):
+            return "not selected"
+        if self.report.flaw:
+            return "not reached"
+        return "in another shard" if header.get("shard") else "not selected"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The results of one property or clause in one report."""
+
+    id: str
+    lines: Sequence[Line]
+    column: Column
+    changes: Sequence[Change]
+
+    @property
+    def executed(self) -> list[Line]:
+        """The lines of the test ids that were run."""
+        return [line for line in self.lines if line["outcome"] not in NOT_RUN]
+
+    @property
+    def outcome(self) -> str:
+        """The worst outcome of the test ids that were run."""
+        return str(worst(self.executed or self.lines)["outcome"])
+
+    @property
+    def share(self) -> str:
+        """How many of the test ids that were run hold; empty for a single one."""
+        held = sum(line["outcome"] in ("pass", "emulated") for line in self.executed)
+        return f"{held}/{len(self.executed)}" if len(self.executed) > 1 else ""
+
+    @property
+    def details(self) -> list[Line]:
+        """The lines to show in full, the worst first: all except those that pass or are unsupported."""
+        ranks = list(SYMBOLS)
+        found = [line for line in self.lines if line["outcome"] not in ("pass", "unsupported")]
+        return sorted(found, key=lambda line: ranks.index(line["outcome"]))
+
+    @property
+    def unsupported(self) -> str:
+        """Why test ids are unsupported."""
+        reasons = dict.fromkeys(line.get("reason", "") for line in self.lines if line["outcome"] == "unsupported")
+        return "; ".join(reasons)
+
+    @property
+    def changed(self) -> list[tuple[str, int]]:
+        """The number of changes of each kind since the run before."""
+        return history.counted(self.changes)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One property or clause, with a cell for each report, or a text if the report has no result of it."""
+
+    id: str
+    sentence: str
+    level: str
+    document: str
+    cells: tuple[Cell | str, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Rows under one heading."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The implementations, each with the number of its columns."""
+        return [(name, len(list(group))) for name, group in _by_name(self.columns)]
+
+
+def html(reports: Sequence[Report]) -> str:
+    """The page."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    found = history.ordered(reports)
+    steps = history.steps(found)
+    columns = tuple(_columns(found, steps))
+    labels = {id(column.report): column.label for column in columns}
+    return environment.get_template("page.html").render(
+        columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, signs=SIGNS, meanings=OUTCOMES,
+        change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
+        label=lambda report: labels[id(report)], message=describe.message, rerun=describe.rerun,
+        version=ndjson.version_of("autograd-conformance"), made=ndjson.now(),
+    )  # fmt: skip
+
+
+def _columns(reports: Sequence[Report], steps: Sequence[Step]) -> Iterator[Column]:
+    versions = Counter((report.name, report.version) for report in reports)
+    changes = {id(step.new): step.changes for step in steps}
+    for number, report in enumerate(reports):
+        single = versions[report.name, report.version] == 1
+        when = "" if single else report.header["started"][:16].replace("T", " ")
+        by_claim: dict[str, list[Change]] = {}
+        for change in changes.get(id(report), ()):
+            by_claim.setdefault(ndjson.claim_of(change.line), []).append(change)
+        yield Column(number, report, when, by_claim)
+
+
+def _sections(columns: tuple[Column, ...]) -> list[Section]:
+    properties = tuple(_row(p.id, p.sentence, "property", "", columns) for p in PROPERTIES.values())
+    found = [Section("Properties of every documented Function", columns, properties)]
+    for group, clauses in groupby(CONTRACT.values(), key=lambda clause: clause.group):
+        rows = tuple(_row(c.id, c.sentence, c.level, c.document, columns) for c in clauses)
+        found.append(Section(f"PyTorch's contract: {group}", columns, rows))
+    for name, those in _by_name(columns):
+        mine = tuple(those)
+        own = {claim: c for part in DIALECTS.values() for claim, c in part.items()}
+        rows = tuple(_row(c.id, c.sentence, c.level, c.quote or c.document, mine) for c in own.values())
+        found.append(Section(f"{name}'s own sentences", mine, rows))
+    shown = (Section(s.title, s.columns, tuple(row for row in s.rows if _has_results(row))) for s in found)
+    return [section for section in shown if section.rows]
+
+
+def _by_name(columns: Sequence[Column]) -> Iterator[tuple[str, Iterator[Column]]]:
+    """The columns of each implementation."""
+    return groupby(columns, key=lambda column: column.report.name)
+
+
+def _has_results(row: Row) -> bool:
+    return any(isinstance(cell, Cell) for cell in row.cells)
+
+
+def _row(claim: str, sentence: str, level: str, document: str, columns: Sequence[Column]) -> Row:
+    return Row(claim, sentence, level, document, tuple(_cell(claim, column) for column in columns))
+
+
+def _cell(claim: str, column: Column) -> Cell | str:
+    lines = column.report.by_claim.get(claim)
+    if lines is None:
+        return column.without(claim)
+    return Cell(f"{claim}-{column.number}", lines, column, column.changes.get(claim, ()))

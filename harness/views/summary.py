@@ -1,0 +1,103 @@
+"""The end of a run for the terminal: the failures, the matrices, the costs and the verdict."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from autograd_conformance.harness.outcomes import FAILING, Kind, in_words
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.reports.reading import place
+from autograd_conformance.harness.views import clause_table, describe, matrix
+
+# The most failures shown with a script, shown in full, and shown by id; the report has all of them.
+WITH_SCRIPT = 2
+IN_FULL = 8
+BY_NAME = 40
+
+_SHOWN = ("got", "expected", "bound", "chosen", "hint", "message", "reason")
+_LABELS = {"chosen": "with"}
+
+
+def matrices(results: Sequence[Line], header: Line, width: int) -> list[str]:
+    """A matrix for each device, and the meaning of the symbols."""
+    found = matrix.matrices(results, header["properties"], header["functions"])
+    lines: list[str] = []
+    for one in found:
+        lines += [f"{header['implementation']['name']} on {one.device}", *matrix.text(one, width)]
+    return [*lines, *matrix.columns(found[0], width), "", *textwrap.wrap(matrix.legend(found), width)] if found else []
+
+
+def clauses(results: Sequence[Line], width: int) -> list[str]:
+    """A symbol for each clause, and a line for each cause of listed deviations."""
+    lines = clause_table.overview(results)
+    if lines:
+        lines = ["clauses, one symbol each", *lines, "", clause_table.legend(results), ""]
+    known = [line for line in results if line["outcome"] == "known"]
+    if known:
+        lines.append(f"{len(known)} listed deviations, one line for each cause (the report has all details)")
+        for reason, ids in describe.causes(known).items():
+            more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+            lines.append(textwrap.shorten(f"{ids[0]}{more}: {reason}", width, placeholder=" ..."))
+    return lines
+
+
+def failures(results: Sequence[Line], header: Line, suite: str | None = None) -> list[str]:
+    """Each failure with its smallest call, the actual and expected result, and the command to rerun it."""
+    found = sorted((line for line in results if line["outcome"] in FAILING), key=place)
+    lines: list[str] = []
+    for number, line in enumerate(found[:IN_FULL]):
+        lines += _failure(line, describe.rerun(line, header, suite), number < WITH_SCRIPT)
+    rest = found[IN_FULL:]
+    if rest:
+        lines += [f"and {len(rest)} more:", *(f"  {line['outcome']:8}{line['id']}" for line in rest[:BY_NAME])]
+    if len(rest) > BY_NAME:
+        lines.append(f"  ... {len(rest) - BY_NAME} more, in the report")
+    return lines
+
+
+def _failure(line: Line, rerun: str, with_script: bool) -> list[str]:
+    failure: Line = line.get("failure", {})
+    lines = [f"{line['outcome']}: {line['id']}", *details(line), f"  rerun: {rerun}"]
+    if "script" in failure and not with_script:
+        lines.append("  standalone: see the script in the report")
+    elif "script" in failure:
+        lines += ["  standalone:", *textwrap.indent(failure["script"], "    ").splitlines()]
+    if "no_script" in failure:
+        lines.append(f"  no script: {failure['no_script']}")
+    return [*lines, ""]
+
+
+def details(line: Line) -> list[str]:
+    """What must hold, the smallest call that breaks it, and the actual and expected result."""
+    failure: Line = line.get("failure", {})
+    lines = [f"  {row}" for row in textwrap.wrap(describe.sentence(ndjson.claim_of(line)), 98)]
+    if "call" in failure:
+        lines.append(f"  call: {failure['call']}")
+    raised = failure.get("kind") == Kind.RAISED
+    if "what" in failure:
+        lines.append(f"  {' '.join(in_words(failure).split())}" if raised else f"  what: {failure['what']}")
+    shown = {**failure, "reason": line.get("reason"), **(dict.fromkeys(("got", "expected")) if raised else {})}
+    for key in _SHOWN:
+        if shown.get(key):
+            text = f"{failure['type']}: {shown[key]}" if key == "message" else str(shown[key])
+            lines.append(f"  {_LABELS.get(key, key)}: {' '.join(text.split())}")
+    if failure.get("flaky"):
+        lines.append("  flaky: the same call does not always break the property")
+    return lines + [f"    {row}" for row in failure.get("traceback", ())]
+
+
+def costs(measured: Sequence[Line]) -> list[str]:
+    """The measured costs as a table."""
+    rows = [(c["what"], c["ratio"], f"{c['low']:.3f} to {c['high']:.3f}", c["unit"]) for c in measured]
+    return str(tabulate(rows, ("cost of", "ratio", "interval", "to"), floatfmt=".3f")).splitlines()
+
+
+def verdict(counts: Counter[str], header: Line) -> str:
+    """How many test ids hold, in one line."""
+    implementation = header["implementation"]
+    return f"{implementation['name']} {implementation['version']}: {describe.counts(counts)}"

@@ -1,0 +1,188 @@
+"""What the lists of known deviations are made of: what is excused, where, and for which cause."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+# A failure as reports/report.schema.json describes it; of a vacuous result the whole line.
+Failure = Mapping[str, Any]
+
+
+class Frequency(Enum):
+    """How many of the calls that a test may draw show a deviation."""
+
+    ALWAYS = "all: a few examples are enough to see it"
+    USUALLY = "many: a test that passes shows that it is fixed"
+    SOMETIMES = "few: a test that passes shows nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shown(ABC):
+    """What a failure looks like. Each kind of failure has a class, which says what its text is.
+
+    ``starting``, ``containing`` and ``ending`` are parts that this text must have.
+    """
+
+    starting: str = ""
+    containing: str = ""
+    ending: str = ""
+
+    def covers(self, failure: Failure) -> bool:
+        """Whether the failure looks like this."""
+        text = self._text(failure)
+        return (
+            text is not None
+            and text.startswith(self.starting)
+            and self.containing in text
+            and text.endswith(self.ending)
+        )
+
+    @abstractmethod
+    def _text(self, failure: Failure) -> str | None:
+        """The text of a failure of this kind, None for any other failure."""
+
+
+@dataclass(frozen=True)
+class Found(Shown):
+    """A wrong result, by the finding's ``what``: all of it, or parts of it."""
+
+    what: str = ""
+
+    def __post_init__(self) -> None:
+        _require(self.what + self.starting + self.containing + self.ending, "Found: without a text it covers anything")
+
+    def _text(self, failure: Failure) -> str | None:
+        what = _wrong(failure)
+        return what if self.what in ("", what) else None
+
+
+@dataclass(frozen=True)
+class Component(Shown):
+    """A wrong component of an output or gradient: of any, or of the one with this name."""
+
+    tensor: str = ""
+
+    def _text(self, failure: Failure) -> str | None:
+        tensor, found, index = (_wrong(failure) or "").rpartition(" at (")
+        is_one = found and index.endswith(")")
+        return tensor if is_one and self.tensor in ("", tensor) else None
+
+
+@dataclass(frozen=True)
+class Raised(Shown):
+    """An exception of this type that a call raised, by the exception's message."""
+
+    type: str
+
+    def __post_init__(self) -> None:
+        _require(self.type, f"{type(self).__name__}: without a type it covers any exception")
+
+    def _text(self, failure: Failure) -> str | None:
+        return self._message(failure["got"]) if failure.get("kind") == "raised" else None
+
+    def _message(self, raised: str) -> str | None:
+        kind, _, message = raised.partition(": ")
+        return message if kind == self.type else None
+
+
+@dataclass(frozen=True)
+class Refused(Raised):
+    """A refusal of every example by an exception of this type, by the exception's message."""
+
+    def _text(self, failure: Failure) -> str | None:
+        return self._message(failure["excuse"]) if failure.get("vacuous") == "refused" else None
+
+
+@dataclass(frozen=True)
+class Died(Shown):
+    """The death of the process, by what is reported after the words `the process`."""
+
+    def _text(self, failure: Failure) -> str | None:
+        return failure["message"].removeprefix("the process ") if failure.get("type") == "Death" else None
+
+
+@dataclass(frozen=True)
+class Hung(Shown):
+    """A call that does not end within the time limit."""
+
+    def _text(self, failure: Failure) -> str | None:
+        return failure["message"] if failure.get("type") == "Hang" else None
+
+
+def _wrong(failure: Failure) -> str | None:
+    """The ``what`` of a finding about a result, None for any other failure."""
+    return failure.get("what") if failure.get("kind") != "raised" else None
+
+
+def _require(text: str, problem: str) -> None:
+    if not text.strip():
+        raise ValueError(problem)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cause:
+    """Why an implementation deviates, and where to read about it.
+
+    ``reason`` and ``link`` are for the reader of a report, like the versions on which the deviation was ``seen`` and
+    those on which it was looked for and ``held`` off. ``releases`` is a version specifier such as ``<2.15``: on other
+    releases the deviation is not listed. ``promise`` quotes the sentence of the implementation's own documentation that
+    is broken, and makes the deviation a fault; without one it is a difference from PyTorch. ``script`` names the
+    standalone file in implementations/findings/NAME that shows it: it prints what is wrong, and exits 1 until it is
+    fixed.
+    """
+
+    reason: str
+    link: str
+    seen: tuple[str, ...]
+    held: tuple[str, ...] = ()
+    releases: str = ""
+    promise: str = ""
+    script: str = ""
+
+    @property
+    def versions(self) -> str:
+        """The versions that were looked at, in words."""
+        held = f"; held on {_listed(self.held)}" if self.held else ""
+        return f"seen on {_listed(self.seen)}{held}"
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({self.link}; {self.versions})"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """Something that an implementation is known not to keep: clauses, or properties of some ``functions``.
+
+    ``ids`` are those of the tests that show it, without Function and device (``FN-12``, ``FN-12/kwargs``), and
+    ``shows`` is what their finding looks like. Any other finding of these tests is a failure. ``without_elements`` says
+    that the deviation may end the process in every other test too, in a call with a tensor without elements.
+    """
+
+    ids: tuple[str, ...]
+    shows: tuple[Shown, ...]
+    cause: Cause
+    functions: tuple[str, ...] = ()
+    frequency: Frequency = Frequency.USUALLY
+    without_elements: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("ids", "shows", "functions"):
+            if not isinstance(getattr(self, name), tuple):
+                raise TypeError(f"{name} of a Deviation is a tuple: write {name}=({getattr(self, name)!r},)")
+
+    def names(self, id: str, function: str = "") -> bool:
+        """Whether the deviation is about this test, of this Function."""
+        return id in self.ids and function in (self.functions or ("",))
+
+    def covers(self, failure: Failure) -> bool:
+        """Whether the failure is this deviation."""
+        return any(shown.covers(failure) for shown in self.shows)

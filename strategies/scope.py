@@ -1,0 +1,49 @@
+"""The scope of a draw: what may vary from call to call, as one frozen value with named presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which calls of a Function `strategies.calls.calls` draws. The default draws everything but extremes.
+
+    Take a preset, such as ``PLAIN``, or ``dataclasses.replace`` fields of one.
+
+    * ``mask``: which tensors require grad: at least ``"some"``, the ``"full"`` set, or ``"any"`` subset with the empty
+      one.
+    * ``layouts``: the layouts of tensor arguments: ``"any"``, only ``"contiguous"``, ``"non-contiguous"`` for every
+      tensor whose shape allows it, or ``"unexpanded"``, which is any layout without a stride of 0.
+    * ``cotangent_layouts``: cotangents have any layout; otherwise they are contiguous.
+    * ``unused_outputs``: an output may have no cotangent.
+    * ``omitted_arguments``: optional arguments may be left out.
+    * ``specials``: what is written over single elements: sometimes ``"ordinary"`` values such as -0.0, always
+      ``"extreme"`` magnitudes, or ``"none"``.
+    * ``smooth``: values keep away from kinks and ties.
+    * ``steady``: every shape takes the same number of choices. A failure at one of many large shapes then shrinks to a
+      small one.
+    """
+
+    mask: Literal["some", "full", "any"] = "some"
+    layouts: Literal["any", "contiguous", "non-contiguous", "unexpanded"] = "any"
+    cotangent_layouts: bool = True
+    unused_outputs: bool = True
+    omitted_arguments: bool = True
+    specials: Literal["ordinary", "extreme", "none"] = "ordinary"
+    smooth: bool = False
+    steady: bool = False
+
+
+ANY_CALL = Scope()
+ANY_MASK = Scope(mask="any")
+FULL_MASK = Scope(mask="full")
+ALL_USED = Scope(unused_outputs=False)
+CONTIGUOUS = Scope(layouts="contiguous")
+NON_CONTIGUOUS = Scope(layouts="non-contiguous")
+UNEXPANDED = Scope(layouts="unexpanded")
+# Contiguous arguments, and a cotangent for every output.
+PLAIN = Scope(layouts="contiguous", unused_outputs=False)
+# Points at which derivatives exist.
+SMOOTH = Scope(smooth=True)

@@ -1,0 +1,162 @@
+"""The properties of a user's Function as tests for the user's own pytest suite."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator
+from functools import cache, cached_property
+from itertools import chain
+from typing import Any
+
+import pytest
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check.declaration import Declaration
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.plugin import Declared
+from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
+from autograd_conformance.harness.checking.marks import Claim, claims_in
+from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import results
+from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.suites.functions import (
+    test_batching,
+    test_environment,
+    test_forward,
+    test_forward_mode,
+    test_second_order,
+    test_vjp_contract,
+    test_vjp_state,
+    test_vjp_values,
+)  # fmt: skip
+
+_MODULES = (
+    test_batching, test_environment, test_forward, test_forward_mode, test_second_order, test_vjp_contract,
+    test_vjp_state, test_vjp_values,
+)  # fmt: skip
+
+
+@cache
+def claims() -> dict[str, tuple[Claim, Any]]:
+    """The tests of users' Functions with their claims, by the name of the test.
+
+    Properties with a rank come first, so that a run that stops at the first fault is short.
+    """
+    found: dict[str, tuple[Claim, Any]] = {}
+    for claim, test in chain.from_iterable(map(claims_in, _MODULES)):
+        assert isinstance(claim, Claim)
+        suffix = f"_{claim.variant}" if claim.variant else "_in_place" if _found_twice(found, claim) else ""
+        found[re.sub(r"\W", "_", claim.property_id) + suffix] = claim, test
+    return dict(sorted(found.items(), key=lambda item: _place(item[1][0].property_id)))
+
+
+def _place(property_id: str) -> tuple[int, int]:
+    return PROPERTIES[property_id].rank or len(PROPERTIES), list(PROPERTIES).index(property_id)
+
+
+def _found_twice(found: dict[str, tuple[Claim, Any]], claim: Claim) -> bool:
+    """Whether another test of the same property, for other Functions, was already found."""
+    return any(c.property_id == claim.property_id and not c.variant for c, _ in found.values())
+
+
+class Checked:
+    """The checks of a declaration. Discovery runs when it is first needed, so importing a test module calls nothing.
+
+    Without ``shrink`` the first failing call is reported as it was drawn.
+    """
+
+    def __init__(
+        self, declaration: Declaration, *, profile: str = "gate", seed: int | None = None, shrink: bool = True
+    ) -> None:
+        self.declaration, self.profile, self.seed, self.shrink = declaration, PROFILES[profile], seed, shrink
+
+    @cached_property
+    def selection(self) -> Selection:
+        """The selection of a run of this Function only."""
+        implementation = implementations.load(self.declaration.implementation)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            facts = discover(self.declaration, implementation)
+        function = self.declaration.own(implementation, facts)
+        seed = choose_seed(self.profile, self.seed)
+        catalog = Declared((function.name,))
+        return Selection(implementation, (function,), tuple(PROPERTIES), (), self.profile, seed, catalog=catalog)
+
+    def subjects(self, claim: Claim) -> Iterator[OwnSubject]:
+        """The subjects of a test: the Function on each device."""
+        for subject in self.selection.subjects(claim):
+            assert isinstance(subject, OwnSubject)
+            yield subject
+
+    def run(self, claim: Claim, test: Any, subject: OwnSubject) -> None:
+        """Run one test. Raises its failure, or pytest's Skipped if the test does not apply."""
+        reason = self.selection.reason_against(claim, subject)
+        if reason is not None:
+            pytest.skip(str(reason))
+        examples, seed = self.profile.examples, self.selection.seed
+        prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
+        subject.implementation.start_device(subject.device)
+        with without_local_constants(), warnings.catch_warnings():
+            # No property is about warnings of the framework, or of NumPy at extreme values.
+            warnings.simplefilter("ignore")
+            test(subject=subject)
+        subject.record.verify_exercised()
+
+    def lines(self, *properties: str) -> Iterator[ndjson.Line]:
+        """The result lines of the tests that apply, of these properties or of all."""
+        for claim, test in claims().values():
+            if not properties or claim.property_id in properties:
+                for subject in self.subjects(claim):
+                    line = self._line(claim, test, subject)
+                    if line is not None:
+                        yield line
+
+    def _line(self, claim: Claim, test: Any, subject: OwnSubject) -> ndjson.Line | None:
+        try:
+            self.run(claim, test, subject)
+        except pytest.skip.Exception:
+            return None
+        except Exception as raised:  # noqa: BLE001 - the failure of the test
+            return results.result_line(subject, raised)
+        return results.result_line(subject, None)
+
+
+def checks(declaration: Declaration, *, profile: str = "gate", seed: int | None = None) -> type:
+    """A class with one test for each property, for pytest to collect.
+
+    Args:
+        declaration: The declared Function.
+        profile: How thorough the tests are: `"quick"`, `"gate"` or `"nightly"`.
+        seed: The seed of the examples. `"quick"` and `"nightly"` draw a new one each time by default.
+
+    Raises:
+        UsageProblem: If there is no such profile.
+    """
+    if profile not in PROFILES or profile == "replay":
+        raise declaration.problem(f"unknown profile {profile!r}; choose from: quick, gate, nightly")
+    checked = Checked(declaration, profile=profile, seed=seed)
+    methods = {
+        f"test_{name}": _method(checked, claim, test)
+        for name, (claim, test) in claims().items()
+        if declaration.wants(claim)
+    }
+    return type(f"Test{declaration.name}", (), {"__doc__": f"The properties of {declaration.name}.", **methods})
+
+
+def _method(checked: Checked, claim: Claim, test: Any) -> Any:
+    def method(_: Any) -> None:
+        __tracebackhide__ = True
+        subjects = list(checked.subjects(claim))
+        if not subjects:
+            pytest.skip("this property does not apply to the Function")
+        for subject in subjects:
+            checked.run(claim, test, subject)
+        if all(subject.record.refused_throughout for subject in subjects):
+            pytest.skip(f"refused in every example: {subjects[0].record.excuse}")
+
+    method.__doc__ = PROPERTIES[claim.property_id].sentence
+    return method

@@ -1,0 +1,111 @@
+"""Generated Functions as transforms of torch.func take them: from floating tensors to floating tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.reference.polynomials import Polynomial
+from autograd_conformance.suites.contract._jvp_functions import with_jvp
+
+# Kinds of arguments: the tensors that are transformed, and others.
+KINDS = ("tracked", "integers", "None", "number", "text")
+
+
+def drawn_function(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
+    """A generated Function whose floating tensors can all be transformed."""
+    restricted = {"arguments": KINDS, "separate": True, "max_arguments": 4, **restrictions}
+    return subject.polynomial(data, **restricted)
+
+
+def transformable(
+    subject: ClauseSubject, polynomial: Polynomial, *, backward: float = 1, jvp: float = 1, rule: bool = True
+) -> Any:
+    """The Function with a jvp and, unless ``rule`` is False, a generated batching rule.
+
+    Its backward and its jvp are off by factors, so that a result shows which of them was used.
+    """
+    cls = with_jvp(subject, polynomial)
+    methods = {"backward": _scaled(backward, cls.backward), "jvp": _scaled(jvp, cls.jvp)}
+    return type(cls)("Transformable", (cls,), {**methods, "generate_vmap_rule": rule})
+
+
+def _scaled(factor: float, method: Callable[..., Any]) -> Any:
+    return staticmethod(lambda *given: tuple(None if t is None else factor * t for t in method(*given)))
+
+
+def float_function(subject: ClauseSubject, polynomial: Polynomial, cls: Any) -> Callable[..., tuple[Any, ...]]:
+    """A function from its floating tensors to its floating outputs."""
+    values = [subject.tensor(v) if isinstance(v, np.ndarray) else v for v in polynomial.values]
+    floats = [output for output, kind in enumerate(polynomial.outputs) if kind == "float"]
+
+    def f(*tensors: Any) -> tuple[Any, ...]:
+        given = dict(zip(polynomial.floating, tensors, strict=True))
+        outputs = cls.apply(*(given.get(i, value) for i, value in enumerate(values)))
+        return tuple(outputs[o] for o in floats)
+
+    return f
+
+
+def float_primals(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, ...]:
+    """Its floating tensors."""
+    return subject.tensors([polynomial.values[i] for i in polynomial.floating], polynomial.dtype)
+
+
+def expected_floats(polynomial: Polynomial) -> list[Any]:
+    """Its floating outputs, as arrays."""
+    return [y for y, kind in zip(polynomial.forward(), polynomial.outputs, strict=True) if kind == "float"]
+
+
+def weighted_loss(
+    subject: ClauseSubject, polynomial: Polynomial, cls: Any, cotangents: Sequence[Any]
+) -> Callable[..., Any]:
+    """The sum of its floating outputs, weighted with these cotangents."""
+    f, given = float_function(subject, polynomial, cls), weights_of(subject, polynomial, cotangents)
+    return lambda *tensors: sum(torch.sum(y * g) for y, g in zip(f(*tensors), given, strict=True))
+
+
+def weights_of(subject: ClauseSubject, polynomial: Polynomial, cotangents: Sequence[Any]) -> tuple[Any, ...]:
+    """The cotangents of its floating outputs."""
+    return subject.tensors([g for g in cotangents if g is not None], polynomial.dtype)
+
+
+def positions_of(polynomial: Polynomial) -> range:
+    """Its floating tensors, counted from 0."""
+    return range(len(polynomial.floating))
+
+
+def some_positions(polynomial: Polynomial) -> st.SearchStrategy[tuple[int, ...]]:
+    """Some of its floating tensors in any order."""
+    return st.lists(st.sampled_from(positions_of(polynomial)), min_size=1, unique=True).map(tuple)
+
+
+def assert_jacobians(subject: ClauseSubject, polynomial: Polynomial, wanted: Sequence[int], got: Any) -> None:
+    """For each floating output a Jacobian for each of the wanted tensors."""
+    power, floats = polynomial.power, [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
+    slopes = {i: power * polynomial.values[polynomial.floating[i]] ** (power - 1) for i in wanted}
+    expected = [_diagonal(polynomial.weights[o, i] * slopes[i]) for o in floats for i in wanted]
+    subject.assert_all_same("Jacobians", got=[block for row in got for block in row], expected=expected)
+
+
+def assert_hessians(
+    subject: ClauseSubject, polynomial: Polynomial, wanted: Sequence[int], cotangents: Sequence[Any], got: Any
+) -> None:
+    """For each pair of the wanted tensors the second derivatives of the loss with these cotangents."""
+    slopes, power = replace(polynomial, power=1).vjp(cotangents), polynomial.power
+    diagonals = {i: _diagonal(power * (power - 1) * slopes[polynomial.floating[i]]) for i in wanted}
+    zeros = np.zeros((*polynomial.shape, *polynomial.shape))
+    expected = [diagonals[i] if i == j else zeros for i in wanted for j in wanted]
+    subject.assert_all_same("Hessians", got=[block for row in got for block in row], expected=expected)
+
+
+def _diagonal(values: Any) -> Any:
+    """The Jacobian of a function of each element with these slopes."""
+    values = np.asarray(values)
+    return np.diag(values.reshape(-1)).reshape((*values.shape, *values.shape))
