@@ -67,6 +67,14 @@ def test_defaulted_statics_are_given_or_omitted() -> None:
         reaches(calls(FUNCTIONS[name]), lambda call, count=count: len(call.args) == count)
 
 
+def test_statics_keep_their_type() -> None:
+    for choices in ((0, 1), (False, True), (0.0, 1.0), (-0.0, 1.0), (0j, 1 + 0j)):
+        flag = Static(name="flag", choices=lambda _, choices=choices: choices)
+        function = replace(SQUARE, name="Flagged", arguments=(*made("n").arguments, flag))
+        seen = {repr(call.args[1]) for call in drawn(calls(function), 50, 0)}
+        assert seen == {repr(choice) for choice in choices}
+
+
 def test_only_trailing_arguments_are_omitted() -> None:
     last = (
         Array(name="b", dims="n", optional=("none", "omitted")),

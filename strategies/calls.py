@@ -165,9 +165,9 @@ def _domain(argument: Array, smooth: bool) -> Any:
     return argument.smooth if smooth and argument.smooth is not None else argument.values
 
 
-@lru_cache(maxsize=4096)
-def _pick(options: tuple[Any, ...]) -> st.SearchStrategy[Any]:
-    return st.sampled_from(options)
+@lru_cache
+def _below(count: int) -> st.SearchStrategy[int]:
+    return st.sampled_from(range(count))
 
 
 @lru_cache
@@ -178,7 +178,8 @@ def _extremes(dtype: str, domain: Values) -> st.SearchStrategy[Any]:
 
 
 def _choose(draw: Callable[..., Any], options: tuple[Any, ...]) -> Any:
-    return options[0] if len(options) == 1 else draw(_pick(options))
+    # A strategy kept for equal options would give 0 where False is meant.
+    return options[0] if len(options) == 1 else options[draw(_below(len(options)))]
 
 
 _ALL_LAYOUTS = tuple(layouts_module.LAYOUTS)
