@@ -115,6 +115,10 @@ class Example:
         """The outputs, with the call's mask."""
         return self.implementation.vjp(self.f, self.primals, track=self.track)[0]
 
+    def pullback(self) -> Callable[..., Any]:
+        """The pullback of the call, with its mask: cotangents to gradients."""
+        return self.implementation.vjp(self.f, self.primals, track=self.track)[1]
+
     def run(self, **options: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Outputs and gradients: one per tensor argument, None where it does not require grad."""
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)

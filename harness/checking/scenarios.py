@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -188,6 +189,18 @@ def shared_by_leaves(example: Example) -> list[str]:
     shared = [f"{a} and the {b}" for (a, x), (b, y) in pairs if implementation.shares_memory(x, y)]
     given = dict(zip(example.input_names, example.primals, strict=True))
     return shared + sharing_memory(implementation, dict(zip(example.names, found, strict=True)), given)
+
+
+def by_turns(examples: Sequence[Example]) -> list[list[Gradients]]:
+    """The gradients of several calls, each in its own thread and once; every forward ends before the first backward."""
+    with ExitStack() as stack:
+        threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in examples]
+        pairs = list(zip(threads, examples, strict=True))
+        pullbacks = [thread.submit(example.pullback).result() for thread, example in pairs]
+        return [
+            [thread.submit(pullback, example.cotangents).result()]
+            for (thread, example), pullback in zip(pairs, pullbacks, strict=True)
+        ]
 
 
 def concurrently(examples: Sequence[Example], rounds: int = 4) -> list[list[Gradients]]:

@@ -67,10 +67,12 @@ def test_env_threads(subject, data):
     drawn = [*drawn, *(varied(call, subject.function) for call in drawn)]
     examples = [subject.example(call) for call in drawn]
     alone = [example.run()[1] for example in examples]
-    together = scenarios.concurrently([subject.example(call) for call in drawn])
-    for example, rounds, expected in zip(examples, together, alone, strict=True):
-        for got in rounds:
-            subject.assert_same(example.call, example.names, got=got, expected=expected, hint="several threads at once")
+    for together, how in ((scenarios.by_turns, "by turns"), (scenarios.concurrently, "at once")):
+        given = together([subject.example(call) for call in drawn])
+        hint = f"several threads {how}"
+        for example, rounds, expected in zip(examples, given, alone, strict=True):
+            for got in rounds:
+                subject.assert_same(example.call, example.names, got=got, expected=expected, hint=hint)
 
 
 @holds("ENV-DEVICE", examples=0.5, simulated=True)
