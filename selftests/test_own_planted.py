@@ -114,7 +114,10 @@ def shown(planted, test_id, failure):
         return
     text = failure["script"]
     if planted.name not in STATEFUL:
-        assert scripts.status(text, DECLARED=declared(planted.function)) == scripts.shown_by(failure), text
+        function = declared(planted.function)
+        # Noise shows in most calls, not in each.
+        ends = {scripts.status(text, DECLARED=function) for _ in range(10 if planted.name == "Noisy" else 1)}
+        assert scripts.shown_by(failure) in ends, text
     assert scripts.status(text, DECLARED=declared(planted.twin)) == 0, text
 
 

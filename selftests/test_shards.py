@@ -344,7 +344,7 @@ def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying, how):
     ("hook", "reason"),
     [
         ("def pytest_runtest_logfinish(nodeid):\n    'test_right' in nodeid and os._exit(0)", "was lost: "),
-        ("def pytest_collection():\n    os._exit(0)", "does not start: Not properly terminated"),
+        ("def pytest_collection():\n    os._exit(0)", "cannot start: Not properly terminated"),
     ],
 )
 def test_a_worker_that_dies_outside_of_a_test_leaves_no_whole_report(command, dying, hook, reason):

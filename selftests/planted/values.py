@@ -405,7 +405,7 @@ VALUES = (
         "NeverFinite",
         square_with(lambda xp, ctx, x, y: y * float("nan")),
         "the forward is never finite, so that nothing can be checked",
-        "nothing is known",
+        "too little to say",
         raises=Vacuous,
     ),
 )
