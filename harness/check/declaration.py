@@ -18,7 +18,7 @@ from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.native import Native, Treatment, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.checking.script_call import Source
-from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
@@ -121,7 +121,7 @@ class Declaration:
         for kind, given, valid in (("request", self.also, REQUESTS), ("dtype", self.dtypes, FLOATING)):
             unknown = [word for word in given if word not in valid]
             if unknown:
-                raise self.problem(f"unknown {kind} {unknown[0]!r}; choose from: {', '.join(valid)}")
+                raise self.problem(f"unknown {kind} {unknown[0]!r}; {choose_from(unknown[0], valid)}")
         if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
             raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
 from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
@@ -22,7 +23,7 @@ from autograd_conformance.harness.checking.transforms import SecondOrder, first_
 from autograd_conformance.harness.outcomes import Broken, Kind, one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
-from autograd_conformance.strategies.calls import Call, Tensor, with_cotangents
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, masked, with_cotangents, with_inputs
 
 # The most non-finite entries of a gradient to look at.
 _PLACES = 4
@@ -80,12 +81,14 @@ class Lenient(Policy):
             return False
         return True
 
-    def _runs(self, call: Call, layout: str | None = None) -> bool:
+    def _runs(self, call: Call, layout: str | None = None, times: int = 1) -> bool:
+        """Whether the call, and its backward so many times over one graph, raise nothing."""
         example = self.subject.made(call)
         try:
             primals = example.fresh_primals(layout)
             _, pullback = self.implementation.vjp(example.f, primals, track=example.track)
-            pullback(example.cotangents)
+            for _ in range(times):
+                pullback(example.cotangents)
         except Exception:  # noqa: BLE001 - a user's Function may raise anything
             return False
         return True
@@ -99,22 +102,29 @@ class Lenient(Policy):
 
     # Whether a failure follows from another property.
 
-    def follows(self, call: Call) -> str | None:
+    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         # A second derivative needs the answer also while Hypothesis shrinks: it decides between wrong and detached.
         if not (explaining() or self.property.group == "second order"):
             return None
-        plain = _contiguous(call)
-        if self.property.group == "second order":
-            return None if self._judge.derives(plain) else "VJP-FD"
-        if not self._judge.passes(plain):
-            return None if self.property.plain else "VJP-REF"
-        inputs = with_cotangents(call, "contiguous")
-        found = None
-        if inputs != plain and not self._judge.passes(inputs):
-            found = "FWD-LAYOUT"
-        elif inputs != call and not self._judge.passes(call):
-            found = "VJP-COTANGENT-LAYOUT"
-        return None if found == self.property.id else found
+        if raised is not None:
+            # The engine itself raises if it cannot use what backward returned.
+            plain = "VJP-REF" if own_frames(raised, self.implementation) else "VJP-NONE"
+            found = self._nearest(call, self._runs, plain)
+        elif self.property.group == "second order":
+            found = None if self._judge.derives(_contiguous(call)) else "VJP-FD"
+        else:
+            found = self._nearest(call, self._judge.passes, "VJP-REF")
+        return None if found == self.property.id or (found == "VJP-REF" and self.property.plain) else found
+
+    def _nearest(self, call: Call, right: Callable[..., bool], plain: str) -> str | None:
+        """The property nearest to the cause: about what the failing call has, and the next simpler, right one has not.
+
+        ``plain`` if the simplest call fails as well; None if the call is right when it is made alone.
+        """
+        if right(call):
+            repeats = partial(right, times=2)
+            return plain if not right(_contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+        return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
 
     @cached_property
     def _judge(self) -> _Judge:
@@ -193,7 +203,7 @@ class Lenient(Policy):
 class _Unexplained(Lenient):
     """The policy of a `_Judge`, which must not ask what a failure follows from: it is part of the answer."""
 
-    def follows(self, call: Call) -> str | None:
+    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         return None
 
 
@@ -204,12 +214,12 @@ class _Judge(Subject):
     def policy(self) -> Policy:
         return _Unexplained(self)
 
-    def passes(self, call: Call) -> bool:
-        """Whether no output or gradient of a call is found to be wrong."""
+    def passes(self, call: Call, times: int = 1) -> bool:
+        """Whether no output is found to be wrong, and no gradient of the last backward of so many over one graph."""
         example = self.made(call)
         return _holds(
             lambda: self.assert_close(
-                call, example.result_names, got=example.results(), expected=example.expected.results()
+                call, example.result_names, got=example.results(times=times), expected=example.expected.results()
             )
         )
 
@@ -243,8 +253,21 @@ def _assert_numbers(subject: Subject, example: Example) -> None:
 
 
 def _contiguous(call: Call) -> Call:
-    args = tuple(replace(a, layout="contiguous") if isinstance(a, Tensor) else a for a in call.args)
-    return with_cotangents(replace(call, args=args), "contiguous")
+    return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
+
+
+def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:
+    """The call with one peculiarity less each time, and the property that is about this one."""
+    call = with_cotangents(call, "contiguous")
+    yield "VJP-COTANGENT-LAYOUT", call
+    call = with_inputs(call, "contiguous")
+    yield "FWD-LAYOUT", call
+    given = zip(function.arguments, call.args, strict=False)
+    call = masked(call, [argument.differentiable for argument, value in given if isinstance(value, Tensor)])
+    yield "VJP-MASK", call
+    pairs = zip(function.outputs, call.cotangents, strict=True)
+    used = tuple(Cotangent() if output.differentiable and not given else given for output, given in pairs)
+    yield "VJP-UNUSED", replace(call, cotangents=used)
 
 
 def _largest(dtype: str) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,11 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
     yield ""
 
 
+def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
+    """The line of each group of faults that names the cause best."""
+    return [line for line, _, _ in _grouped(faults)]
+
+
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     found: dict[Any, list[Judged]] = {}
@@ -60,20 +66,11 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     return [_headed(group) for group in found.values()]
 
 
-# The properties that explain an exception best, unless nearly every call raises it.
-_EXPLAINING = (
-    "VJP-UNUSED", "VJP-MASK", "VJP-SUBSET", "VJP-COTANGENT-LAYOUT", "VJP-REPEAT", "ENV-SAVED-HOOKS", "ENV-THREADS",
-)  # fmt: skip
-_NEARLY_EVERY = 20
-
-
 def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line]]:
-    """A group as its head, the fault that explains most, and the others."""
-    first = [group[0][1].follows]
-    if group[0][1].word == RAISES:
-        first = ["VJP-NONE"] if len(group) > _NEARLY_EVERY else [*_EXPLAINING]
-    place = {name: number for number, name in enumerate(first)}
-    (line, v), *others = sorted(group, key=lambda pair: place.get(pair[0]["property"], len(place)))
+    """A group as its head and the others; the head is of the property that most of the group follows from, if any."""
+    followed = Counter(v.follows for _, v in group if v.follows).most_common(1)
+    cause = followed[0][0] if followed else ""
+    (line, v), *others = sorted(group, key=lambda pair: pair[0]["property"] != cause)
     return line, v, [other for other, _ in others]
 
 

@@ -72,7 +72,10 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return None
     kind, follows = Kind(failure["kind"]), failure.get("follows", "")
     if follows:
-        return Verdict(WRONG, guess=PROPERTIES[follows].advice, follows=follows)
+        word = RAISES if kind is Kind.RAISED else WRONG
+        return Verdict(
+            word, guess="" if word == RAISES and follows in _FIRST else PROPERTIES[follows].advice, follows=follows
+        )
     if kind is Kind.RAISED:
         return Verdict(RAISES, guess="" if claim.id in _FIRST else claim.advice)
     if kind is Kind.NAN and claim.group == "second order":

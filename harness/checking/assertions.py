@@ -25,9 +25,13 @@ DETACHED = "no derivative (silently detached)"
 # The hint of a failure that follows from another property.
 FOLLOWS = {
     "VJP-REF": "the plain call with the same values is wrong as well (VJP-REF); fix that first",
+    "VJP-NONE": "the plain call raises as well, outside of backward (VJP-NONE); fix that first",
     "VJP-FD": "the first derivative of the same call is wrong as well (VJP-FD); fix that first",
     "VJP-COTANGENT-LAYOUT": "the same call is right with contiguous cotangents",
     "FWD-LAYOUT": "the same call is right with contiguous inputs",
+    "VJP-MASK": "the same call is right if every input requires grad",
+    "VJP-UNUSED": "the same call is right if every output is used",
+    "VJP-REPEAT": "the same call is right if its backward runs once",
 }
 
 _DOUBLE = ("float64", "complex128")
@@ -58,6 +62,11 @@ class Assertions(Examined):
         if follows is not None:
             details = {**details, "hint": FOLLOWS[follows], "follows": follows}
         self.fail(call, what, **details)
+
+    def _following(self, call: Call) -> dict[str, str]:
+        """The fields of a finding about a missing gradient, if a peculiarity of the call explains it."""
+        follows = self.policy.follows(call)
+        return {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": FOLLOWS[follows]}
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
         """Equivalent to ``assert holds``; ``details`` are fields of the `Finding`."""
@@ -202,13 +211,15 @@ class Assertions(Examined):
         pairs = zip(call.tensors, example.track, strict=True)
         expected = [Description(t.shape, t.dtype, call.device) if tracked else None for t, tracked in pairs]
         got = [None if g is None else describe(g) for g in gradients]
-        self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected)
+        details = self._following(call) if got != expected else {}
+        self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected, **details)
 
     def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
         """Assert that exactly the tensors that require grad get a gradient."""
         __tracebackhide__ = True
-        got = self.policy.received(example, gradients)
-        self.assert_equal(example.call, "which tensors get a gradient", got=got, expected=list(example.track))
+        got, expected = self.policy.received(example, gradients), list(example.track)
+        details = self._following(example.call) if got != expected else {}
+        self.assert_equal(example.call, "which tensors get a gradient", got=got, expected=expected, **details)
 
     def assert_returned(self, example: Example, gradients: Sequence[Any]) -> None:
         """Assert that the gradients fit their inputs as backward returned them, before the engine sums and casts."""

@@ -17,8 +17,10 @@ from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
 
+# The bodies of documented Functions are in a folder of reference/: they are not ours here, but those under test.
 _OURS = (
-    *(str(PACKAGE / room) for room in ("harness", "suites", "implementations")), str(Path(hypothesis.__file__).parent),
+    *(str(PACKAGE / room) for room in ("harness", "suites", "implementations", "strategies")),
+    *(str(path) for path in (PACKAGE / "reference").glob("*.py")), str(Path(hypothesis.__file__).parent),
 )  # fmt: skip
 
 
@@ -95,10 +97,18 @@ def described(raised: BaseException) -> str:
 
 def place(raised: BaseException, implementation: Implementation) -> str:
     """The innermost line of the traceback that is in the Function, or else in the framework."""
-    frames = [f for f in traceback.extract_tb(raised.__traceback__) if not f.filename.startswith(_OURS)]
+    frames = own_frames(raised, implementation) or _foreign_frames(raised)
+    return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+
+
+def own_frames(raised: BaseException, implementation: Implementation) -> list[traceback.FrameSummary]:
+    """The frames of the traceback that are neither in the framework nor in this suite, the innermost last."""
     framework = str(Path(implementation.environment().location).parent)
-    own = [f for f in frames if not f.filename.startswith(framework)] or frames
-    return f"{own[-1].filename}:{own[-1].lineno} in {own[-1].name}" if own else ""
+    return [frame for frame in _foreign_frames(raised) if not frame.filename.startswith(framework)]
+
+
+def _foreign_frames(raised: BaseException) -> list[traceback.FrameSummary]:
+    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_OURS)]
 
 
 def passes_through(raised: BaseException, implementation: type) -> bool:

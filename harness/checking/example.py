@@ -115,19 +115,19 @@ class Example:
         """The outputs, with the call's mask."""
         return self.implementation.vjp(self.f, self.primals, track=self.track)[0]
 
-    def pullback(self) -> Callable[..., Any]:
-        """The pullback of the call, with its mask: cotangents to gradients."""
-        return self.implementation.vjp(self.f, self.primals, track=self.track)[1]
-
     def run(self, **options: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Outputs and gradients: one per tensor argument, None where it does not require grad."""
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)
         return outputs, pullback(self.cotangents, **options)
 
-    def results(self, layout: str | None = None) -> tuple[Any, ...]:
-        """Outputs and then gradients, for inputs in their own layouts or all in ``layout``."""
+    def results(self, layout: str | None = None, times: int = 1) -> tuple[Any, ...]:
+        """Outputs and then gradients, for inputs in their own layouts or all in ``layout``.
+
+        The gradients are those of the last backward of so many over the same graph.
+        """
         outputs, pullback = self.implementation.vjp(self.f, self.fresh_primals(layout), track=self.track)
-        return (*outputs, *pullback(self.cotangents))
+        gradients = [pullback(self.cotangents) for _ in range(times)]
+        return (*outputs, *gradients[-1])
 
     def input_states(self) -> tuple[list[Any], list[Any]]:
         """The states of the input tensors, before the call and after its backward."""

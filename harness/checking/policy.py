@@ -37,8 +37,8 @@ class Policy:
         """A hint for the author of a Function whose call raises."""
         return ""
 
-    def follows(self, call: Call) -> str | None:
-        """The property whose failure explains a wrong number of this call, or None."""
+    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
+        """The property whose failure explains a wrong number of this call, or what it raised; None if there is none."""
         return None
 
     def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:

@@ -196,11 +196,15 @@ def by_turns(examples: Sequence[Example]) -> list[list[Gradients]]:
     with ExitStack() as stack:
         threads = [stack.enter_context(ThreadPoolExecutor(1)) for _ in examples]
         pairs = list(zip(threads, examples, strict=True))
-        pullbacks = [thread.submit(example.pullback).result() for thread, example in pairs]
+        pullbacks = [thread.submit(_pullback, example).result() for thread, example in pairs]
         return [
             [thread.submit(pullback, example.cotangents).result()]
             for (thread, example), pullback in zip(pairs, pullbacks, strict=True)
         ]
+
+
+def _pullback(example: Example) -> Callable[..., Gradients]:
+    return example.implementation.vjp(example.f, example.primals, track=example.track)[1]
 
 
 def concurrently(examples: Sequence[Example], rounds: int = 4) -> list[list[Gradients]]:

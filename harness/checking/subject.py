@@ -12,7 +12,7 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.assertions import Assertions
+from autograd_conformance.harness.checking.assertions import FOLLOWS, Assertions
 from autograd_conformance.harness.checking.examined import passes_through
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
@@ -156,7 +156,9 @@ class Subject(Assertions):
     def _fail_with(self, call: Call, raised: Exception) -> NoReturn:
         """Fail because of an exception that the call raised."""
         got = f"{type(raised).__name__}: {message_of(raised)}"
-        details = {"hint": self.policy.hint(call), **self.raised(raised)}
+        follows = self.policy.follows(call, raised) or ""
+        hint = self.policy.hint(call) or FOLLOWS.get(follows, "")
+        details = {"hint": hint, "follows": follows, **self.raised(raised)}
         self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)
 
     # What may be refused.
