@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -135,6 +136,21 @@ def message_of(raised: BaseException) -> str:
 def one_line(raised: BaseException) -> str:
     """The exception's type and message in one line."""
     return " ".join(f"{type(raised).__name__}: {message_of(raised)}".split())
+
+
+# So many names fit into an error message.
+_FEW = 40
+
+
+def choose_from(given: str, valid: Iterable[str], *, command: str = "") -> str:
+    """What to do about a name that is not valid: the valid ones, or the nearest and the command that lists all."""
+    names = {name.lower(): name for name in valid}
+    longer = [name for name in names if name.startswith(given.lower())][:3]
+    near = [names[name] for name in longer or get_close_matches(given.lower(), names)]
+    if len(names) <= _FEW or not command:
+        return f"choose from: {', '.join(names.values())}" + (f" (did you mean {near[0]}?)" if near else "")
+    asked = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{asked}{command} lists all {len(names)}"
 
 
 class UsageProblem(Exception):

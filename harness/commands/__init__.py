@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from autograd_conformance.harness.outcomes import choose_from
+
 USAGE = 2
 
 
@@ -30,5 +32,5 @@ class Group(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
-            raise Problem(f"unknown command {args[0]!r}; choose from: {', '.join(self.commands)}")
+            raise Problem(f"unknown command {args[0]!r}; {choose_from(args[0], self.commands)}")
         return super().resolve_command(ctx, args)

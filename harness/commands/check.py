@@ -17,7 +17,7 @@ from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.verdicts import ERROR, LOST, verdict
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import USAGE, Problem
-from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running.selection import matching
 from autograd_conformance.implementations.protocol import Unavailable
@@ -108,7 +108,7 @@ def _verify(
 ) -> None:
     """Raise UsageProblem for arguments that do not go together."""
     if profile not in _PROFILES:
-        raise UsageProblem(f"unknown profile {profile!r}; choose from: {', '.join(_PROFILES)}")
+        raise UsageProblem(f"unknown profile {profile!r}; {choose_from(profile, _PROFILES)}")
     if len(targets) > 1 and (arguments or report_ is not None):
         option = "--arg" if arguments else "--report"
         raise UsageProblem(f"{option} needs a single target, but {len(targets)} are given; check them one by one")
@@ -117,7 +117,7 @@ def _verify(
         raise UsageProblem(
             f"{words} needs --arg; for a declaration write it there: Declaration(..., {next(iter(described))}=...)"
         )
-    matching("property", properties, PROPERTIES)
+    matching("property", properties, PROPERTIES, command="autograd-conformance list properties")
     if report_ is not None:
         ndjson.check_path(report_)
 

@@ -15,7 +15,7 @@ from autograd_conformance.harness.checking.example import has_setup_context
 from autograd_conformance.harness.checking.marks import AnyClaim, Claim, ClauseClaim
 from autograd_conformance.harness.checking.profiles import PROFILES, Profile, choose_seed
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem
+from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import corpus, shards
 from autograd_conformance.harness.running.corpus import Counterexample
@@ -33,25 +33,32 @@ ById = dict[str, tuple[Counterexample, ...]]
 # If a test was not exercised, the number of examples is multiplied by the first number, up to the second.
 _MORE, _MOST = 4, 100
 
+_LISTS = "autograd-conformance list properties (or: list clauses)"
+
 
 def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     if given not in valid:
-        raise UsageProblem(f"unknown {kind} {given!r}; choose from: {', '.join(valid)}")
+        raise UsageProblem(f"unknown {kind} {given!r}; {choose_from(given, valid)}")
     return given
 
 
-def matching(kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = ()) -> tuple[str, ...]:
-    """The valid names that match a comma-separated list of names and globs; hidden names match only exactly."""
+def matching(
+    kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = (), *, command: str = ""
+) -> tuple[str, ...]:
+    """The valid names that match a comma-separated list of names and globs; hidden names match only exactly.
+
+    ``command`` lists the valid names. Raises UsageProblem.
+    """
     if patterns is None:
         return tuple(valid)
     chosen: dict[str, None] = {}
     for pattern in filter(None, map(str.strip, patterns.split(","))):
         found = [name for name in valid if fnmatchcase(name, pattern)] + [name for name in hidden if name == pattern]
         if not found:
-            raise UsageProblem(f"no {kind} matches {pattern!r}; choose from: {', '.join(valid)}")
+            raise UsageProblem(f"no {kind} matches {pattern!r}; {choose_from(pattern, valid, command=command)}")
         chosen.update(dict.fromkeys(found))
     if not chosen:
-        raise UsageProblem(f"{patterns!r} names no {kind}; choose from: {', '.join(valid)}")
+        raise UsageProblem(f"{patterns!r} names no {kind}; {choose_from(patterns, valid, command=command)}")
     return tuple(chosen)
 
 
@@ -162,7 +169,8 @@ class Selection:
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
         catalog = catalog or Documented()
-        functions = matching("Function", options.functions or replayed, catalog.names, catalog.hidden)
+        listing = "autograd-conformance list functions" if catalog.documented else ""
+        functions = matching("Function", options.functions or replayed, catalog.names, catalog.hidden, command=listing)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
@@ -171,7 +179,7 @@ class Selection:
         every = catalog.functions(implementation)
         contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
-        claims = matching("property or clause", options.properties, valid)
+        claims = matching("property or clause", options.properties, valid, command=_LISTS)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # Clauses are not about single Functions.
         about_all = options.functions is None and catalog.documented
