@@ -6,10 +6,11 @@ import os
 
 from autograd_conformance.harness.catalogue import PACKAGE
 
-# No ini file, and no plugins except these.
+# No ini file, and no plugins except these. The one for logging costs more time than a short test.
 ARGUMENTS = (
     f"-c{os.devnull}", "--import-mode=importlib",
     "-p", "hypothesispytest", "-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider",
+    "-p", "no:logging",
     "-q", "--tb=no", "-rN", "--disable-warnings", "-W", "ignore::pytest.PytestAssertRewriteWarning", "--verified",
 )  # fmt: skip
 
