@@ -130,6 +130,8 @@ class Implementation(ABC):
     supported: str = ""
     # The parts of a standalone script that shows a failure; None if there can be no such script.
     script: ScriptText | None = None
+    # Whether a script can leave out what this very class overrides, because it only says how a Function is called.
+    transparent: bool = False
     # The share of a profile's examples that it gets: below 1 if each example is expensive, because it is compiled, say.
     share_of_examples: float = 1.0
     # Whether the clauses of PyTorch's contract are checked, or only the properties of the documented Functions.

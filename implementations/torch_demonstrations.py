@@ -6,7 +6,7 @@ script raises it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from autograd_conformance.implementations.scripting import Named, NoScript, Shown
 from autograd_conformance.implementations.torch_demonstrations_transforms import TRANSFORMS
@@ -135,9 +135,13 @@ def _grad_flags(w: Words) -> str:
     )
 
 
-def _described(w: Words) -> str:
-    """Shape, dtype and device of the outputs, and of the gradients if the property is about them, too."""
-    gradients = [w.shown.tensors[n] for n in w.shown.tracked] if w.shown.choices.get("described") != "outputs" else []
+def _described_outputs(w: Words) -> str:
+    return _described(w, gradients=())
+
+
+def _described(w: Words, gradients: Sequence[Named] | None = None) -> str:
+    """Shape, dtype and device of the outputs, and of these or all gradients."""
+    gradients = [w.shown.tensors[n] for n in w.shown.tracked] if gradients is None else gradients
     outputs = [(d.shape, d.dtype, d.device) for d in w.shown.described]
     lines, names = w.forward(), list(w.shown.outputs)
     if gradients:
@@ -205,7 +209,9 @@ def _fit(w: Words) -> str:
     tensors = [w.shown.tensors[n] for n in w.shown.tracked]
     expected = ", ".join(f"({t.values.shape}, torch.{t.dtype})" for t in tensors)
     if not w.shown.apply.endswith(".apply") or w.shown.own:
-        found = f"[(tuple(g.shape), g.dtype) for g in {w.grad()}]"
+        # A missing gradient would become zeros.
+        gradients = w.grad().replace("materialize_grads", "allow_unused")
+        found = f"[g if g is None else (tuple(g.shape), g.dtype) for g in {gradients}]"
         return w.helpers() + w.forward() + w.same(found, f"[{expected}]")
     got = f"[(tuple(seen[0][n].shape), seen[0][n].dtype) for n in {slots}]"
     return _observed(w, "", _AS_TUPLE, got, f"[{expected}]")
@@ -405,7 +411,7 @@ _DEMONSTRATIONS: dict[str, Callable[[Words], str]] = {
     "FWD-EMPTY": _plain,
     "FWD-PURE": _pure,
     "FWD-GRADFLAG": _grad_flags,
-    "FWD-DTYPE": _described,
+    "FWD-DTYPE": _described_outputs,
     "VJP-REF": _plain,
     "VJP-NEEDS": _needs,
     "VJP-NONE": _none,

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -375,6 +376,8 @@ def _importing(module: ModuleType, name: str) -> str:
         return f"from {imported} import {name}"
     if "." not in imported and Path(path).stem != "__init__":
         imported = Path(path).stem
+    if not all(part.isidentifier() and not iskeyword(part) for part in imported.split(".")):
+        return f"import runpy\n{name} = runpy.run_path({path!r})[{name!r}]"
     folder = Path(path).parents[imported.count(".") + (Path(path).stem == "__init__")]
     return f"sys.path.insert(0, {str(folder)!r})\nfrom {imported} import {name}"
 

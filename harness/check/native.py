@@ -45,6 +45,7 @@ def adapted(implementation: Implementation, treatment: Treatment) -> Implementat
 class _Treating(Implementation):
     """The methods that `adapted` puts before those of an implementation."""
 
+    transparent = True
     seeded: bool
     fresh: bool
     backward_only: bool

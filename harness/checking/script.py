@@ -105,8 +105,9 @@ def _text(implementation: Implementation) -> ScriptText:
         raise NoScript(f"no script for the implementation {implementation.name}")
     kinds = type(implementation).__mro__
     own = next(n for n, kind in enumerate(kinds) if "script" in vars(kind) or "script" in vars(implementation))
-    changed = sorted({name for kind in kinds[:own] for name in vars(kind)} & _VERBS)
-    if changed and not any(kind.__name__ == "_Treating" for kind in kinds):
+    opaque = [kind for kind in kinds[:own] if not vars(kind).get("transparent")]
+    changed = sorted({name for kind in opaque for name in vars(kind)} & _VERBS)
+    if changed:
         raise NoScript(f"the adapter {kinds[0].__name__} has its own {changed[0]}(), which a script does not have")
     return implementation.script
 
