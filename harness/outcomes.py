@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 OUTCOMES = {
     "pass": "held in every example",
@@ -65,10 +65,11 @@ class Kind(str, Enum):
 
 @dataclass(frozen=True)
 class Raised:
-    """An exception that a call raised: its type, and the place in the user's or the framework's code."""
+    """An exception that a call raised: its type, the place, and whose code that is."""
 
     type: str
     at: str = ""
+    by: Literal["function", "framework"] = "framework"
 
 
 # Fields that every finding has in a report, empty or not.

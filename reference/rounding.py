@@ -259,7 +259,8 @@ def _unary(
 def _power(value: Any, values: Any, errors: Any, precision: Precision) -> Any:
     base, exponent = values
     # The largest slope nearby: it may vanish at the base itself.
-    slope = np.abs(exponent) * np.where(exponent < 1, np.abs(base), np.abs(base) + errors[0]) ** (exponent - 1)
+    nearby = np.where(exponent < 1, np.maximum(np.abs(base) - errors[0], 0), np.abs(base) + errors[0])
+    slope = np.where(exponent == 0, 0.0, np.abs(exponent) * nearby ** (exponent - 1))
     passed = np.where(errors[0] == 0, 0.0, slope * errors[0])
     moved = np.where(errors[1] == 0, 0.0, np.abs(value * np.log(np.abs(base))) * errors[1])
     # Computed by products, or by a library's power.

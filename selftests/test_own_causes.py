@@ -114,3 +114,15 @@ def test_one_cause_has_one_headline(backward):
 
 def test_what_is_right_has_none():
     assert found(Product.backward) == []
+
+
+def another_error_for_zeros(ctx, g, h):
+    if g is not None and not g.any():
+        return right(ctx, g, h)[0]
+    if g is not None and not g.is_contiguous():
+        return right(ctx, g, h)[0][:, :0], None
+    return right(ctx, g, h)
+
+
+def test_two_errors_of_the_engine_are_two_faults():
+    assert len(found(another_error_for_zeros)) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ _WIDTH = 110
 
 # Lines of a traceback that are shown.
 _FRAMES = 6
+
+# What differs between two messages of one error.
+_VARYING = r"'[^']*'|\d+"
 
 Judged = tuple[ndjson.Line, Verdict]
 
@@ -59,11 +62,17 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     found: dict[Any, list[Judged]] = {}
     for line, v in sorted(faults, key=lambda pair: ORDER.index(pair[0]["property"])):
-        # The same type of exception from the same line of code has one cause.
-        raised = v.word == RAISES and tuple(line["failure"]["raised"].values())
-        key = raised or v.follows or ndjson.test_of(line)
+        key = (v.word == RAISES and _error(line["failure"])) or v.follows or ndjson.test_of(line)
         found.setdefault(key, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _error(failure: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the exceptions of one cause have in common."""
+    raised = failure["raised"]
+    # One line of the user's code has one cause. The engine raises all its errors in one line.
+    message = "" if raised.get("by") == "function" else re.sub(_VARYING, "", failure["got"])
+    return raised["type"], raised["at"], message
 
 
 def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line]]:

@@ -11,17 +11,13 @@ from typing import Any, NoReturn
 import hypothesis
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Raised, Record, message_of, named
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
 
-# The bodies of documented Functions are in a folder of reference/: they are not ours here, but those under test.
-_OURS = (
-    *(str(PACKAGE / room) for room in ("harness", "suites", "implementations", "strategies")),
-    *(str(path) for path in (PACKAGE / "reference").glob("*.py")), str(Path(hypothesis.__file__).parent),
-)  # fmt: skip
+_HYPOTHESIS = str(Path(hypothesis.__file__).parent)
 
 
 class Examined:
@@ -86,7 +82,10 @@ class Examined:
 
     def raised(self, raised: BaseException) -> dict[str, Any]:
         """The fields of a finding that describe an exception of the implementation."""
-        return {"kind": Kind.RAISED, "raised": Raised(type(raised).__name__, place(raised, self.implementation))}
+        own = own_frames(raised, self.implementation)
+        at = place(own or _foreign_frames(raised))
+        which = Raised(type(raised).__name__, at, "function" if own else "framework")
+        return {"kind": Kind.RAISED, "raised": which}
 
 
 def described(raised: BaseException) -> str:
@@ -95,9 +94,8 @@ def described(raised: BaseException) -> str:
     return f"{type(raised).__name__}: {lines[0] if lines else ''}"
 
 
-def place(raised: BaseException, implementation: Implementation) -> str:
-    """The innermost line of the traceback that is in the Function, or else in the framework."""
-    frames = own_frames(raised, implementation) or _foreign_frames(raised)
+def place(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The innermost line of a traceback."""
     return f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
 
 
@@ -108,7 +106,13 @@ def own_frames(raised: BaseException, implementation: Implementation) -> list[tr
 
 
 def _foreign_frames(raised: BaseException) -> list[traceback.FrameSummary]:
-    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not frame.filename.startswith(_OURS)]
+    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not _is_ours(frame.filename)]
+
+
+def _is_ours(filename: str) -> bool:
+    # The bodies of documented Functions are under test: they are in a folder of reference/.
+    ours = is_part_of(filename, "harness", "suites", "implementations", "strategies")
+    return ours or Path(filename).resolve().parent == PACKAGE / "reference" or filename.startswith(_HYPOTHESIS)
 
 
 def passes_through(raised: BaseException, implementation: type) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.observe import Observation, observed, state
+from autograd_conformance.harness.checking.observe import Observation, changes, observed, state
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function, as_given
 from autograd_conformance.reference.rounding import Tracked
@@ -129,9 +129,9 @@ class Example:
         gradients = [pullback(self.cotangents) for _ in range(times)]
         return (*outputs, *gradients[-1])
 
-    def input_states(self) -> tuple[list[Any], list[Any]]:
-        """The states of the input tensors, before the call and after its backward."""
-        given, before = list[Any](), list[Any]()
+    def changed_inputs(self) -> list[str]:
+        """What a call and its backward changed in the input tensors."""
+        given, before = list[Any](), list[dict[str, Any]]()
 
         def f(*primals: Any) -> Any:
             given.extend(primals)
@@ -140,7 +140,8 @@ class Example:
 
         _, pullback = self.implementation.vjp(f, self.primals, track=self.track)
         pullback(self.cotangents)
-        return before, [state(self.implementation, x) for x in given]
+        rows = zip(self.input_names, before, given, strict=True)
+        return [f"{name}: {each}" for name, old, x in rows for each in changes(old, state(self.implementation, x))]
 
     def run_in_place(self) -> tuple[tuple[Any, ...], list[Any], list[int]]:
         """The outputs of a call that changes its in-place arguments, the changed copies, and their versions before."""

@@ -66,13 +66,22 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
     return type(cls)(cls.__name__, (cls,), methods), seen
 
 
-def state(implementation: Implementation, tensor: Any) -> Any:
-    """The state of a tensor: shape, dtype, device, version, strides, requires_grad and values."""
+def state(implementation: Implementation, tensor: Any) -> dict[str, Any]:
+    """The state of a tensor by the names of its parts; empty for None."""
     i = implementation
     if tensor is None:
-        return None
-    values = i.numpy(tensor).tobytes()
-    return (*i.describe(tensor), i.version(tensor), i.strides(tensor), i.requires_grad(tensor), values)
+        return {}
+    parts = {"version": i.version(tensor), "strides": i.strides(tensor), "requires_grad": i.requires_grad(tensor)}
+    return {**i.describe(tensor)._asdict(), **parts, "values": i.numpy(tensor).copy()}
+
+
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The parts of a state that differ, with both values."""
+    return [f"{part} {before[part]} became {after[part]}" for part in before if not _same(before[part], after[part])]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a.tobytes() == b.tobytes()) if isinstance(a, np.ndarray) else bool(a == b)
 
 
 def copied(implementation: Implementation, tensors: Sequence[Any]) -> list[Any]:

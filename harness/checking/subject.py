@@ -100,7 +100,7 @@ class Subject(Assertions):
         if not self.implementation.empty:
             shapes = tuple(s for s in shapes or shape_tuples(self.function) if not any(0 in shape for shape in s))
             if not shapes:
-                pytest.skip(f"skip: {self.implementation.name} does not support tensors without elements")
+                pytest.skip(f"{self.implementation.name} does not support tensors without elements")
         return calls(self.function, scope, dtypes=self.dtypes, shapes=shapes, device=self.device)
 
     def recasts(self, call: Call) -> tuple[Call, ...]:

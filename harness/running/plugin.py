@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.catalogue import is_part_of
 from autograd_conformance.harness.checking import drawing, profiles
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
@@ -273,9 +273,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 def _skipped_by_suite(item: pytest.Item, raised: BaseException) -> bool:
     """Whether the test itself or the suite called pytest.skip, and not the code under test."""
-    files = [Path(frame.filename) for frame in traceback.extract_tb(raised.__traceback__)]
-    caller = next(file for file in reversed(files) if "_pytest" not in file.parts)
-    return caller == item.path or any(caller.is_relative_to(PACKAGE / room) for room in ("harness", "suites"))
+    files = [frame.filename for frame in traceback.extract_tb(raised.__traceback__)]
+    caller = next(file for file in reversed(files) if "_pytest" not in Path(file).parts)
+    return Path(caller) == item.path or is_part_of(caller, "harness", "suites")
 
 
 @pytest.hookimpl(wrapper=True)

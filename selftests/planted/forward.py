@@ -243,7 +243,7 @@ FORWARD = (
         "ChangedAndRestored",
         square_with(_restored),
         "the forward changes its input and changes it back, so that its version rises",
-        "state of the inputs",
+        "what changed in the inputs",
     ),
     planted(
         "FWD-PURE",
@@ -251,7 +251,7 @@ FORWARD = (
         "ChangedBehindTheCounter",
         square_with(_doubled_in_place),
         "the forward doubles its input without raising the version",
-        "state of the inputs",
+        "what changed in the inputs",
     ),
     planted(
         "FWD-PURE",

@@ -95,7 +95,7 @@ SHARING = (
         "Relaid",
         square_with(_relaid),
         "the forward stores its input in another layout",
-        "state of the inputs",
+        "what changed in the inputs",
     ),
     planted("MEM-FREE", SQUARE, "CotangentKept", _keeping_cotangents(), "cotangents are kept for ever", "cotangent"),
     misbehaving(

@@ -71,6 +71,7 @@ def test_vjp_repeat(subject, data):
     subject.choose(repeated="call")
     repeated = subject.example(call).run()
     subject.assert_same(call, example.names, got=repeated[1], expected=first, hint="an identical second call")
+    subject.choose(repeated="backward and call, after other calls")
     subject.example(between).run()
     other = subject.example(varied(call, subject.function))
     got = other.run()[1]
