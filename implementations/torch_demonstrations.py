@@ -71,11 +71,11 @@ def _against_contiguous(w: Words) -> str:
 def _mask_of_outputs(w: Words) -> str:
     run = w.run()
     lines = f"as_called = run({', '.join(w.names)})\n"
-    recording = w.shown.choices["recorded"]
-    if recording == "no_grad":
+    which = w.shown.choices["inputs that require grad"]
+    if which == "all, under no_grad":
         lines += f"with torch.no_grad():\n    otherwise = run({', '.join(w.names)})\n"
     else:
-        flag = recording == "all"
+        flag = which == "all"
         lines += "".join(f"{name}.requires_grad_({flag})\n" for name in w.differentiable)
         lines += f"otherwise = run({', '.join(w.names)})\n"
     return run + lines + w.compare("otherwise", "as_called")
@@ -179,7 +179,7 @@ def _needs(w: Words) -> str:
 
 
 def _none(w: Words) -> str:
-    if w.shown.choices.get("looked at") == "backward":
+    if w.shown.choices.get("gradients") == "as backward returned them":
         numbers = list(w.shown.undifferentiable)
         got = f"[n for n in {numbers} if n < len(seen[0]) and seen[0][n] is not None]"
         return _observed(w, "", _AS_TUPLE, got, "[]")
@@ -225,7 +225,7 @@ def _subset(w: Words) -> str:
 
 
 def _cotangent_layout(w: Words) -> str:
-    if w.shown.choices.get("behind it") == "sum":
+    if w.shown.choices.get("after the Function") == "sum()":
         kept = [y for y, d in zip(w.shown.outputs, w.shown.differentiable, strict=True) if d]
         sums = [f"{y}.sum()" for y in kept]
         ends, ones = ([f"torch.ones_like({y})" for y in each] for each in (sums, kept))
@@ -319,7 +319,7 @@ def _pure_owned(w: Words) -> str:
     first = w.grad(None, None, None, "retain_graph=True")
     lines = w.forward() + f"first = {first}{place}\nkept = first.clone()\n"
     lines += f"{w.grad(None, None, others, 'retain_graph=True')}\n"
-    if w.shown.choices.get("looked at") != "later":
+    if w.shown.choices.get("gradients") != "of the first backward, after a second":
         lines += f"after_another = first.clone()\nfirst.fill_(7)\nagain = {w.grad()}{place}\n"
         return lines + w.compare("again", "kept")
     return lines + w.compare("first", "kept")

@@ -107,9 +107,9 @@ class Subject(Assertions):
         """The call in each dtype that the test compares: its own."""
         return (call,)
 
-    def choose(self, **varied: Any) -> None:
-        """Note what a test varies without a draw; a failure shows it."""
-        self.choices.update({label.replace("_", " "): value for label, value in varied.items()})
+    def choose(self, label: str, value: str) -> None:
+        """Note what a test varies without a draw; a failure shows it with this label."""
+        self.choices[label] = value
 
     def made(self, call: Call) -> Example:
         """The call with its tensors on the implementation."""

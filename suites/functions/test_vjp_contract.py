@@ -28,7 +28,7 @@ def test_vjp_none(subject, data):
     f, seen = example.observed()
     _, pullback = subject.implementation.vjp(f, example.primals, track=example.track)
     subject.assert_received(example, pullback(example.cotangents))
-    subject.choose(looked_at="backward")
+    subject.choose("gradients", "as backward returned them")
     returned = [seen.gradient_of(n) is not None for n in example.expected.undifferentiable]
     what = "which non-tensor and non-differentiable arguments backward returned a gradient for"
     subject.assert_equal(example.call, what, got=returned, expected=[False] * len(returned))

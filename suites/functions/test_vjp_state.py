@@ -44,12 +44,12 @@ def test_vjp_pure_owned(subject, data):
     given = pullback(example.placed(example.expected.cotangents))
     kept = [None if g is None else implementation.numpy(g).copy() for g in given]
     pullback(example.placed(example.expected.other_cotangents()))
-    subject.choose(looked_at="later")
+    subject.choose("gradients", "of the first backward, after a second")
     subject.assert_same(example.call, example.names, got=given, expected=kept, hint="a later backward changed these")
     for gradient in given:
         if gradient is not None:
             implementation.fill_(gradient, 7)
-    subject.choose(looked_at="changed")
+    subject.choose("gradients", "of a third backward, after the first were changed")
     again = pullback(example.placed(example.expected.cotangents))
     hint = "changing earlier gradients changed these: backward returned a saved tensor or a buffer that it keeps"
     subject.assert_same(example.call, example.names, got=again, expected=kept, hint=hint)
@@ -65,13 +65,13 @@ def test_vjp_repeat(subject, data):
     # Copies, since a later call may overwrite the results of an earlier one.
     i = subject.implementation
     kept, first = copied(i, outputs), copied(i, pullback(example.cotangents))
-    subject.choose(repeated="backward")
+    subject.choose("repeated", "backward")
     again = pullback(example.cotangents)
     subject.assert_same(call, example.names, got=again, expected=first, hint="a second backward of the same call")
-    subject.choose(repeated="call")
+    subject.choose("repeated", "call")
     repeated = subject.example(call).run()
     subject.assert_same(call, example.names, got=repeated[1], expected=first, hint="an identical second call")
-    subject.choose(repeated="backward and call, after other calls")
+    subject.choose("repeated", "backward and call, after other calls")
     subject.example(between).run()
     other = subject.example(varied(call, subject.function))
     got = other.run()[1]

@@ -91,7 +91,7 @@ def test_vjp_cotangent_layout(subject, data):
     got, expected = repeated.run()[1], repeated.expected.gradients()
     subject.assert_close(repeated.call, example.names, got=got, expected=expected)
     subject.tried.append(call)
-    subject.choose(behind_it="sum")
+    subject.choose("after the Function", "sum()")
     got, expected = scenarios.summed(example)
     hint = "sum() directly follows the Function, so that the cotangent is an expanded tensor (stride 0)"
     subject.assert_close(call, example.names, got=got, expected=expected, hint=hint)
