@@ -29,7 +29,7 @@ def demonstrate(test: str, shown: Shown) -> str:
         raise NoScript("the finding does not say as data what is wrong")
     write = _DEMONSTRATIONS.get(test) or _DEMONSTRATIONS.get(property_id)
     if write is None:
-        raise NoScript(f"no script is written for {test}")
+        raise NoScript(f"scripts are not written for {test}")
     try:
         return write(Words(shown))
     except KeyError as missing:

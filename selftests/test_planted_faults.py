@@ -89,7 +89,7 @@ def test_the_script_shows_the_fault_and_accepts_the_twin(planted):
     test = named(planted.property_id, planted.variant)
     text, reason = script_for(planted.implementation, planted.function, test, failure, scripts.SOURCE)
     if planted.implementation is not TORCH or str(planted) in NO_SCRIPT:
-        engine = "adapter" if isinstance(planted.implementation, TorchImplementation) else "no script for"
+        engine = "adapter" if isinstance(planted.implementation, TorchImplementation) else "not written for"
         assert text is None
         assert NO_SCRIPT.get(str(planted), engine) in reason
         return

@@ -149,7 +149,7 @@ class OwnEngine(TorchImplementation):
 @pytest.mark.parametrize(
     ("implementation", "change", "reason"),
     [
-        (implementations.load("model"), {}, "no script for the implementation model"),
+        (implementations.load("model"), {}, "scripts are not written for the implementation model"),
         (OwnEngine(), {}, "the adapter OwnEngine has its own vjp()"),
         (TORCH, {"flaky": True}, "fails only sometimes"),
         (TORCH, {"component": {}}, "does not say as data what is wrong"),

@@ -102,7 +102,7 @@ def _written(
 def _text(implementation: Implementation) -> ScriptText:
     """How the implementation writes scripts."""
     if implementation.script is None:
-        raise NoScript(f"no script for the implementation {implementation.name}")
+        raise NoScript(f"scripts are not written for the implementation {implementation.name}")
     kinds = type(implementation).__mro__
     own = next(n for n, kind in enumerate(kinds) if "script" in vars(kind) or "script" in vars(implementation))
     opaque = [kind for kind in kinds[:own] if not vars(kind).get("transparent")]
