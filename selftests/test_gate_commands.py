@@ -22,6 +22,7 @@ from autograd_conformance.selftests.reports import HEADER, IDS, lines, result, w
         (("compare", "base.txt", "base.txt"), ("base.txt is not a report",)),
         (("compare", "base.txt", "old.ndjson", "--verify", "no-such-command"), ("no-such-command", "cannot be run")),
         (("compare", "base.txt", "old.ndjson", "--verify", "false"), ("--verify false", "exit status 1")),
+        (("compare", "base.txt", "failed.ndjson", "--verify", "true"), ("--verify true", "no report", "give the")),
         (("accept", "none.ndjson"), ("none.ndjson", "No such file")),
         (("accept", "old.ndjson", "-o", "old.ndjson"), ("old.ndjson is not a baseline", "was not changed")),
         (("accept", "old.ndjson", "-o", "nowhere/b"), ("nowhere/b", "-o FILE")),
@@ -41,6 +42,7 @@ def test_mistakes_are_told_before_anything_runs(said, base, tmp_path, monkeypatc
     monkeypatch.setattr(run_command.pytest, "main", lambda _: pytest.fail("tests were started"))
     write(tmp_path / "shard.ndjson", lines([result(id) for id in IDS], shard="1/2"))
     write(tmp_path / "replay.ndjson", lines([result(id) for id in IDS], profile="replay"))
+    write(tmp_path / "failed.ndjson", lines([result(id, "fail") for id in IDS]))
     model = {**HEADER["implementation"], "name": "model"}
     write(tmp_path / "model.ndjson", lines([result(id) for id in IDS], implementation=model))
     assert said("accept", "model.ndjson", "-o", "model.txt")[0] == 0
