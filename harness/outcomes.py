@@ -145,13 +145,14 @@ _FEW = 40
 
 def choose_from(given: str, valid: Iterable[str], *, command: str = "") -> str:
     """What to do about a name that is not valid: the valid ones, or the nearest and the command that lists all."""
-    names = {name.lower(): name for name in valid}
-    longer = [name for name in names if name.startswith(given.lower())][:3]
+    every = list(valid)
+    names = {name.lower(): name for name in every}
+    longer = [name for name in names if given and name.startswith(given.lower())][:3]
     near = [names[name] for name in longer or get_close_matches(given.lower(), names)]
-    if len(names) <= _FEW or not command:
-        return f"choose from: {', '.join(names.values())}" + (f" (did you mean {near[0]}?)" if near else "")
+    if len(every) <= _FEW or not command:
+        return f"choose from: {', '.join(every)}" + (f" (did you mean {near[0]}?)" if near else "")
     asked = f"did you mean {' or '.join(near)}? " if near else ""
-    return f"{asked}{command} lists all {len(names)}"
+    return f"{asked}{command} lists all {len(every)}"
 
 
 class UsageProblem(Exception):

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.check import Declaration, Factory, printing
+from autograd_conformance.harness.check import Declaration, Factory, loading, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -357,7 +357,7 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     [
         (("nowhere:F", "--arg", "float[n]"), "nowhere cannot be imported: ModuleNotFoundError"),
         (("nowhere.py",), "file not found: nowhere.py"),
-        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; its callables are: "),
+        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; choose from: "),
         (("user_ops:Kept",), "is not a declaration; describe its arguments in order, as in --arg 'float[n,m]'"),
         (("os",), "os has no declarations; add NAME = Declaration"),
         (("user_ops", "--once"), "--once needs --arg"),
@@ -377,6 +377,43 @@ def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path):
     assert status == 2, out + err
     assert said in err
     assert "Traceback" not in err
+
+
+OWN = """
+from torch.autograd import Function
+from torch.nn.functional import relu
+
+
+class Scaled(Function):
+    pass
+
+
+scaled = Scaled.apply
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("own.py", "name it: own.py:NAME"),
+        ("own.py:", "name it: own.py:NAME"),
+        ("own:Scalde", "own has no 'Scalde'; choose from: Scaled, scaled (did you mean scaled?)"),
+        ("text.txt", "text.txt is not a .py file or a module"),
+        ("./own", "./own is not a .py file or a module; name one of these (did you mean own.py?)"),
+        ("folder", "folder is a folder without code of its own; name a .py file or a module in it"),
+        ("./folder", "./folder is a folder"),
+    ],
+)
+def test_a_target_that_names_no_function(target, said, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.txt").write_text("text")
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("own", "folder"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(UsageProblem, match=re.escape(said)):
+        loading.declarations(target, ["float[n]"])
 
 
 def test_the_help_lists_the_words():

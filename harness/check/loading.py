@@ -10,12 +10,12 @@ import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from autograd_conformance.harness.check.declaration import Declaration, Own
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
 from autograd_conformance.implementations.protocol import Implementation
 
 # The folder of this suite's own frames.
@@ -67,15 +67,16 @@ def declarations(
     module = _module(place)
     if not attribute:
         if arguments or options:
-            raise UsageProblem(f"--arg and options such as --once apply to one Function; name it: {target}:NAME")
-        return _unique(_members(module, target))
+            raise UsageProblem(f"--arg and options such as --once apply to one Function; name it: {place}:NAME")
+        return _unique(_members(module, place))
     thing: Any = module
     for part in attribute.split("."):
         if not hasattr(thing, part):
-            near = (
-                ", ".join(n for n in dir(thing) if not n.startswith("_") and callable(getattr(thing, n, None))) or "-"
-            )
-            raise UsageProblem(f"{place} has no {attribute!r}; its callables are: {near[:600]}")
+            own = [
+                name for name in dir(thing) if not name.startswith("_") and _is_own(getattr(thing, name, None), module)
+            ]
+            advice = choose_from(part, own, command=f"help({module.__name__!r})") if own else "it has nothing to check"
+            raise UsageProblem(f"{place} has no {attribute!r}; {advice}")
         thing = getattr(thing, part)
     if isinstance(thing, Declaration):
         if arguments:
@@ -89,12 +90,20 @@ def declarations(
     return [Declaration(thing, *arguments, where=target, **(options or {}))]
 
 
-def _members(module: ModuleType, target: str) -> list[Declaration]:
+def _is_own(value: Any, module: ModuleType) -> bool:
+    """Whether a value can be checked and is the module's own; a class or function of another package is not."""
+    owner = getattr(value, "__self__", value)
+    if isinstance(owner, type | FunctionType | BuiltinFunctionType):
+        return str(owner.__module__).partition(".")[0] == module.__name__.partition(".")[0]
+    return callable(value) or isinstance(value, Declaration)
+
+
+def _members(module: ModuleType, place: str) -> list[Declaration]:
     found = [value for value in vars(module).values() if isinstance(value, Declaration)]
     if not found:
         raise UsageProblem(
-            f"{target} has no declarations; add NAME = Declaration(FUNCTION, 'float[n]', ...) to it, or check one of "
-            f"its Functions with {target}:NAME --arg 'float[n]'"
+            f"{place} has no declarations; add NAME = Declaration(FUNCTION, 'float[n]', ...) to it, or check one of "
+            f"its Functions with {place}:NAME --arg 'float[n]'"
         )
     return found
 
@@ -113,15 +122,32 @@ def _module(place: str) -> ModuleType:
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
+    if not place.endswith(".py") and ("/" in place or place.startswith(".")):
+        raise _no_module(place)
     try:
-        return _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
+        module = _file(Path(place)) if place.endswith(".py") else importlib.import_module(place)
     except UsageProblem:
         raise
     except (Exception, SystemExit) as raised:
+        if isinstance(raised, ModuleNotFoundError) and not place.endswith(".py") and Path(place).is_file():
+            raise _no_module(place) from None
         frames = traceback.extract_tb(raised.__traceback__)
         own = [f for f in frames if "importlib" not in f.filename and not f.filename.startswith(_OURS)]
         where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         raise UsageProblem(f"{place} cannot be imported: {one_line(raised)}{where}") from raised
+    # A folder without __init__.py can be imported, but has no code.
+    if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
+        raise _no_module(place)
+    return module
+
+
+def _no_module(place: str) -> UsageProblem:
+    path = Path(place)
+    if path.is_dir():
+        return UsageProblem(f"{place} is a folder without code of its own; name a .py file or a module in it")
+    near = path.with_name(f"{path.name}.py")
+    asked = f" (did you mean {near}?)" if near.is_file() else ""
+    return UsageProblem(f"{place} is not a .py file or a module; name one of these{asked}")
 
 
 def _file(path: Path) -> ModuleType:
