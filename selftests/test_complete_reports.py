@@ -16,7 +16,12 @@ def doubled(found):
 
 
 BROKEN = {
-    "no footer": (lambda found: found[:-1], "did not finish: 0 of"),
+    "no footer": (lambda found: found[:-1], "did not finish: every test id has a result"),
+    "stopped at once": (
+        lambda found: changed(found[:1], 0, expected=0),
+        "it ended before the first test",
+    ),
+    "stopped early": (lambda found: changed(found[:1], 0, expected=None), "it ended before the first test"),
     "stopped before": (lambda found: found[:-2], "did not finish: 1 of"),
     "a line missing": (lambda found: [*found[:2], *found[3:]], "3 results, but its header announces 4"),
     "an id twice": (doubled, " twice"),

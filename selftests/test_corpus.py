@@ -167,8 +167,11 @@ def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
         (("text",), "text is not a report"),
         (("whole", "none"), "none cannot be read: No such file"),
         (("whole", "--corpus", "text"), "text, line 1 must be ID CALL"),
-        (("whole", "--corpus", "nowhere/kept"), "cannot be written to nowhere/kept: No such file"),
-        (("whole", "--corpus", "."), "of . cannot be read: Is a directory"),
+        (
+            ("whole", "--corpus", "nowhere/kept"),
+            "cannot be written to nowhere/kept: there is no folder nowhere; choose a file with --corpus FILE",
+        ),
+        (("whole", "--corpus", "."), "the corpus cannot be written to .: it is a folder"),
     ],
 )
 def test_keep_refuses_what_is_wrong(keep, tmp_path, words, problem):
@@ -193,6 +196,7 @@ def test_one_unreadable_report_does_not_lose_what_the_others_found(keep, tmp_pat
     ("words", "problem"),
     [
         (("--corpus", "none"), "none cannot be read: No such file"),
+        (("--corpus", "none"), "give a report, or a corpus that autograd-conformance keep has written"),
         (("--profile", "replay", "--corpus", "none"), "use --replay none"),
         (("--profile", "replay", "--replay", "none"), "none cannot be read: No such file"),
         (

@@ -163,7 +163,10 @@ def test_a_failure_tells_all_and_stays_readable(read):
 def test_an_unfinished_run_is_an_error(read, results):
     root = parsed(read(results, whole=False))
     told = case(root, "the report is complete").find("error")
-    assert "the run did not finish: 0 of its test ids have no result" in told.get("message")
+    missing = (
+        "every test id has a result, but its last line is missing" if results else "it ended before the first test"
+    )
+    assert f"the run did not finish: {missing}" in told.get("message")
     assert int(root.get("errors")) >= 1
     assert not [one for one in parsed(read(results)).iter("testcase") if one.get("name") == "the report is complete"]
 
@@ -235,7 +238,7 @@ def test_the_summary_of_a_run_that_holds_is_short(read):
 def test_the_summary_of_an_unfinished_run_says_so(read):
     text = markdown.text(read(HOLDING, whole=False))
     assert text.startswith("### ⚠️ mine 1.2 did not finish: ")
-    assert "**The run did not finish**: 0 of its test ids have no result." in text
+    assert "**The run did not finish**: every test id has a result, but its last line is missing." in text
 
 
 # The badge.

@@ -195,7 +195,7 @@ def test_one_that_is_used_where_it_is(package, tmp_path):
         ("mine==2", {}, "must be mine==2, but 1+mine is installed"),
         ("yours", {}, "the fork yours is not installed"),
         ("-r all", {}, "'-r all' must be NAME, NAME==VERSION or pip's report"),
-        ("none.json", {}, "cannot be read from none.json: No such file"),
+        ("none.json", {}, "cannot be read from none.json: No such file or directory; give the FILE.json"),
     ],
 )
 def test_what_is_not_the_fork_is_refused(package, expected, changes, problem):

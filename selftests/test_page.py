@@ -102,7 +102,7 @@ def test_every_click_leads_somewhere(write):
 
 def test_it_tells_outcome_counterexample_and_reproduction(found):
     for told in (
-        "mine 1.2", "fails", "did not finish (0 of its test ids", "1/2 fail",
+        "mine 1.2", "fails", "did not finish (every test id has a", "1/2 fail",
         "a <b>bold</b> claim", "Call('Exp')", "print(1 < 2)", "a reason (a link; seen)", "! known",
         "autograd-conformance run 'folder/mine one.py' -n 0 --properties VJP-REF --functions Exp --device cpu "
         "--profile gate --seed 0",
@@ -192,7 +192,7 @@ def test_what_a_run_did_not_reach_is_neither_new_nor_gone(write, unfinished):
     assert step.changes == ()
     text = made(*pair).text
     assert "Nothing changed." in text
-    assert "did not finish: 0 of its test ids have no result." in text
+    assert "did not finish: every test id has a result, but its last line is missing." in text
 
 
 def test_two_implementations_have_no_history(write):
@@ -302,6 +302,6 @@ def test_the_command_writes_the_page_and_warns_of_what_did_not_finish(write, tmp
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True)
     assert (done.stdout, done.stderr) == (
         "m.html: 2 runs of 1 implementation\n",
-        "warning: the run of b.ndjson did not finish: 0 of its test ids have no result\n",
+        "warning: the run of b.ndjson did not finish: every test id has a result, but its last line is missing\n",
     )
     assert (tmp_path / "m.html").read_text().startswith("<!doctype html>")

@@ -88,7 +88,7 @@ MODEL = {**HEADER["implementation"], "name": "model"}
         (("--shard", "4/3"), ("4/3", "I from 1 to N")),
         (("--shard", "two"), ("two", "2/7")),
         (("--balance", "old.ndjson"), ("--balance old.ndjson", "--shard")),
-        (("--shard", "1/2", "--balance", "none.ndjson"), ("none.ndjson", "No such file")),
+        (("--shard", "1/2", "--balance", "none.ndjson"), ("none.ndjson", "No such file", "give a file that")),
         (("--shard", "1/2", "--balance", "other.ndjson"), ("other.ndjson", "implementation is mine")),
         (("--shard", "1/2", "--balance", "quick.ndjson"), ("quick.ndjson", "profile is quick")),
         (("--shard", "1/2", "--balance", "empty.ndjson"), ("empty.ndjson", "no results")),

@@ -15,7 +15,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness import catalogue
 from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports import reading
 from autograd_conformance.harness.views import clause_table, findings
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
@@ -62,12 +62,14 @@ def list_clauses(coverage: bool, report_: str | None) -> None:
 
 def _clauses_of(path: Path) -> str:
     try:
-        results = [line for line in ndjson.read(path) if "clause" in line]
+        (report,) = reading.read_all([path])
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
+    results = [line for line in report.results if "clause" in line]
     if not results:
         raise Problem(
-            f"{path} has no results of clauses; write a report with: autograd-conformance run --report {path}"
+            f"{path} has no results of clauses; give the report of a run without --functions and --properties, "
+            "which checks them all"
         )
     return clause_table.markdown(results)
 

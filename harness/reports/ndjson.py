@@ -108,8 +108,7 @@ def _flaws(lines: Sequence[Line]) -> Iterator[Flaw]:
     ids = Counter(line.get("id") for line in lines if line.get("kind") == "result")
     expected = lines[0].get("expected")
     if "footer" not in kinds:
-        missing = "all" if expected is None else expected - ids.total()
-        yield Flaw(f"{missing} of its test ids have no result", finished=False)
+        yield Flaw(_unfinished(ids.total(), expected), finished=False)
     if kinds.index("footer") != len(kinds) - 1:
         yield Flaw("there are lines after its footer")
     if len(ids) != ids.total():
@@ -121,6 +120,15 @@ def _flaws(lines: Sequence[Line]) -> Iterator[Flaw]:
     summed = {key: value for key, value in lines[-1].items() if key != "checksum"}
     if lines[-1].get("checksum") != digest(map(_text, (*lines[:-1], summed))):
         yield Flaw("it was changed after the run wrote it")
+
+
+def _unfinished(done: int, expected: int | None) -> str:
+    """What is missing from a report without a footer."""
+    if not expected:
+        return "it ended before the first test"
+    if done < expected:
+        return f"{expected - done} of its test ids have no result"
+    return "every test id has a result, but its last line is missing"
 
 
 def version_of(package: str) -> str:
@@ -187,7 +195,8 @@ def read(path: Path) -> list[Line]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not text"
-        raise UsageProblem(f"the report {path} cannot be read: {reason}") from None
+        advice = "give a file that autograd-conformance run --report FILE has written"
+        raise UsageProblem(f"the report {path} cannot be read: {reason}; {advice}") from None
     # A killed process may leave half a line at the end.
     *complete, _ = text.split("\n")
     try:

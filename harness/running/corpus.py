@@ -80,6 +80,7 @@ def keep(path: Path, reports: Sequence[Path]) -> Kept:
 
     Leaves out those of listed deviations. Raises UsageProblem.
     """
+    ndjson.check_path(path, what="the corpus", option="--corpus")
     old = read(path) if path.exists() else ()
     found: list[Counterexample] = []
     lost: list[str] = []
@@ -153,7 +154,8 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not text"
-        raise UsageProblem(f"the counterexamples of {path} cannot be read: {reason}") from None
+        advice = "give a report, or a corpus that autograd-conformance keep has written"
+        raise UsageProblem(f"the counterexamples of {path} cannot be read: {reason}; {advice}") from None
 
 
 def _write(path: Path, found: Iterable[Counterexample]) -> None:
@@ -164,4 +166,6 @@ def _write(path: Path, found: Iterable[Counterexample]) -> None:
         unfinished.write_text("".join(f"{line}\n" for line in (*comments, *found)), encoding="utf-8")
         os.replace(unfinished, path)
     except OSError as problem:
-        raise UsageProblem(f"the corpus cannot be written to {path}: {problem.strerror}") from None
+        raise UsageProblem(
+            f"the corpus cannot be written to {path}: {problem.strerror}; choose with --corpus FILE"
+        ) from None

@@ -62,10 +62,14 @@ def _folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise UsageProblem(f"the example database cannot be kept in {path}: {problem.strerror}") from None
+        raise UsageProblem(_refusal(path, problem.strerror or str(problem))) from None
     if not os.access(path, os.W_OK):
-        raise UsageProblem(f"the example database cannot be kept in {path}: permission denied")
+        raise UsageProblem(_refusal(path, "permission denied"))
     return path
+
+
+def _refusal(path: Path, reason: str) -> str:
+    return f"the example database cannot be kept in {path}: {reason}; choose another folder with --database DIR"
 
 
 def _redis(address: str) -> ExampleDatabase:

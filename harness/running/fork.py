@@ -88,7 +88,8 @@ def _requested(receipt: Path) -> str:
         found = [each["metadata"] for each in installed if each["requested"]]
     except (OSError, ValueError, LookupError, TypeError) as problem:
         reason = getattr(problem, "strerror", None) or "it is not a report of pip install --report"
-        raise UsageProblem(f"the fork cannot be read from {receipt}: {reason}") from None
+        advice = "give the FILE.json that pip install --report FILE.json has written"
+        raise UsageProblem(f"the fork cannot be read from {receipt}: {reason}; {advice}") from None
     if len(found) != 1:
         names = ", ".join(each["name"] for each in found) or "nothing"
         raise UsageProblem(f"a fork is one distribution, but by {receipt} pip was told to install {names}")

@@ -62,7 +62,7 @@ def parsed(text: str | None, balance: str | None) -> Shard | None:
         return None
     parts = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)
     if parts is None or not 1 <= int(parts[1]) <= int(parts[2]):
-        raise UsageProblem(f"--shard {text} is not a shard; give I/N with I from 1 to N, as in --shard 2/7")
+        raise UsageProblem(f"--shard {text!r} is not a shard; give I/N with I from 1 to N, as in --shard 2/7")
     return Shard(int(parts[1]), int(parts[2]))
 
 
