@@ -33,4 +33,18 @@ class Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
             raise Problem(f"unknown command {args[0]!r}; {choose_from(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None:
+            _refuse_empty(command, click.Context(command, info_name=name, parent=ctx), rest)
+        return name, command, rest
+
+
+def _refuse_empty(command: click.Command, context: click.Context, args: list[str]) -> None:
+    """Raise Problem for an empty option or argument, as a variable that is not set leaves."""
+    given, _, _ = command.make_parser(context).parse_args(list(args))
+    for parameter in command.params:
+        found = given.get(parameter.name)
+        several = found if isinstance(found, list | tuple) else (found,)
+        if "" in several and parameter.type is not click.UNPROCESSED:
+            named = parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.human_readable_name
+            raise Problem(f"{named} is empty; give it a value, or leave it out")

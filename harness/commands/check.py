@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running.selection import matching
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.descriptors import FORMS, WORDS
 
@@ -87,10 +91,12 @@ def check(
     declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
-    listed = {"dtypes": dtypes.split(",") if dtypes else [], "also": list(also), "inplace": list(inplace)}
+    listed = {"dtypes": dtypes.split(",") if dtypes is not None else [], "also": list(also), "inplace": list(inplace)}
     described.update({word: values for word, values in listed.items() if values})
     try:
-        _verify(targets, arguments, described, profile, report_, given["properties"])
+        _verify(targets, arguments, described, profile, report_)
+        _verify_properties(given["properties"])
+        _verify_folder(scripts)
         implementations.check_version(implementations.load(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
@@ -104,7 +110,6 @@ def _verify(
     described: dict[str, Any],
     profile: str,
     report_: Path | None,
-    properties: str | None,
 ) -> None:
     """Raise UsageProblem for arguments that do not go together."""
     if profile not in _PROFILES:
@@ -117,9 +122,32 @@ def _verify(
         raise UsageProblem(
             f"{words} needs --arg; for a declaration write it there: Declaration(..., {next(iter(described))}=...)"
         )
-    matching("property", properties, PROPERTIES, command="autograd-conformance list properties")
     if report_ is not None:
         ndjson.check_path(report_)
+
+
+def _verify_properties(patterns: str | None) -> None:
+    """Raise UsageProblem for patterns that match no property."""
+    try:
+        matching("property", patterns, PROPERTIES, command="autograd-conformance list properties")
+    except UsageProblem:
+        for pattern in map(str.strip, (patterns or "").split(",")):
+            clauses = [name for name in CLAUSES if fnmatchcase(name, pattern)]
+            if clauses and not any(fnmatchcase(name, pattern) for name in PROPERTIES):
+                raise UsageProblem(
+                    f"{clauses[0]} is a clause, which only run checks: autograd-conformance run --properties "
+                    f"{pattern}; give properties here: autograd-conformance list properties"
+                ) from None
+        raise
+
+
+def _verify_folder(path: Path) -> None:
+    """Raise UsageProblem for a folder of scripts that cannot be made; makes nothing."""
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if there.is_dir() and os.access(there, os.W_OK):
+        return
+    reason = "permission denied" if there.is_dir() else f"{there} is not a folder"
+    raise UsageProblem(f"scripts cannot be written to {path}: {reason}; choose another folder with --scripts DIR")
 
 
 @dataclass(frozen=True)
@@ -151,7 +179,22 @@ class _Run:
         with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder:
             path = Path(folder, "plan.json")
             plan.write(path)
-            return processes.run(path, self.options, self.kept or Path(folder, "report.ndjson"), self.implementation)
+            written = Path(folder, "report.ndjson")
+            try:
+                return processes.run(path, self.options, written, self.implementation)
+            finally:
+                self._keep(written)
+
+    def _keep(self, written: Path) -> None:
+        """Copy the report to the file of --report, which may have the report of an earlier run until now."""
+        if self.kept is None or not written.exists():
+            return
+        try:
+            shutil.copyfile(written, self.kept)
+        except OSError as problem:
+            reason = problem.strerror or problem
+            message = f"the report cannot be written to {self.kept}: {reason}; choose a file with --report FILE"
+            raise UsageProblem(message) from None
 
     def _print(self, found: processes.Found, name: str, lines: list[ndjson.Line]) -> int:
         """Print the results of a Function. Returns its exit status."""

@@ -168,9 +168,10 @@ class Selection:
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
+        chosen = replayed if options.functions is None else options.functions
         catalog = catalog or Documented()
         listing = "autograd-conformance list functions" if catalog.documented else ""
-        functions = matching("Function", options.functions or replayed, catalog.names, catalog.hidden, command=listing)
+        functions = matching("Function", chosen, catalog.names, catalog.hidden, command=listing)
         if options.dtype is not None:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
@@ -197,7 +198,7 @@ class Selection:
             options.dtype,
             kept,
             options.replay,
-            options.database and opened(options.database, profile, implementation.name),
+            None if options.database is None else opened(options.database, profile, implementation.name),
             options.implementation,
             _shard(options, implementation, profile, controller),
             _options(options),
@@ -205,8 +206,10 @@ class Selection:
             options.corpus,
             catalog,
         )
-        if options.device is not None:
-            _one_of(f"device of {implementation.name} on this machine", options.device, found._every_device())
+        devices = found._every_device()
+        if options.device not in (None, *devices):
+            what = f"{implementation.name} has no device {options.device!r} on this machine"
+            raise UsageProblem(f"{what}; {choose_from(options.device, devices)}")
         return found
 
     @property
@@ -369,7 +372,7 @@ def _counterexamples(profile: Profile, options: Any) -> ById:
         raise UsageProblem(
             f"--corpus {options.corpus} does not go with --profile replay; use --replay {options.corpus}"
         )
-    path = Path(options.replay or ndjson.DEFAULT_PATH)
+    path = Path(ndjson.DEFAULT_PATH if options.replay is None else options.replay)
     if options.report is not None and Path(options.report).resolve() == path.resolve():
         raise UsageProblem(f"--report {options.report} would overwrite the report to replay; choose another file")
     return _by_id(corpus.read(path))
