@@ -6,18 +6,24 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.check.loading import Plan
+from autograd_conformance.harness.commands import check as check_command
 from autograd_conformance.harness.commands import run as run_command
+from autograd_conformance.harness.outcomes import UsageProblem, choose_from
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.views import matrix
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.selftests.reports import HEADER
+from autograd_conformance.selftests.reports import HEADER, lines, result, write
 
 BAD = [
     (("run", "torhc"), ("torhc", "model", "torch")),
@@ -44,6 +50,24 @@ BAD = [
     (("run", "model", "--report", "nowhere/r.ndjson"), ("no folder nowhere", "--report")),
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
+    (("run", "model", "--device", "gpu9"), ("model has no device 'gpu9' on this machine",)),
+    (("run", "model", "--tx", "2*nope"), ("--tx 2*nope", "'nope'", "popen")),
+    (("run", "model", "--tx", "chdir=x"), ("--tx chdir=x", "choose from: popen, ssh=HOST")),
+    (("run", "model", "--tx", "0*popen"), ("--tx 0*popen starts no worker",)),
+    (("run", "model", "--tx", "popen//"), ("--tx popen// cannot be read", "as in 2*popen")),
+    (("run", "model", "--tx", "popen//python"), ("no value for python", "python=VALUE")),
+    (("run", "model", "--tx", "popen//pyton=python3"), ("'pyton'", "did you mean python?")),
+    (("run", "model", "--tx", "2*popen//python=/nowhere/python"), ("no program /nowhere/python", "Python interpreter")),
+    (("run", "model", "--tx", "popen//python='a"), ("no program 'a",)),
+    (("check", "mine.py", "--properties", "FN-12"), ("FN-12 is a clause, which only run checks", "list properties")),
+    (("check", "mine.py", "--properties", "VJP-REF,FN-*"), ("is a clause", "run --properties FN-*")),
+    (("check", "mine.py", "--properties", "XX-*"), ("no property matches 'XX-*'",)),
+    (
+        ("check", "mine.py", "--scripts", "old/scripts"),
+        ("cannot be written to old/scripts", "not a folder", "--scripts"),
+    ),
+    (("list", "clauses", "--report", "begun.ndjson"), ("begun.ndjson has no results", "before the first test")),
+    (("list", "clauses", "--report", "small.ndjson"), ("no results of clauses", "without --functions")),
     (("rum",), ("did you mean run?",)),
     (("frobnicate",), ("frobnicate", "run, check, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
@@ -60,6 +84,9 @@ def said(monkeypatch, tmp_path):
     monkeypatch.setattr(run_command.pytest, "main", lambda _: pytest.fail("tests were started"))
     # A process that imports the framework for every mistake would take minutes.
     monkeypatch.setattr(run_command.smoke, "verify", lambda _: None)
+    (tmp_path / "old").write_text("a file")
+    write(tmp_path / "begun.ndjson", lines([])[:1])
+    write(tmp_path / "small.ndjson", lines([result("VJP-REF[Exp-cpu]")]))
 
     def call(*words):
         done = CliRunner().invoke(cli.main, words)
@@ -75,6 +102,38 @@ def test_a_mistake_is_one_sentence_with_what_is_valid(said, words, parts):
     message = err.splitlines()[-1]
     assert message.startswith("Error: ")
     assert all(part in message for part in parts)
+
+
+# Every option with a value, and every argument, as a variable that is not set leaves them.
+EMPTY = [
+    (*words, parameter.opts[-1], "")
+    for words, each in (
+        *(((name,), each) for name, each in cli.main.commands.items()),
+        *((("list", name), each) for name, each in cli.main.commands["list"].commands.items()),
+    )
+    for parameter in each.params
+    if isinstance(parameter, click.Option) and not parameter.is_flag
+]
+
+
+@pytest.mark.parametrize("words", [*EMPTY, ("run", ""), ("check", ""), ("compare", "", "b")], ids=" ".join)
+def test_what_is_empty_is_not_taken_for_what_is_left_out(said, words):
+    status, out, err = said(*words)
+    assert (status, out) == (2, "")
+    assert err.splitlines()[-1].startswith("Error: ")
+    assert "is empty; give it a value, or leave it out" in err
+
+
+def test_pytest_may_be_given_what_is_empty(said, monkeypatch):
+    monkeypatch.setattr(run_command.pytest, "main", lambda _: 0)
+    assert said("run", "model", "--functions", "Exp", "--", "-k", "")[0] == 0
+
+
+@pytest.mark.parametrize("option", ["functions", "properties"])
+def test_a_list_of_pytest_itself_cannot_be_empty_either(option, request):
+    given = {**vars(request.config.option), "profile": "quick", "implementation": "model", option: ""}
+    with pytest.raises(UsageProblem, match="'' names no"):
+        Selection.from_options(SimpleNamespace(**given))
 
 
 def test_a_missing_framework_says_what_to_install(said, monkeypatch):
@@ -93,6 +152,19 @@ def test_a_report_that_cannot_be_written_leaves_the_old_one(said, tmp_path):
     old.write_text("old")
     assert said("run", "model", "--suite", "nowhere")[0] == 2
     assert old.read_text() == "old"
+
+
+def test_a_check_that_cannot_start_leaves_the_old_report(monkeypatch, tmp_path):
+    """Otherwise the results of an earlier check could be taken for its own."""
+    kept = tmp_path / "kept.ndjson"
+    kept.write_text("old")
+    run = check_command._Run("torch", tmp_path, kept, {})
+    monkeypatch.setattr(check_command.processes, "run", lambda _, __, written, ___: [written.exists()])
+    assert run._results(Plan("mine.py")) == [False]
+    assert kept.read_text() == "old"
+    monkeypatch.setattr(check_command.processes, "run", lambda _, __, written, ___: [written.write_text("new")])
+    run._results(Plan("mine.py"))
+    assert kept.read_text() == "new"
 
 
 def test_lists(said):
@@ -149,6 +221,28 @@ def test_nothing_to_check(command):
     empty = command("model", "--functions", "Exp", "--properties", "VJP-MASK", "-n", "0")
     assert empty.status == 2
     assert "nothing was checked" in empty.out
+
+
+def test_a_choice_that_pytest_leaves_nothing_of_is_named(command):
+    empty = command(*SMALL, "-n", "0", "--", "-k", "nothing", "--deselect", "x")
+    assert empty.status == 2
+    assert "Functions, properties and device, with pytest's -k nothing --deselect x" in empty.out
+    assert str(ndjson.flaw(empty.lines)) == "the run did not finish: it ended before the first test"
+
+
+def test_workers_that_cannot_start_leave_the_old_report(command, tmp_path):
+    old = tmp_path / "autograd-conformance.ndjson"
+    old.write_text("old")
+    run = command(*SMALL, "--tx", "socket=127.0.0.1:1", folder=tmp_path)
+    assert run.status == 2
+    assert "ERROR: the workers socket=127.0.0.1:1 cannot start: " in run.err + run.out
+    assert "Traceback" not in run.err + run.out
+    assert "INTERNALERROR" not in run.err + run.out
+    assert old.read_text() == "old"
+
+
+def test_names_that_differ_only_in_case_are_all_told():
+    assert choose_from("scald", ["Scaled", "scaled"]).startswith("choose from: Scaled, scaled (did you mean ")
 
 
 def test_a_run_of_which_every_test_is_skipped_is_no_success(command):

@@ -20,7 +20,7 @@ from autograd_conformance.harness.commands.report import export, export_options
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import baseline, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
-from autograd_conformance.harness.running import header, isolation, smoke
+from autograd_conformance.harness.running import header, isolation, smoke, worker_specs
 from autograd_conformance.harness.running.memory import default_limit
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
 from autograd_conformance.harness.running.selection import Selection
@@ -85,7 +85,7 @@ def run(
         pytest_args, options["implementation"] = (options["implementation"], *pytest_args), "torch"
     if report_ is None and options["profile"] != "replay":
         report_ = ndjson.DEFAULT_PATH
-    options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(_count, tx)) or workers)
+    options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(worker_specs.count, tx)) or workers)
     targets = exports.chosen({name: options.pop(name) for name in exports.FORMATS})
     given = {**options, "report": report_}
     try:
@@ -190,13 +190,9 @@ def _parallel(workers: int, tx: Sequence[str], pytest_args: Sequence[str]) -> Se
         raise UsageProblem(
             f"-n {workers} and --tx {tx[0]} exclude each other; give the number with --tx, as in 2*popen"
         )
+    for spec in tx:
+        worker_specs.verify(spec)
     return (*_XDIST, *(f"--tx={spec}" for spec in tx))
-
-
-def _count(spec: str) -> int:
-    """The number of workers of a ``--tx`` option."""
-    number, _, rest = spec.partition("*")
-    return int(number) if rest and number.isdigit() else 1
 
 
 def _status(code: int) -> int:

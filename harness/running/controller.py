@@ -7,14 +7,14 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.outcomes import FAILING, OUTCOMES
+from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProblem, one_line
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import cost, header, results
 from autograd_conformance.harness.running.blackbox import last_words
@@ -37,6 +37,9 @@ HOLDS, FAILS, USAGE = 0, 1, 2
 
 # The most kept counterexamples without a test that are named.
 _NAMED = 5
+
+# The options of pytest that leave tests out.
+_LEAVING_OUT = {"keyword": "-k", "markexpr": "-m", "deselect": "--deselect"}
 
 
 def _stop_when_interrupted(session: pytest.Session) -> None:
@@ -64,6 +67,15 @@ def _named_tests(arguments: Sequence[str]) -> str | None:
     return str(paths[0])
 
 
+def _choice(config: pytest.Config) -> str:
+    """What chose the tests of the run."""
+    given = {flag: config.getoption(name, None) or () for name, flag in _LEAVING_OUT.items()}
+    values = {flag: [value] if isinstance(value, str) else value for flag, value in given.items()}
+    words = [f"{flag} {value}" for flag, several in values.items() for value in several]
+    what = "this choice of Functions, properties and device"
+    return f"{what}, with pytest's {' '.join(words)}" if words else what
+
+
 class Controller:
     """Collects the result lines of a session, writes each to the report, and prints the results."""
 
@@ -71,10 +83,11 @@ class Controller:
         self.selection, self.config, self.boxes = selection, config, boxes
         # Measured before anything else runs.
         self.costs = cost.measured(selection.named) if config.option.cost else []
+        self.path = Path(config.option.report) if config.option.report is not None else None
+        if self.path is not None:
+            ndjson.check_path(self.path)
+        # Opened with the first line: a session that cannot start leaves the report of an earlier run.
         self.file: ndjson.ReportFile | None = None
-        if config.option.report is not None:
-            ndjson.check_path(Path(config.option.report))
-            self.file = ndjson.ReportFile(Path(config.option.report))
         self.results: list[ndjson.Line] = []
         self.counts: Counter[str] = Counter()
         self.pending: dict[str, ndjson.Line] = {}
@@ -107,8 +120,16 @@ class Controller:
     def pytest_report_header(self) -> list[str]:
         return self.heading()
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionstart(self, session: pytest.Session) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> Iterator[None]:
+        try:
+            yield
+        except Exception as raised:
+            if not self.config.pluginmanager.has_plugin("dsession"):
+                raise
+            # xdist starts the workers; it would print a stack.
+            specs = ", ".join(dict.fromkeys(self.config.option.tx))
+            raise pytest.UsageError(f"the workers {specs} cannot start: {one_line(raised)}") from raised
         _stop_when_interrupted(session)
         if self.guard is not None:
             self.guard.start()
@@ -152,9 +173,14 @@ class Controller:
         self._head(len([nodeid for nodeid in ids if f"[{name}-" in nodeid]))
 
     def _head(self, expected: int | None) -> None:
-        if self.header is None:
-            self.header = header.header(self.selection, expected)
-            self._write(self.header)
+        if self.header is not None:
+            return
+        self.header = header.header(self.selection, expected)
+        try:
+            self.file = ndjson.ReportFile(self.path) if self.path is not None else None
+        except UsageProblem as problem:
+            self.lost["report"] = str(problem)
+        self._write(self.header)
 
     def _header(self) -> ndjson.Line:
         """The header, even if the run ends before it is written."""
@@ -295,8 +321,7 @@ class Controller:
             return [*self.lost.values()]
         if not self.collected:
             failed = " (see above)" if self.others else ""
-            what = "no test applies to this choice of Functions, properties and device"
-            return [*self._unfound(), f"nothing was checked{failed}: {what}"]
+            return [*self._unfound(), f"nothing was checked{failed}: no test applies to {_choice(self.config)}"]
         lines = [*self.lost.values()]
         missing = len(self.collected - self.finished)
         if missing:
