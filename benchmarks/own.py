@@ -71,7 +71,7 @@ def _calls(subject: OwnSubject) -> Iterator[Call]:
     @given(subject.calls(replace(SMOOTH, layouts="contiguous", specials="none")))
     def keep(call: Call) -> None:
         known = subject.function.dtypes
-        found.append(recast(call, "float64" if "float64" in known else known[0]))
+        found.append(recast(call, "float64" if "float64" in known else known[0], subject.function))
 
     keep()
     yield from found

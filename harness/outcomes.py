@@ -182,14 +182,19 @@ class Drawn:
         return f"seed={self.seed} examples={self.examples}" + (f" dtype={self.dtype}" if self.dtype else "")
 
 
+# So many comparisons without an answer are no chance.
+_SEVERAL = 4
+
+
 @dataclass
 class Record:
     """What happened while the examples of one test id ran; ``note`` gets the text of each call before it runs.
 
-    ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. The implementation refused the
-    ``excused`` examples, with ``excuse`` as the last reason, and ran the ``answered`` ones. ``drawn`` says how the last
-    examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in
-    units of its bound.
+    ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with finite
+    differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive. The
+    implementation refused the ``excused`` examples, with ``excuse`` as the last reason, and ran the ``answered`` ones.
+    ``drawn`` says how the last examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has the
+    largest error of each dtype, in units of its bound.
     """
 
     examples: int = 0
@@ -199,6 +204,8 @@ class Record:
     excused: int = 0
     answered: int = 0
     excuse: str = ""
+    slopes: dict[str, tuple[int, int]] = field(default_factory=dict)
+    doubt: str = ""
     worst_by_dtype: dict[str, float] = field(default_factory=dict)
     call: str = ""
     drawn: Drawn | None = None
@@ -214,6 +221,15 @@ class Record:
         """Record an error, in units of its bound, if it is the largest so far."""
         # JSON has no infinity.
         self.worst_by_dtype[dtype] = max(self.worst_by_dtype.get(dtype, 0.0), min(ratio, 1e300))
+
+    def compare_slope(self, dtype: str, doubt: str | None) -> None:
+        """Count a comparison with finite differences, and the reason why it was inconclusive, if it was."""
+        made, decided = self.slopes.get(dtype, (0, 0))
+        self.slopes[dtype] = made + 1, decided + (doubt is None)
+        self.checks += 1
+        if doubt is not None:
+            self.inconclusive += 1
+            self.doubt = doubt
 
     def excuse_with(self, why: str) -> None:
         """Count a refused example, and keep the reason."""
@@ -232,8 +248,13 @@ class Record:
 
     @property
     def conclusive(self) -> bool:
-        """Whether something was checked, and at most half of it was inconclusive."""
-        return self.checks > 0 and 2 * self.inconclusive <= self.checks
+        """Whether something was checked, and at most half of it was inconclusive, but in no dtype all of it."""
+        return self.checks > 0 and 2 * self.inconclusive <= self.checks and not self._undecided
+
+    @property
+    def _undecided(self) -> list[str]:
+        """The dtypes in which finite differences never gave an answer."""
+        return [dtype for dtype, (made, decided) in self.slopes.items() if made >= _SEVERAL and not decided]
 
     @property
     def exercised(self) -> bool:
@@ -243,7 +264,10 @@ class Record:
     def verify_exercised(self) -> None:
         """Raise Vacuous unless the checks were conclusive or every example was refused."""
         if not (self.conclusive or self.refused_throughout):
+            most = self.inconclusive < self.checks
+            among = f", and all in {', '.join(self._undecided)}," if self._undecided and most else ""
             raise Vacuous(
-                f"{self.examples} examples made {self.checks} checks, {self.inconclusive} of them inconclusive: "
-                "this is too little to say whether the property holds"
+                f"{self.examples} examples made {self.checks} checks, {self.inconclusive} of them{among} inconclusive"
+                + (f" (the last one: {self.doubt})" if self.doubt else "")
+                + ": this is too little to say whether the property holds"
             )

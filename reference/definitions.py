@@ -12,6 +12,8 @@ Shapes = tuple[Shape, ...]
 REAL = ("float64", "float32", "float16", "bfloat16")
 COMPLEX = ("complex128", "complex64")
 FLOATING = REAL + COMPLEX
+# The dtype of the parts of complex numbers.
+REAL_OF = {"complex128": "float64", "complex64": "float32"}
 
 Values = Literal[
     "any",
@@ -49,7 +51,8 @@ class Array:
     ``constant`` says that the argument has no gradient intentionally, although it follows the call's dtype. ``wrap``
     turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation.
 
-    ``optional`` lists other ways to pass the argument: ``none`` (None is passed) and ``omitted``.
+    ``real`` tensors stay real in a call in a complex dtype. ``optional`` lists other ways to pass the argument:
+    ``none`` (None is passed) and ``omitted``.
     """
 
     name: str
@@ -61,11 +64,16 @@ class Array:
     optional: tuple[Literal["none", "omitted"], ...] = ()
     constant: bool = False
     bounds: tuple[float, float] | None = None
+    real: bool = False
     wrap: Callable[[Any], Any] | None = None
 
     @property
     def differentiable(self) -> bool:
         return self.dtype is None and not self.constant
+
+    def kind(self, dtype: str) -> str:
+        """The dtype of the tensor in a call in this dtype."""
+        return self.dtype or (REAL_OF.get(dtype, dtype) if self.real else dtype)
 
     def given(self, tensor: Any) -> Any:
         """What the Function gets for a tensor; None for None."""
@@ -134,6 +142,7 @@ class Function:
     ``surrogate`` means that the VJP intentionally is not the derivative of the forward; ``soft`` is then the function
     whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
     the arguments that the forward modifies and returns. ``needs`` lists the capabilities that it cannot run without.
+    ``computes_in`` is the precision of the references' results.
     ``document`` names the text that prints the Function, ``exercises`` what only this Function exercises.
     """
 
@@ -156,6 +165,7 @@ class Function:
     inplace: tuple[int, ...] = ()
     materialize: bool = True
     batching: bool = False
+    computes_in: str = "float64"
     needs: frozenset[str] = frozenset()
 
     @property

@@ -1,7 +1,8 @@
 """The finite-difference ladder: a directional derivative with a bound on its own error.
 
-It takes one direction, twelve steps and both signs. The odd part of the differences gives the slope, the even part
+It takes one direction, several steps and both signs. The odd part of the differences gives the slope, the even part
 shows a kink, and the levels finer than the chosen one show rounding that no model of the function could predict.
+A function that computes in single precision gets fewer and larger steps, and wider bounds by its unit.
 """
 
 import enum
@@ -21,16 +22,11 @@ NOT_FINITE = "not finite at the point"
 TOO_FEW = "too few finite levels"
 KINK = "kink at the point or within the finest step"
 FINER = "finer steps disagree: a kink within the step, or rounding inside the function"
-LOOSE = "error bound above 1e-7 of the scale"
+LOOSE = "error bound too large for the scale"
+COARSE = "computed in half precision, which is too coarse for finite differences"
 
 _EPS = float(np.finfo(np.float64).eps)
-_SUBNORMAL = float(np.finfo(np.float64).smallest_subnormal)
-_STEPS = 4.0 ** -np.arange(12) / 16
 _COLUMNS = 5
-# The three finer levels are only compared with: where outputs are coarse, two of them can agree by chance.
-_LEAST = _STEPS[-4]
-_REFUSE = 1e-7
-_SETTLED = 1e-11
 
 
 @dataclass(frozen=True)
@@ -43,8 +39,8 @@ class _Grid:
     finer: Array  # [m, k]: step m over step k where m is the finer one, else 0
 
 
-def _grid(levels: Array) -> _Grid:
-    steps = _STEPS[levels]
+def _grid(all_steps: Array, levels: Array) -> _Grid:
+    steps = all_steps[levels]
     tableaus = np.full((2, _COLUMNS, steps.size, steps.size), np.nan)
     tableaus[:, 0] = np.eye(steps.size)
     for power, table in zip((2, 1), tableaus, strict=True):
@@ -56,9 +52,44 @@ def _grid(levels: Array) -> _Grid:
     return _Grid(levels, steps, tableaus, np.tril(steps[:, None] / steps, -1))
 
 
+@dataclass(frozen=True)
+class Resolution:
+    """How finely a function computes, with the steps and limits that suit it.
+
+    ``bits`` is the length of a direction's mantissa, with which the finest step is exact. An error bound above
+    ``refuse`` of the scale is no answer. ``settled`` is the bound at which no further step is needed.
+    """
+
+    eps: float
+    subnormal: float
+    steps: Array
+    bits: int
+    refuse: float
+    settled: float
+    stages: tuple[_Grid, ...]
+
+    @property
+    def least(self) -> float:
+        """The finest step whose slope can be the answer."""
+        # The three finer levels are only compared with: where outputs are coarse, two of them can agree by chance.
+        return float(self.steps[-4])
+
+
+def _resolution(kind: Any, steps: Array, stages: tuple[Array, ...], **limits: Any) -> Resolution:
+    info = np.finfo(kind)
+    grids = tuple(_grid(steps, levels) for levels in stages)
+    return Resolution(float(info.eps), float(info.smallest_subnormal), steps, stages=grids, **limits)
+
+
 # First both ends of the ladder: the coarse levels, at which smooth functions settle, and the two finest, which would
 # show a kink or a ripple in between. Then all levels.
-_STAGES = _grid(np.array([0, 1, 2, 3, 4, 10, 11])), _grid(np.arange(_STEPS.size))
+DOUBLE = _resolution(
+    np.float64, 4.0 ** -np.arange(12) / 16, (np.array([0, 1, 2, 3, 4, 10, 11]), np.arange(12)),
+    bits=24, refuse=1e-7, settled=1e-11,
+)  # fmt: skip
+SINGLE = _resolution(np.float32, 2.0 ** -np.arange(9) / 16, (np.arange(9),), bits=11, refuse=1e-3, settled=0.0)
+# Half precision has none: its steps would be as large as the numbers.
+RESOLUTIONS = {"float64": DOUBLE, "float32": SINGLE}
 
 
 class Verdict(enum.Enum):
@@ -106,7 +137,7 @@ def inner(a: Arrays, b: Arrays) -> float:
     return total
 
 
-def directions(points: Arrays, *, seed: int) -> Arrays:
+def directions(points: Arrays, *, seed: int, bits: int = DOUBLE.bits) -> Arrays:
     """Scale-free random directions, one for each float or complex point, None for the others.
 
     Each entry moves by 0.5 to 1.5 times its own magnitude, with a random sign (complex: in each of the two parts, over
@@ -116,16 +147,16 @@ def directions(points: Arrays, *, seed: int) -> Arrays:
     (by 1 in an array of zeros). Results are float64 or complex128.
     """
     generator = np.random.default_rng(seed)
-    return tuple(_direction(point, generator) for point in points)
+    return tuple(_direction(point, generator, bits) for point in points)
 
 
-def _direction(point: Array | None, generator: np.random.Generator) -> Array | None:
+def _direction(point: Array | None, generator: np.random.Generator, bits: int) -> Array | None:
     if point is None or np.asarray(point).dtype.kind not in "fc":
         return None
     size = _scale(np.abs(np.asarray(point)))
     if np.asarray(point).dtype.kind == "f":
-        return _random(size, generator)
-    return _random(size / math.sqrt(2), generator) + 1j * _random(size / math.sqrt(2), generator)
+        return _random(size, generator, bits)
+    return _random(size / math.sqrt(2), generator, bits) + 1j * _random(size / math.sqrt(2), generator, bits)
 
 
 def _scale(magnitude: Array) -> Array:
@@ -137,12 +168,12 @@ def _scale(magnitude: Array) -> Array:
     return np.maximum(size, np.minimum(typical / 16, 256 * size))
 
 
-def _random(size: Array, generator: np.random.Generator) -> Array:
+def _random(size: Array, generator: np.random.Generator, bits: int) -> Array:
     moved = size * generator.uniform(0.5, 1.5, size.shape) * generator.choice((-1.0, 1.0), size.shape)
-    # 24 bits leave room for the 26 bits of the finest step: point + step * direction is then exact (except where it
-    # crosses a power of two), so that a sum of many entries does not add up their roundings.
+    # The bits leave room for those of the finest step (24 of 26 in double precision): point + step * direction is then
+    # exact (except where it crosses a power of two), so that a sum of many entries does not add up their roundings.
     mantissa, exponent = np.frexp(moved)
-    return np.asarray(np.ldexp(np.rint(mantissa * 2.0**24), exponent - 24))
+    return np.asarray(np.ldexp(np.rint(mantissa * 2.0**bits), exponent - bits))
 
 
 def judge(claim: float, estimate: Estimate, *, rounding: float = 0.0) -> Verdict:
@@ -158,35 +189,39 @@ def judge(claim: float, estimate: Estimate, *, rounding: float = 0.0) -> Verdict
     return Verdict.DISAGREES
 
 
-def slope(f: Mapping, points: Arrays, direction: Arrays, weights: Arrays) -> Estimate:
+def slope(
+    f: Mapping, points: Arrays, direction: Arrays, weights: Arrays, resolution: Resolution | None = DOUBLE
+) -> Estimate:
     """Derivative at t = 0 of Re sum conj(weights) f(points + t direction), with its error bound.
 
     `f` maps a tuple of arrays to a tuple of arrays, is deterministic, and does not change its arguments. Points without
-    a direction and outputs without a weight are ignored. It takes 15 evaluations if the function settles at once, else
-    25. The levels in between can be left out, because a kink nearer than the coarse steps still shows in their even
-    part, and the two finest levels, which are always evaluated, would show a ripple. A ripple whose slope is below the
-    noise at the steps that resolve it is taken for noise. So may be, in one entry, the coarse steps of a result that
-    cancelled (seen about once in 60 000 such draws). Levels at which f overflows, leaves its domain, or finds a matrix
-    singular are left out; an exception of f at the point itself is raised. Raises ValueError for outputs that do not
-    fit the weights.
+    a direction and outputs without a weight are ignored. Without a `resolution` there is no answer. In double precision
+    it takes 15 evaluations if the function settles at once, else 25. The levels in between can be left out, because a
+    kink nearer than the coarse steps still shows in their even part, and the two finest levels, which are always
+    evaluated, would show a ripple. A ripple whose slope is below the noise at the steps that resolve it is taken for
+    noise. So may be, in one entry, the coarse steps of a result that cancelled (seen about once in 60 000 such draws).
+    Levels at which f overflows, leaves its domain, or finds a matrix singular are left out; an exception of f at the
+    point itself is raised. Raises ValueError for outputs that do not fit the weights.
 
     Central differences extrapolated to step 0: L. F. Richardson, Phil. Trans. R. Soc. A 210 (1911) 307; C. J. F.
     Ridders, Adv. Eng. Software 4 (1982) 75. Noise: after J. J. More, S. M. Wild, SIAM J. Sci. Comput. 33 (2011) 1292.
     """
     if all(u is None or u.size == 0 for u in direction) or all(v is None or v.size == 0 for v in weights):
         return Estimate(0.0, 0.0, None, 0)
-    samples = np.full((3, _STEPS.size), np.nan)
-    ran = np.zeros(_STEPS.size, dtype=bool)
+    if resolution is None:
+        return Estimate(math.nan, math.inf, COARSE, 0)
+    samples = np.full((3, resolution.steps.size), np.nan)
+    ran = np.zeros(resolution.steps.size, dtype=bool)
     with np.errstate(all="ignore"):
         line = _Line(f, points, direction, weights)
         if not math.isfinite(line.size):
             return Estimate(math.nan, math.inf, NOT_FINITE, 1)
-        for grid in _STAGES:
+        for grid in resolution.stages:
             for level in grid.levels[~ran[grid.levels]]:
-                samples[:, level] = line.sample(float(_STEPS[level]))
+                samples[:, level] = line.sample(float(resolution.steps[level]))
             ran[grid.levels] = True
-            estimate, scale = _weigh(grid, samples[:, grid.levels], line)
-            if estimate.reason is None and estimate.bound <= _SETTLED * scale:
+            estimate, scale = _weigh(grid, samples[:, grid.levels], line, resolution)
+            if estimate.reason is None and estimate.bound <= resolution.settled * scale:
                 break
     return replace(estimate, evaluations=1 + 2 * int(ran.sum()))
 
@@ -237,17 +272,17 @@ class _Line:
         return (forth - back) / 2, (forth + back) / 2, max(spread, other)
 
 
-def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
+def _weigh(grid: _Grid, samples: Array, line: _Line, resolution: Resolution) -> tuple[Estimate, float]:
     """The estimate with the smallest error bound in the two tableaus, and the scale of its error."""
-    steps, spread = grid.steps, samples[2]
+    steps, spread, eps = grid.steps, samples[2], resolution.eps
     if not spread.any():
         # If no level shows a difference, the size of terms that may have cancelled is unknown: assume one ulp of 1, or
         # of the outputs if they are larger.
         scale = max(line.size, line.unit)
-        return Estimate(0.0, _EPS * scale / float(steps[0]), None, 0), scale
+        return Estimate(0.0, eps * scale / float(steps[0]), None, 0), scale
     # The computed function is the exact one within an ulp of its outputs (at the point and at the step) and within an
     # ulp of its inputs, which the finest secant turns into a change of the outputs.
-    noise = _EPS * (line.size + spread + spread[-1] / steps[-1]) + _SUBNORMAL * (line.unit + line.entries)
+    noise = eps * (line.size + spread + spread[-1] / steps[-1]) + resolution.subnormal * (line.unit + line.entries)
     # Nothing changes at this step, but at coarser ones: the change may be below what the outputs can resolve, which is
     # no finer than the changes at those steps.
     noise = np.where(spread == 0, np.nanmax(spread, initial=0.0), noise)
@@ -260,7 +295,7 @@ def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
     residual = _residual(tables, wanted, grid.finer)
     measured = np.maximum(residual[0], residual[1] / 3)
     bounds = np.maximum(np.maximum(_neighbours(tables), floors).max(axis=0), 3 * measured)
-    bounds[np.isnan(bounds) | (steps < _LEAST)] = np.inf
+    bounds[np.isnan(bounds) | (steps < resolution.least)] = np.inf
     order, level = np.unravel_index(int(np.argmin(bounds)), bounds.shape)
     value, bound = float(values[order, level]), float(bounds[order, level])
     if not math.isfinite(bound):
@@ -271,9 +306,9 @@ def _weigh(grid: _Grid, samples: Array, line: _Line) -> tuple[Estimate, float]:
         reason = KINK
     elif _settles_elsewhere(values[order, level + 1 :] - value, np.maximum(bound, 2 * floors[0, order, level + 1 :])):
         reason = FINER
-    elif bound > _REFUSE * scale:
+    elif bound > resolution.refuse * scale:
         reason = FINER if 3 * measured[order, level] >= bound else LOOSE
-    elif np.any((bounds <= _REFUSE * scale) & (np.abs(values - value) > bounds + bound)):
+    elif np.any((bounds <= resolution.refuse * scale) & (np.abs(values - value) > bounds + bound)):
         # The intervals of two trusted entries do not overlap: the steps of coarse outputs may align at some levels.
         reason = FINER
     return Estimate(value, bound, reason, 0), scale
@@ -311,16 +346,17 @@ def _residual(tables: Array, wanted: Array, finer: Array) -> Array:
 
 
 def diagnose(
-    f: Mapping, points: Arrays, gradients: Arrays, weights: Arrays, *, vjp: Mapping | None = None
-) -> Culprit | None:
+    f: Mapping, points: Arrays, gradients: Arrays, weights: Arrays, *, vjp: Mapping | None = None,
+    resolution: Resolution = DOUBLE,
+) -> Culprit | None:  # fmt: skip
     """Find the worst entry of `gradients`, the VJP of `f` at `points` with the cotangents `weights`.
 
     Bisects the inputs in at most 50 (log2(n) + 3) evaluations, following the half that disagrees most. Returns None if
     that leads to no single entry that disagrees. With `vjp` (cotangents to gradients) it bisects the outputs as well;
     without it, it names the output that the entry changes most.
     """
-    direction = directions(points, seed=0)
-    entry = _bisect(direction, lambda u: _suspicion(inner(gradients, u), slope(f, points, u, weights)))
+    direction = directions(points, seed=0, bits=resolution.bits)
+    entry = _bisect(direction, lambda u: _suspicion(inner(gradients, u), slope(f, points, u, weights, resolution)))
     if entry is None:
         return None
     number, index = _place(direction, entry)
@@ -328,11 +364,11 @@ def diagnose(
     if vjp is None:
         shown = _most_moved(f, points, move, weights)
     else:
-        shown = _bisect(weights, lambda v: _suspicion(inner(vjp(v), move), slope(f, points, move, v)))
+        shown = _bisect(weights, lambda v: _suspicion(inner(vjp(v), move), slope(f, points, move, v, resolution)))
     output, output_index = (None, None) if shown is None else _place(weights, shown)
     gradient = gradients[number]
     got = 0.0 if gradient is None else np.asarray(gradient)[index].item()
-    expected, bound = _entry(f, points, move, weights, number)
+    expected, bound = _entry(f, points, move, weights, number, resolution)
     return Culprit(number, index, output, output_index, got, expected, bound)
 
 
@@ -388,13 +424,15 @@ def _most_moved(f: Mapping, points: Arrays, move: Arrays, weights: Arrays) -> in
     return int(np.argmax(change)) if change.any() else None
 
 
-def _entry(f: Mapping, points: Arrays, move: Arrays, weights: Arrays, number: int) -> tuple[float | complex, float]:
+def _entry(
+    f: Mapping, points: Arrays, move: Arrays, weights: Arrays, number: int, resolution: Resolution
+) -> tuple[float | complex, float]:
     """The gradient of the single entry that `move` moves, from its own slopes, and its error bound."""
     whole = np.asarray(move[number])
     size, complexes = float(np.abs(whole).max()), whole.dtype.kind == "c"
     slopes = []
     for phase in (1.0, 1j) if complexes else (1.0,):
         single = np.where(whole == 0, 0.0, size * phase)
-        slopes.append(slope(f, points, (*move[:number], single, *move[number + 1 :]), weights))
+        slopes.append(slope(f, points, (*move[:number], single, *move[number + 1 :]), weights, resolution))
     bound = math.hypot(*(part.bound for part in slopes)) / size
     return (complex(*(part.value for part in slopes)) if complexes else slopes[0].value) / size, bound

@@ -225,7 +225,6 @@ def test_every_property_has_advice():
         (("float[n?]",), {}, "'n?' is not a dimension"),
         (("float[n,m] spd",), {}, "a spd matrix has two dimensions of one name"),
         (("float[n]", "int[m](0..k-1)"), {}, "no tensor has a dimension 'k'"),
-        (("float[n]", "complex[n]"), {}, "a call cannot have both float and complex tensors"),
         (("int(0..3)",), {}, "there is nothing to differentiate"),
         (("float[n]", "int(3..1)"), {}, "3 is larger than 1"),
         (("float[n]", "mean"), {}, "'mean' does not describe an argument"),

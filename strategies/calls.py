@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.reference.definitions import Array, Function, Shape, Shapes, Values
+from autograd_conformance.reference.definitions import COMPLEX, Array, Function, Shape, Shapes, Values
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
@@ -85,8 +85,9 @@ class Call(_Printable):
 
     @property
     def dtype(self) -> str:
-        """The dtype of the floating tensors."""
-        return next(t.dtype for t in self.tensors if t.dtype in _FLOATING)
+        """The dtype of the floating tensors: if some are complex and others real, the complex one."""
+        found = [t.dtype for t in self.tensors if t.dtype in _FLOATING]
+        return next((dtype for dtype in found if dtype in COMPLEX), found[0])
 
 
 _FLOATING = frozenset(("float64", "float32", "float16", "bfloat16", "complex128", "complex64"))
@@ -198,9 +199,13 @@ def masks(count: int, *, some: bool) -> tuple[tuple[bool, ...], ...]:
     return tuple(sorted((s for s in subsets if any(s) or not some), key=lambda s: -sum(s)))
 
 
-def recast(call: Call, dtype: str) -> Call:
-    """The same call with its floating tensors in ``dtype``."""
-    args = tuple(replace(a, dtype=dtype) if isinstance(a, Tensor) and a.dtype in _FLOATING else a for a in call.args)
+def recast(call: Call, dtype: str, function: Function) -> Call:
+    """The same call in ``dtype``."""
+    pairs = zip(function.arguments, call.args, strict=False)
+    args = tuple(
+        replace(given, dtype=a.kind(dtype)) if isinstance(given, Tensor) and isinstance(a, Array) else given
+        for a, given in pairs
+    )
     return replace(call, args=args)
 
 
@@ -325,7 +330,7 @@ def _tensor(
     draw: st.DrawFn, scope: Scope, argument: Array, shape: Shape, dtype: str, *, tracked: bool, common: str
 ) -> Tensor:
     domain = _domain(argument, scope.smooth)
-    kind = argument.dtype or dtype
+    kind = argument.kind(dtype)
     repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
     layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))
     if argument.dtype is not None:

@@ -106,11 +106,10 @@ class Arguments:
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of calls. Raises Unreadable if the tensors have none in common."""
         self._verify_bounds()
-        common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds)]
+        # Float tensors stay real where others are complex.
+        common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds - {"float"} or self.kinds)]
         if not self.kinds:
             raise Unreadable("no argument is a floating tensor, such as float[n]: there is nothing to differentiate")
-        if not common:
-            raise Unreadable("a call cannot have both float and complex tensors; describe one of them as number[...]")
         return tuple(common)
 
     def _tensor(self, match: re.Match[str], text: str, name: str) -> Array:
@@ -137,7 +136,8 @@ class Arguments:
             raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions of one name, as in float[n,n]")
         return Array(
             name=name, dims=dims, values=values, smooth="irregular" if values == "free" else None, optional=optional,
-            constant="constant" in words, bounds=bounds, wrap=_to_sparse if "sparse" in words else None,
+            constant="constant" in words, bounds=bounds, real=kind == "float",
+            wrap=_to_sparse if "sparse" in words else None,
         )  # fmt: skip
 
     def _interval(self, match: re.Match[str], text: str, domains: list[str]) -> tuple[float, float] | None:

@@ -148,4 +148,5 @@ def twins(function: Function, shapes: Shapes) -> tuple[tuple[int, int], ...]:
     arrays = function.arrays
     found = [n for n, argument in enumerate(arrays) if n < len(shapes) and argument.differentiable]
     pairs = itertools.combinations(found, 2)
-    return tuple((a, b) for a, b in pairs if shapes[a] == shapes[b] and arrays[a].values == arrays[b].values)
+    alike = [(arrays[n].values, arrays[n].real) for n in range(len(arrays))]
+    return tuple((a, b) for a, b in pairs if shapes[a] == shapes[b] and alike[a] == alike[b])

@@ -21,7 +21,7 @@ from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
-from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
+from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies import descriptors
@@ -274,6 +274,7 @@ class Declaration:
             sees_inside=not isinstance(cls, Native),
             holds_others=facts.holds_others,
             composite=facts.composite,
+            computes_in=REAL_OF.get(facts.dtypes[0], facts.dtypes[0]),
             on=mine,
         )
 

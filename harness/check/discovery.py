@@ -51,7 +51,9 @@ def discover(
         raise declaration.problem(
             f"every simple call that the declaration describes raises; the first is {call}, with {why}{_hint(why)}"
         )
-    tried = {d: [_tried(subject, recast(call, d), note) for call in working[:_SAMPLES]] for d in function.dtypes}
+    tried = {
+        d: [_tried(subject, recast(call, d, function), note) for call in working[:_SAMPLES]] for d in function.dtypes
+    }
     # If backward raises in every dtype, this is a fault for the tests to report. Otherwise it does not take the dtype.
     raises = all(not isinstance(each, _Found) or each.raised for found in tried.values() for each in found)
     dtypes: list[str] = []
@@ -72,23 +74,25 @@ def discover(
             f"{next(iter(refused.values()))}"
         )
     outputs = _outputs(declaration, kinds[0], dict(zip(dtypes, kinds, strict=True)))
-    first = recast(working[0], dtypes[0])
+    first = recast(working[0], dtypes[0], function)
     untreated = Subject(adapted(implementation, declaration.untreated), function, subject.device)
     oracle = Oracle(
         mine, mine.function(subject.cls), function.arguments, outputs=[o.differentiable for o in outputs],
         dtype=dtypes[0], device=subject.device,
     )  # fmt: skip
     _verify_soft(declaration, subject.made(first))
-    examples = [untreated.made(recast(call, dtypes[0])) for call in working[:_TRIED]]
+    composite = _composite(declaration, subject, first)
+    examples = [untreated.made(recast(call, dtypes[0], function)) for call in working[:_TRIED]]
     return Facts(
         outputs,
         tuple(dtypes),
         _materializes(subject, first, outputs),
-        _composite(declaration, subject, first),
+        composite,
         refused,
         not isinstance(subject.cls, Native),
         tuple(stale(declaration, examples, oracle)),
         _holds_others(examples[0]),
+        declaration.reference is not None and composite,
         batches(subject.cls, implementation),
     )
 
@@ -115,7 +119,7 @@ def _simple_calls(function: Own) -> Iterator[Call]:
 
 def _simple_tensor(argument: Array, shape: Shape, dtype: str) -> Tensor:
     fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
-    return Tensor(shape, argument.dtype or dtype, argument.differentiable, fill=fill)
+    return Tensor(shape, argument.kind(dtype), argument.differentiable, fill=fill)
 
 
 def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call], list[tuple[Call, str]]]:
@@ -126,8 +130,12 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
     working, raising, failures = [], [], []
     assert isinstance(subject.function, Own)
     for call in _simple_calls(subject.function):
-        found = [_tried(subject, recast(call, dtype), note) for dtype in subject.function.dtypes[:2]]
-        if any(isinstance(each, _Found) and not each.raised for each in found):
+        found: list[_Found | str] = []
+        for dtype in subject.function.dtypes:
+            found.append(_tried(subject, recast(call, dtype, subject.function), note))
+            if _works(found[-1]):
+                break
+        if _works(found[-1]):
             working.append(call)
         elif any(isinstance(each, _Found) for each in found):
             raising.append(call)
@@ -136,6 +144,10 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
         if len(working) >= _TRIED // 2:
             break
     return working or raising, failures
+
+
+def _works(found: _Found | str) -> bool:
+    return isinstance(found, _Found) and not found.raised
 
 
 @dataclass(frozen=True)
@@ -159,6 +171,9 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
         return _said(raised)
     found = _Found(flags, tuple(kind.dtype for kind in kinds))
+    unknown = [kind.dtype for kind, flag in zip(kinds, flags, strict=True) if flag and kind.dtype not in FLOATING]
+    if unknown:
+        return f"it returns {unknown[0]}, which cannot be checked"
     try:
         ones = [example.tensor(_ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
         if any(flags):

@@ -28,6 +28,8 @@ class Facts:
     stale: tuple[str, ...] = ()
     # Whether it uses tensors that require grad and are not arguments.
     holds_others: bool = False
+    # Whether a reference gives gradients to compare with.
+    compared: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
 

@@ -164,15 +164,14 @@ class Lenient(Policy):
         pairs = zip(whats, expected, strict=True)
         return [None if e is None else e.widened(known.get(what, largest)) for what, e in pairs]
 
-    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
-        outputs = self.function.outputs
-        given = [o.dtypes[d] for o in outputs for d in ("float64", "complex128") if o.dtypes.get(d) in PRECISION]
+    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
+        given = [o.dtypes[dtype] for o in self.function.outputs if o.dtypes.get(dtype) in PRECISION]
         # Cotangents are rounded to the precision of their outputs.
-        share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, "float64"))
+        share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, dtype))
         # The differentiated value is itself computed, so a zero may be slightly off.
         moved = sum(float(np.sum(np.abs(u))) for u in direction if u is not None)
-        computed = share * absolute_terms(gradients, direction) + NOISE * PRECISION["float64"].unit * moved
-        return super().rounding(gradients, direction) + self.conditioning * computed
+        computed = share * absolute_terms(gradients, direction) + NOISE * PRECISION[dtype].unit * moved
+        return super().rounding(gradients, direction, dtype) + self.conditioning * computed
 
     # What is finite.
 

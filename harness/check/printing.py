@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.verdicts import LOST, ORDER, RAISES, REFUSED, Verdict, verdict
+from autograd_conformance.harness.check.verdicts import (
+    LOST,
+    ORDER,
+    RAISES,
+    REFUSED,
+    UNVERIFIED,
+    VERIFYING,
+    Verdict,
+    judged,
+)
 from autograd_conformance.harness.outcomes import in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
@@ -34,11 +43,15 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
     yield title
     for fact in facts.lines():
         yield from _wrapped(fact, 2)
-    judged = [(line, verdict(line)) for line in lines]
-    faults = [(line, v) for line, v in judged if v is not None and v.fault]
-    notes = [(line, v) for line, v in judged if v is not None and not v.fault]
-    held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in judged)
-    yield f"  {held} checks hold, {len(faults)} do not" + (f", {len(notes)} undecided" if notes else "")
+    found = judged(lines, compared=facts.compared)
+    faults = [(line, v) for line, v in found if v is not None and v.fault]
+    notes = [(line, v) for line, v in found if v is not None and not v.fault]
+    held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
+    counts = f"{held} checks hold, {len(faults)} do not" + (f", {len(notes)} undecided" if notes else "")
+    unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
+    missing = " and ".join(what for name, what in VERIFYING.items() if name in unverified)
+    yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
+    notes.sort(key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
     for line, v, others in _grouped(faults):
         yield ""
         yield from _fault(line, v, scripts)
@@ -118,7 +131,8 @@ def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     if v.word == REFUSED:
         reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
     blame = " (not a fault)" if v.word == REFUSED else ""
-    yield from _wrapped(f"{v.word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
+    word = f"{VERIFYING[line['property']]} {v.word}".upper() if v.word == UNVERIFIED else v.word
+    yield from _wrapped(f"{word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
     if v.advice:
         yield from _wrapped(v.advice, 4)
 

@@ -15,6 +15,7 @@ from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import Shapes
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples
@@ -33,21 +34,23 @@ class OwnSubject(Subject):
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes to draw.
 
-        For second derivatives mostly double precision, because only there they are compared. For batches no half
+        For second derivatives mostly the most precise ones, because only there they are compared. For batches no half
         precision, because measuring its noise for each member takes too long.
         """
-        found = super().dtypes
         assert isinstance(self.function, Own)
+        unit = PRECISION[self.function.computes_in].unit
+        precise = tuple(d for d in self.function.dtypes if PRECISION[d].unit == unit)
+        # What double precision would show is looked for in the most precise dtype that the Function takes.
+        found = super().dtypes or precise
         if self.function.declaration.stochastic:
             # The same seed gives other random numbers in another dtype.
             return found[:1]
         if self.property_id == "BATCH-VMAP":
             return tuple(dtype for dtype in found if dtype not in noise.DTYPES) or found
-        double = tuple(dtype for dtype in found if dtype in ("float64", "complex128"))
-        if self.property_id != "DBL-CORRECT" or not double:
+        if self.property_id != "DBL-CORRECT":
             return found
         # In the other dtypes a second derivative can still be missing.
-        return (*double * 3, *(dtype for dtype in found if dtype not in double))[: 3 * len(double) + 1]
+        return (*precise * 3, *(dtype for dtype in found if dtype not in precise))[: 3 * len(precise) + 1]
 
     def calls(self, scope: Scope = ANY_CALL, *, shapes: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Call]:
         """Calls in shapes that can show a fault; those of a stochastic Function are contiguous.
@@ -67,7 +70,7 @@ class OwnSubject(Subject):
 
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in every dtype, its own first, because no other property compares dtypes."""
-        return (call, *(recast(call, dtype) for dtype in self.dtypes if dtype != call.dtype))
+        return (call, *(recast(call, dtype, self.function) for dtype in self.dtypes if dtype != call.dtype))
 
     def source(self) -> Source | str | None:
         assert isinstance(self.function, Own)

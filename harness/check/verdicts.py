@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
@@ -11,10 +12,10 @@ from autograd_conformance.reference.properties import PROPERTIES
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
-REFUSED, UNKNOWN = "refused", "not known"
+REFUSED, UNKNOWN, UNVERIFIED = "refused", "not known", "not verified"
 
 # Verdicts that are not faults.
-NOTES = frozenset((REFUSED, UNKNOWN))
+NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
@@ -32,6 +33,9 @@ _NEXT = {
     HANGS: "if the Function is only slow, raise --time-limit; if not, make this call in a script of your own",
     ERROR: "find the last line of your code in the traceback; if there is none, report a bug of autograd-conformance",
 }
+
+# What is not verified if a property could not be decided.
+VERIFYING = {"VJP-FD": "gradient", "DBL-CORRECT": "second derivative"}
 
 # The properties that explain most come first.
 _FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
@@ -60,10 +64,12 @@ class Verdict:
 def verdict(line: ndjson.Line) -> Verdict | None:
     """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
     claim, outcome = PROPERTIES[line["property"]], line["outcome"]
+    if outcome == "vacuous" and claim.id in VERIFYING and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
+        return Verdict(UNVERIFIED, _TO_VERIFY)
     if mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
         return Verdict(REFUSED, claim.if_refused)
     if outcome == "vacuous":
-        return Verdict(UNKNOWN, _INCONCLUSIVE.get(claim.id, "nothing could be compared; declare narrower arguments"))
+        return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
     failure = line.get("failure", {})
     if outcome == "error":
         word = _OF_LOSS.get(failure.get("type", ""), ERROR)
@@ -91,11 +97,24 @@ def mostly_refused(line: ndjson.Line) -> bool:
     return line["outcome"] in ("pass", "emulated") and 2 * line.get("excused", 0) > line["examples"]
 
 
+def judged(lines: Sequence[ndjson.Line], *, compared: bool) -> list[tuple[ndjson.Line, Verdict | None]]:
+    """The lines of a Function with their verdicts.
+
+    ``compared`` says whether a reference gives gradients: where they agree, finite differences are not needed.
+    """
+    known = compared and any(line["property"] == "VJP-REF" and verdict(line) is None for line in lines)
+    return [(line, _known(line) if known and line["property"] == "VJP-FD" else verdict(line)) for line in lines]
+
+
+def _known(line: ndjson.Line) -> Verdict | None:
+    """The verdict on finite differences if the gradients agree with those of a reference."""
+    found = verdict(line)
+    return Verdict(UNKNOWN) if found is not None and found.word == UNVERIFIED else found
+
+
 _HIDDEN_NAN = "where() hides a 0 / 0 or an overflow inside backward; apply where() to the operands instead"
-_INCONCLUSIVE = {
-    "VJP-FD": (
-        "the gradient was not verified: finite differences are inconclusive; they are where forward has kinks or "
-        "noise nearly everywhere (for example, computes in lower precision inside), or is not finite; declare narrower "
-        "arguments, as in 'float[n] positive', or give reference="
-    ),
-}
+_TO_VERIFY = (
+    "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "
+    "everywhere; so take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or "
+    "give reference=, which does the same with built-in operations"
+)

@@ -15,8 +15,9 @@ from autograd_conformance.harness.checking.policy import STRICT, Policy
 from autograd_conformance.harness.checking.transforms import FirstOrder, SecondOrder
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
 from autograd_conformance.implementations.protocol import Description
+from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
-from autograd_conformance.reference.rounding import SAFETY, Tracked
+from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call
 
 # The text of a missing derivative in a finding.
@@ -34,11 +35,11 @@ FOLLOWS = {
     "VJP-REPEAT": "the same call is right if its backward runs once",
 }
 
-_DOUBLE = ("float64", "complex128")
-
 
 class Assertions(Examined):
     """The assertions. Where a property's sentence leaves room, they ask the policy."""
+
+    function: Function
 
     @property
     def policy(self) -> Policy:
@@ -136,12 +137,14 @@ class Assertions(Examined):
         gradient.
         """
         __tracebackhide__ = True
-        self.record.checks += 1
+        if ladder.reason is None and not ladder.evaluations:
+            # Without elements there is no slope to compare.
+            return
         gradients = tuple(None if g is None else self._array(g) for g in got)
         claim = inner(gradients, tuple(along))
-        rounding = self.policy.rounding(gradients, along)
+        rounding = self.policy.rounding(gradients, along, call.dtype)
         verdict = judge(claim, ladder, rounding=rounding)
-        self.record.inconclusive += verdict is Verdict.INCONCLUSIVE
+        self.record.compare_slope(call.dtype, ladder.reason)
         if verdict is Verdict.DISAGREES:
             bound = 10 * ladder.bound + rounding
             off = f"{bound:.3g} (off by {abs(claim - ladder.value):.3g})"
@@ -172,7 +175,7 @@ class Assertions(Examined):
     def assert_second_order(self, call: Call, second: SecondOrder) -> None:
         """Assert that the second derivative agrees with finite differences, or is refused if the policy allows it.
 
-        Values are compared in double precision only. In lower precision the derivative must not be missing.
+        Values are compared in the precision of the reference only. In a lower one the derivative must not be missing.
         """
         __tracebackhide__ = True
         refusal = self.policy.second_refusal(call, second)
@@ -190,7 +193,7 @@ class Assertions(Examined):
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"
             self.fail(call, what, got=DETACHED, expected=expected, kind=Kind.DETACHED)
-        if call.dtype not in _DOUBLE:
+        if PRECISION[call.dtype].unit > PRECISION[self.function.computes_in].unit:
             return
         self.assert_slope(
             call, what, got=second.gradients, along=second.direction, ladder=second.estimate, culprit=second.culprit,
@@ -199,7 +202,8 @@ class Assertions(Examined):
 
     def _unsure(self, second: SecondOrder) -> float:
         """The largest measured second derivative that may in truth be zero."""
-        return 10 * second.estimate.bound + self.policy.rounding((None,) * len(second.direction), second.direction)
+        nothing = (None,) * len(second.direction)
+        return 10 * second.estimate.bound + self.policy.rounding(nothing, second.direction, self.function.computes_in)
 
     def assert_described(self, example: Example, outputs: Sequence[Any], gradients: Sequence[Any]) -> None:
         """Assert that outputs and gradients have the expected shapes and dtypes, on the call's device."""

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.implementations.protocol import Description
-from autograd_conformance.reference.definitions import Array, Function
-from autograd_conformance.reference.ladder import directions
+from autograd_conformance.reference.definitions import REAL_OF, Array, Function
+from autograd_conformance.reference.ladder import DOUBLE, RESOLUTIONS, directions
 from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
 from autograd_conformance.strategies.values import DOMAINS
 
-_REAL_OF = {"complex128": "float64", "complex64": "float32"}
-_COMPLEX_OF = {real: dtype for dtype, real in _REAL_OF.items()}
+_COMPLEX_OF = {real: dtype for dtype, real in REAL_OF.items()}
 
 
 class Expected:
@@ -146,7 +145,8 @@ class Expected:
 
         The points are those of the tensor arguments; more points can follow.
         """
-        found = directions(tuple(points), seed=self.call.seed)
+        bits = RESOLUTIONS.get(self.function.computes_in, DOUBLE).bits
+        found = directions(tuple(points), seed=self.call.seed, bits=bits)
         return (*self.within(found[: len(self.slots)]), *found[len(self.slots) :])
 
     def within(self, moves: Sequence[Any]) -> tuple[Any, ...]:
@@ -199,4 +199,4 @@ def _dtype_of(value: Any, dtype: str) -> str:
     """The dtype that an output has when the call's is ``dtype`` and the reference gives ``value``."""
     if value.dtype.kind == "c":
         return _COMPLEX_OF.get(dtype, dtype)
-    return _REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name
+    return REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name

@@ -66,11 +66,11 @@ class Policy:
         """Wider bounds for results that exceeded the first ones; None if there are none."""
         return None
 
-    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any]) -> float:
-        """The error that rounding may cause in the inner product of double-precision gradients and a direction."""
+    def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
+        """The error that rounding may cause in the inner product of a direction and a ``dtype`` call's gradients."""
         pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
         terms = absolute_terms(gradients, direction)
-        return float(SAFETY * PRECISION["float64"].unit * terms * (1 + sum(g.size for g, _ in pairs)))
+        return float(SAFETY * PRECISION[dtype].unit * terms * (1 + sum(g.size for g, _ in pairs)))
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         """The exception with which second derivatives are refused, if the policy allows that."""

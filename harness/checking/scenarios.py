@@ -172,7 +172,8 @@ def accumulated(example: Example, held: Sequence[bool]) -> tuple[Gradients, Expe
     _, gradients = example.run()
     values = [None if g is None else np.full(g.shape, 1.5) for g in gradients]
     initial = [v if h else None for v, h in zip(values, held, strict=True)]
-    given = [None if v is None else example.tensor(v, call.dtype) for v in initial]
+    pairs = zip(initial, call.tensors, strict=True)
+    given = [None if v is None else example.tensor(v, t.dtype) for v, t in pairs]
     got = implementation.backward(example.f, example.primals, example.cotangents, track=example.track, initial=given)
     expected = []
     for gradient, before in zip(gradients, initial, strict=True):

@@ -218,9 +218,8 @@ class Pieces:
 
     def _along(self, arrays: Sequence[Any], word: str) -> list[str]:
         """Tensors for those arguments that require grad."""
-        names = [t.name for t in self.tensors[: len(self.example.slots)]]
-        pairs = zip(names, arrays, strict=False)
-        return [self._tensor(f"{word}_{name}", u, self.call.dtype).name for name, u in pairs if u is not None]
+        pairs = zip(self.tensors[: len(self.example.slots)], arrays, strict=False)
+        return [self._tensor(f"{word}_{t.name}", u, t.dtype).name for t, u in pairs if u is not None]
 
     def _second_directions(self) -> list[str]:
         example = self.example

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.reference.ladder import Estimate, diagnose, slope
+from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values
 
@@ -54,7 +54,8 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
         return tuple(g for g in pullback(used, differentiable=True) if g is not None)
 
     weights = drawn_weights(example)
-    placed = [example.tensor(u, example.call.dtype) for u in weights if u is not None]
+    pairs = zip(weights, example.call.tensors, strict=True)
+    placed = [example.tensor(u, t.dtype) for u, t in pairs if u is not None]
     track = (*example.track, *(True for _ in extra))
     variables = [*example.primals, *extra]
     gradients: tuple[Any, ...] = (None,) * len(variables)
@@ -77,9 +78,10 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
         full = example.function.vjp(example.expected.dense(used), *arguments)
         return tuple(full[slot] for slot in example.slots)
 
-    estimate = slope(reference, points, direction, weights)
+    resolution = RESOLUTIONS.get(example.function.computes_in)
+    estimate = slope(reference, points, direction, weights, resolution)
     names = [*example.input_names, *(f"cotangent of {example.output_names[n]}" for n in free)]
-    culprit = functools.partial(_culprit, reference, points, weights, names)
+    culprit = functools.partial(_culprit, reference, points, weights, names, resolution)
     return SecondOrder(f"{loss}, through {engine}", gradients, direction, estimate, refusal, culprit)
 
 
@@ -98,20 +100,23 @@ def first_order(example: Example) -> FirstOrder:
     _, gradients = example.run()
     f, points, weights = example.expected.outputs_at, example.expected.points(), example.expected.cotangents
     direction = example.expected.directions(points)
-    culprit = functools.partial(_culprit, f, points, weights, example.input_names)
-    return FirstOrder(gradients, direction, slope(f, points, direction, weights), culprit)
+    resolution = RESOLUTIONS.get(example.function.computes_in)
+    culprit = functools.partial(_culprit, f, points, weights, example.input_names, resolution)
+    return FirstOrder(gradients, direction, slope(f, points, direction, weights, resolution), culprit)
 
 
 def _culprit(
     f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
-    gradients: tuple[Any, ...],
+    resolution: Resolution | None, gradients: tuple[Any, ...],
 ) -> str:  # fmt: skip
     for number, gradient in enumerate(gradients):
         places = np.argwhere(np.isnan(np.zeros(()) if gradient is None else gradient))
         if gradient is not None and len(places):
             index = tuple(int(i) for i in places[0])
             return f"the entry of {names[number]} at {index} is {gradient[index]}"
-    found = diagnose(f, tuple(points), gradients, tuple(weights))
+    if resolution is None:
+        return ""
+    found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution)
     if found is None:
         return ""
     return (
@@ -139,8 +144,9 @@ def drawn_tangents(example: Example) -> list[Any]:
 
 def forward_mode(example: Example) -> tuple[Gradients, Expected]:
     """Tangents of the outputs, and the reference JVP."""
-    call, tangents = example.call, drawn_tangents(example)
-    placed = [None if t is None else example.tensor(t, call.dtype) for t in tangents]
+    tangents = drawn_tangents(example)
+    pairs = zip(tangents, example.call.tensors, strict=True)
+    placed = [None if u is None else example.tensor(u, tensor.dtype) for u, tensor in pairs]
     _, got = example.implementation.jvp(example.in_place, example.fresh_primals(), placed)
     return got, _reference_tangents(example, tangents)
 

@@ -17,7 +17,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import printing, processes
 from autograd_conformance.harness.check.declaration import REQUESTS
 from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.check.verdicts import ERROR, LOST, verdict
+from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNVERIFIED, judged
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import USAGE, Problem
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
@@ -88,7 +88,8 @@ def check(
     """Check your own Functions against the properties that hold for every Function.
 
     A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
-    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked.
+    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked or the
+    gradient could not be verified.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {"dtypes": dtypes.split(",") if dtypes is not None else [], "also": list(also), "inplace": list(inplace)}
@@ -203,5 +204,9 @@ class _Run:
         facts = found.plan.facts[name]
         title = f"{name} ({found.places[name]}): {found.described[name]}"
         click.echo("\n".join(printing.rows(title, facts, lines, self.scripts)))
-        words = {v.word for v in map(verdict, lines) if v is not None and v.fault}
-        return USAGE if words & {*LOST, ERROR} else int(bool(words or facts.stale))
+        verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
+        if any(v.word in (*LOST, ERROR) for v in verdicts):
+            return USAGE
+        if facts.stale or any(v.fault for v in verdicts):
+            return 1
+        return USAGE if any(v.word == UNVERIFIED for v in verdicts) else 0

@@ -12,7 +12,7 @@ def test_fwd_value(subject, data):
     """The outputs match the reference in every dtype."""
     call = data.draw(subject.calls(ANY_MASK), label="call")
     for dtype in subject.dtypes:
-        example = subject.example(recast(call, dtype))
+        example = subject.example(recast(call, dtype, subject.function))
         got, expected = example.outputs(), example.expected.outputs
         subject.assert_close(example.call, example.output_names, got=got, expected=expected)
 
@@ -94,6 +94,6 @@ def test_fwd_dtype(subject, data):
     """Shape, dtype and device of the outputs are the documented ones in every dtype."""
     call = data.draw(subject.calls(ANY_MASK), label="call")
     for dtype in subject.dtypes:
-        example = subject.example(recast(call, dtype))
+        example = subject.example(recast(call, dtype, subject.function))
         got, expected = [subject.implementation.describe(y) for y in example.outputs()], example.expected.descriptions
         subject.assert_equal(example.call, "shape, dtype and device of the outputs", got=got, expected=expected)

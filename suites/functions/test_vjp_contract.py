@@ -75,7 +75,7 @@ def test_vjp_fit(subject, data):
     """Each gradient has the shape, dtype and device of its input, as returned and as received."""
     call = data.draw(subject.calls(ALL_USED), label="call")
     for dtype in subject.dtypes:
-        _fits(subject, subject.example(recast(call, dtype)))
+        _fits(subject, subject.example(recast(call, dtype, subject.function)))
 
 
 def _fits(subject, example):

@@ -1,0 +1,135 @@
+"""Wrong Functions with faults that look like an excuse, and right ones that look suspicious."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import Function
+
+from autograd_conformance.harness.check import Declaration
+
+# No gradient without a verification.
+
+
+class Single(Function):
+    """x.sin() * w, in single precision only. Right."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        if x.dtype != torch.float32:
+            raise TypeError("float32 alone")
+        ctx.save_for_backward(x, w)
+        return x.sin() * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * x.cos() * w, g * x.sin()
+
+
+class SingleWrong(Single):
+    """Both gradients are plainly wrong."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return 3 * g * x.cos() * w, -g * x.sin()
+
+
+class _CubeSlope(Function):
+    """3 * x**2 * g, with a wrong derivative."""
+
+    @staticmethod
+    def forward(ctx, x, g):
+        ctx.save_for_backward(x, g)
+        return 3 * x * x * g
+
+    @staticmethod
+    def backward(ctx, h):
+        x, g = ctx.saved_tensors
+        return 5 * x * g * h, 3 * x * x * h
+
+
+class SingleTwiceWrong(Function):
+    """x**3 in single precision only: its second derivative is wrong."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if x.dtype != torch.float32:
+            raise TypeError("float32 alone")
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        return _CubeSlope.apply(ctx.saved_tensors[0], g)
+
+
+class SquareOfSingles(Function):
+    """z * z of complex numbers in single precision only, without the conjugate in backward."""
+
+    @staticmethod
+    def forward(ctx, z):
+        if z.dtype != torch.complex64:
+            raise TypeError("complex64 alone")
+        ctx.save_for_backward(z)
+        return z * z
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g * ctx.saved_tensors[0]
+
+
+class Half(Function):
+    """x.sin() in half precision only. Right, but nothing shows that."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if x.dtype not in (torch.float16, torch.bfloat16):
+            raise TypeError("half precision alone")
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].cos()
+
+
+class Grid(Function):
+    """Rounds to a fine grid, so that finite differences never settle."""
+
+    @staticmethod
+    def forward(_, x):
+        return torch.round(x * 1000) / 1000
+
+    @staticmethod
+    def backward(_, g):
+        return 5 * g
+
+
+class Scaled(Function):
+    """z * w of complex and real numbers. Right."""
+
+    @staticmethod
+    def forward(ctx, z, w):
+        ctx.save_for_backward(z, w)
+        return z * w
+
+    @staticmethod
+    def backward(ctx, g):
+        z, w = ctx.saved_tensors
+        gw = g * z.conj()
+        return g * w, gw.real if gw.is_complex() else gw
+
+
+class ScaledWrong(Scaled):
+    """Twice the gradient, for complex numbers only."""
+
+    @staticmethod
+    def backward(ctx, g):
+        gz, gw = Scaled.backward(ctx, g)
+        return gz * (2 if gz.is_complex() else 1), gw
+
+
+single = Declaration(Single, "float[...]", "float[...]")
+half = Declaration(Half, "float[n]")
+half_compared = Declaration(Half, "float[n]", reference=torch.sin, name="HalfCompared")

@@ -1,0 +1,100 @@
+"""Faults in users' Functions that look like an excuse are faults, and what was not verified is not green."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration, printing
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.selftests import excuse_ops as ops
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.suites.declared import Checked
+
+TORCH = implementations.load("torch")
+
+
+def words_of(declaration, *properties):
+    return {(v.word, line["property"]) for line, v in faults_of(declaration, *properties)}
+
+
+# No gradient without a verification.
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "property_id"),
+    [
+        (ops.SingleWrong, ("float[n]", "float[n]"), "VJP-FD"),
+        (ops.SingleTwiceWrong, ("float[n]",), "DBL-CORRECT"),
+        (ops.SquareOfSingles, ("complex[n]",), "VJP-FD"),
+        (ops.ScaledWrong, ("number[n]", "float[n]"), "VJP-FD"),
+        (ops.ScaledWrong, ("complex[n]", "float[n]"), "VJP-FD"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_a_wrong_gradient_is_found_in_the_dtypes_that_there_are(function, arguments, property_id):
+    assert ("wrong", property_id) in words_of(Declaration(function, *arguments), property_id)
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [
+        ops.single,
+        Declaration(ops.Scaled, "number[...]", "float[...]"),
+        Declaration(ops.Scaled, "complex[n,m]", "float[m]", name="Complex"),
+        Declaration(torch.mul, "float[~]", "number[~]"),
+        Declaration(torch.complex, "float[n]", "float[n]"),
+    ],
+    ids=lambda declaration: declaration.name,
+)
+def test_a_right_gradient_is_verified_in_the_dtypes_that_there_are(declaration):
+    lines = list(Checked(declaration, seed=0).lines())
+    assert [line for line in lines if (v := verdict(line)) is not None and v.fault] == []
+    assert {line["outcome"] for line in lines if line["property"] in ("VJP-FD", "DBL-CORRECT")} == {"pass"}
+
+
+def text_of(declaration, folder, *properties):
+    lines = list(Checked(declaration, seed=0).lines(*properties))
+    return " ".join(" ".join(printing.rows(declaration.name, discover(declaration, TORCH), lines, folder)).split())
+
+
+@pytest.mark.parametrize(
+    ("declaration", "why"),
+    [
+        (ops.half, "computed in half precision, which is too coarse for finite differences"),
+        (Declaration(ops.Grid, "float[n]"), "of them inconclusive (the last one: "),
+    ],
+    ids=["half", "grid"],
+)
+def test_a_gradient_that_was_not_verified_is_said_first(declaration, why, tmp_path):
+    text = text_of(declaration, tmp_path, "VJP-FD", "VJP-REF")
+    assert "gradient not verified; 1 checks hold, 0 do not, 1 undecided GRADIENT NOT VERIFIED: VJP-FD" in text
+    assert why in text
+    assert "give reference=" in text
+
+
+def test_a_reference_verifies_a_gradient_too(tmp_path):
+    text = text_of(ops.half_compared, tmp_path, "VJP-FD", "VJP-REF")
+    assert "1 checks hold, 0 do not, 1 undecided not known: VJP-FD" in text
+    assert "not verified" not in text
+
+
+def test_what_was_not_verified_has_an_exit_status(tmp_path):
+    words = [COMMAND, "check", ops.__file__, "--functions", "Half,Single", "--properties", "VJP-FD"]
+    environment = {**OUTSIDE, "PYTHONPATH": str(Path(ops.__file__).parent)}
+    done = subprocess.run(
+        [*words, "--profile", "quick"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2, done.stdout + done.stderr
+    words[words.index("Half,Single")] = "Single"
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
