@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch.autograd import Function
 
@@ -133,3 +134,181 @@ class ScaledWrong(Scaled):
 single = Declaration(Single, "float[...]", "float[...]")
 half = Declaration(Half, "float[n]")
 half_compared = Declaration(Half, "float[n]", reference=torch.sin, name="HalfCompared")
+
+
+# A refusal comes from forward.
+
+
+class Sine(Function):
+    """Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].cos()
+
+
+class EmptyInBackward(Sine):
+    """backward takes the largest of no elements."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0]
+        return g * x.cos() * (x.max() < 1e30)
+
+
+class LaidOutInBackward(Sine):
+    """backward alone takes contiguous inputs only."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0]
+        return g * x.view(-1).cos().view(x.shape)
+
+
+class DtypeInBackward(Sine):
+    """backward alone lacks bfloat16."""
+
+    @staticmethod
+    def backward(ctx, g):
+        if g.dtype == torch.bfloat16:
+            raise RuntimeError("no kernel for bfloat16")
+        return Sine.backward(ctx, g)
+
+
+class MaskInBackward(Function):
+    """backward has no gradient where it was not asked for one."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        if ctx.needs_input_grad[0]:
+            gx = g * w
+        if ctx.needs_input_grad[1]:
+            gw = g * x
+        return gx, gw
+
+
+class Unbound(Sine):
+    """forward returns a name that has a value only if there are elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        if x.numel():
+            y = x.sin()
+        return y
+
+
+class NoSuchAttribute(Sine):
+    """forward uses an attribute that tensors lack, unless they are contiguous."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return Sine.forward(ctx, x if x.is_contiguous() else x.contiguously())
+
+
+class NoSuchFunction(Sine):
+    """forward uses a function that torch lacks, in float16."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sine(x) if x.dtype == torch.float16 else x.sin()
+
+
+class ThroughNumPy(Sine):
+    """forward reads the memory of a tensor that may be negated lazily."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.from_numpy(np.sin(x.detach().numpy()))
+
+
+class MisfitWhenEmpty(Sine):
+    """backward returns a gradient of another shape, if there are no elements."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Sine.backward(ctx, g) if g.numel() else g.new_zeros(3)
+
+
+class AssertedInside(Sine):
+    """Breaks an assertion of the framework without elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if not x.numel():
+            raise RuntimeError("storage_ INTERNAL ASSERT FAILED at Storage.cpp:1, please report a bug to PyTorch.")
+        return Sine.forward(ctx, x)
+
+
+class _SineSlope(Function):
+    """x.cos() * g, with a mistake in backward."""
+
+    @staticmethod
+    def forward(ctx, x, g):
+        ctx.save_for_backward(x, g)
+        return x.cos() * g
+
+    @staticmethod
+    def backward(ctx, h):
+        x, g = ctx.saved_tensors
+        return (-x.sin() * g * h).new_zeros(7), x.cos() * h
+
+
+class MisfitWhenTwice(Sine):
+    """The second derivative has another shape."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return _SineSlope.apply(ctx.saved_tensors[0], g)
+
+
+class EmptyRefused(Sine):
+    """forward refuses tensors without elements. Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if not x.numel():
+            raise ValueError("no elements")
+        return Sine.forward(ctx, x)
+
+
+class LayoutRefused(Sine):
+    """forward refuses tensors that are not contiguous. Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        assert x.is_contiguous(), "contiguous tensors alone"
+        return Sine.forward(ctx, x)
+
+
+class DtypeRefused(Sine):
+    """forward refuses bfloat16. Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if x.dtype == torch.bfloat16:
+            raise NotImplementedError("no kernel for bfloat16")
+        return Sine.forward(ctx, x)
+
+
+class TwiceRefused(Sine):
+    """backward refuses to be differentiated. Right."""
+
+    @staticmethod
+    def backward(ctx, g):
+        if torch.is_grad_enabled():
+            raise RuntimeError("no second derivatives")
+        return Sine.backward(ctx, g)

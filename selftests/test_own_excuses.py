@@ -98,3 +98,42 @@ def test_what_was_not_verified_has_an_exit_status(tmp_path):
     words[words.index("Half,Single")] = "Single"
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# A refusal comes from forward.
+
+BACKWARD = "forward accepted this call, so backward must not raise"
+
+
+@pytest.mark.parametrize(
+    ("function", "property_id", "words"),
+    [
+        (ops.EmptyInBackward, "FWD-EMPTY", BACKWARD),
+        (ops.LaidOutInBackward, "FWD-LAYOUT", "view size is not compatible"),
+        (ops.DtypeInBackward, "VJP-REF", BACKWARD),
+        (ops.MaskInBackward, "VJP-MASK", "a name without a value is used"),
+        (ops.Unbound, "FWD-EMPTY", "a name without a value is used"),
+        (ops.NoSuchAttribute, "FWD-LAYOUT", "an attribute is used that does not exist"),
+        (ops.NoSuchFunction, "VJP-REF", "an attribute is used that does not exist"),
+        (ops.ThroughNumPy, "FWD-LAYOUT", "call resolve_neg() first"),
+        (ops.MisfitWhenEmpty, "FWD-EMPTY", "a gradient that does not fit its input"),
+        (ops.AssertedInside, "FWD-EMPTY", "an assertion inside the framework failed"),
+        (ops.MisfitWhenTwice, "DBL-CORRECT", "a gradient that does not fit its input"),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_is_no_refusal_of_forward_is_a_fault(function, property_id, words):
+    arguments = ["float[n,m]"] * (2 if function is ops.MaskInBackward else 1)
+    found = faults_of(Declaration(function, *arguments), property_id)
+    assert [v.word for _, v in found] == ["raises"]
+    failure = found[0][0]["failure"]
+    assert words in failure["hint"] + failure["got"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [ops.EmptyRefused, ops.LayoutRefused, ops.DtypeRefused, ops.TwiceRefused],
+    ids=lambda function: function.__name__,
+)
+def test_a_refusal_of_forward_is_no_fault(function):
+    assert faults_of(Declaration(function, "float[n,m]")) == []

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration import Declaration, Own, batches
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.staleness import stale
@@ -54,26 +55,24 @@ def discover(
     tried = {
         d: [_tried(subject, recast(call, d, function), note) for call in working[:_SAMPLES]] for d in function.dtypes
     }
-    # If backward raises in every dtype, this is a fault for the tests to report. Otherwise it does not take the dtype.
-    raises = all(not isinstance(each, _Found) or each.raised for found in tried.values() for each in found)
-    dtypes: list[str] = []
-    kinds: list[_Found] = []
+    # What is no refusal by forward is a fault for the tests to report: a mistake there, and an exception of backward.
+    kinds: dict[str, _Found] = {}
+    mistaken: list[str] = []
     for dtype, found in tried.items():
-        wrong = [each if isinstance(each, str) else each.raised for each in found]
-        wrong = [
-            why for each, why in zip(found, wrong, strict=True) if why and not (raises and isinstance(each, _Found))
-        ]
-        if wrong:
+        wrong = [each for each in found if isinstance(each, str)]
+        if any(isinstance(why, _Mistake) for why in wrong):
+            mistaken.append(dtype)
+        elif wrong:
             refused[dtype] = wrong[0]
         else:
-            dtypes.append(dtype)
-            kinds.append(next(each for each in found if isinstance(each, _Found)))
-    if not dtypes:
+            kinds[dtype] = next(each for each in found if isinstance(each, _Found))
+    dtypes = (*kinds, *mistaken)
+    if not kinds:
         raise declaration.problem(
             f"it raises in every dtype of {', '.join(function.dtypes)}; the first error is "
-            f"{next(iter(refused.values()))}"
+            f"{next(each for found in tried.values() for each in found if isinstance(each, str))}"
         )
-    outputs = _outputs(declaration, kinds[0], dict(zip(dtypes, kinds, strict=True)))
+    outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
     first = recast(working[0], dtypes[0], function)
     untreated = Subject(adapted(implementation, declaration.untreated), function, subject.device)
     oracle = Oracle(
@@ -85,7 +84,7 @@ def discover(
     examples = [untreated.made(recast(call, dtypes[0], function)) for call in working[:_TRIED]]
     return Facts(
         outputs,
-        tuple(dtypes),
+        dtypes,
         _materializes(subject, first, outputs),
         composite,
         refused,
@@ -146,6 +145,12 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
     return working or raising, failures
 
 
+class _Mistake(str):
+    """The words of an exception that is no refusal."""
+
+    __slots__ = ()
+
+
 def _works(found: _Found | str) -> bool:
     return isinstance(found, _Found) and not found.raised
 
@@ -169,7 +174,7 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
         kinds = [implementation.describe(y) for y in outputs]
         flags = tuple(_differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return _said(raised)
+        return _Mistake(_said(raised)) if mistake(raised) else _said(raised)
     found = _Found(flags, tuple(kind.dtype for kind in kinds))
     unknown = [kind.dtype for kind, flag in zip(kinds, flags, strict=True) if flag and kind.dtype not in FLOATING]
     if unknown:

@@ -12,6 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames
@@ -49,44 +50,52 @@ class Lenient(Policy):
     # What may raise.
 
     def excuse(self, raised: Exception) -> str:
+        if mistake(raised):
+            return ""
         what = next(filter(None, map(self._refused, self.subject.tried)), None)
         return f"{what}: {one_line(raised)}" if what else ""
 
-    def hint(self, call: Call) -> str:
-        if self._runs_forward(_contiguous(call)):
-            return ""
-        return "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
+    def hint(self, call: Call, raised: Exception) -> str:
+        meaning = mistake(raised)
+        if meaning:
+            return meaning
+        if not self._runs_forward(_contiguous(call)):
+            return (
+                "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
+            )
+        if self._runs_forward(call) and not self._runs(call):
+            return "forward accepted this call, so backward must not raise: let forward refuse what backward cannot do"
+        return ""
 
     def _refused(self, call: Call) -> str | None:
-        """The feature of a call that the Function refuses: without it, the same call works. None if there is none."""
+        """The feature of a call that forward refuses: without it, the same call works. None if there is none."""
         plain, lays_out = _contiguous(call), self.property.lays_out
         if self.property.group == "batching" and self._runs(plain):
             return "batching"
-        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args):
+        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args) and not self._runs_forward(plain):
             return "tensors without elements"
-        if (plain != call or lays_out) and self._runs(plain) and not self._runs_laid_out(call):
+        if (plain != call or lays_out) and self._runs(plain) and not self._takes_layouts(call):
             return "tensors that are not contiguous"
         return None
 
-    def _runs_laid_out(self, call: Call) -> bool:
-        """Whether the Function takes the call's layouts of inputs, with contiguous cotangents."""
-        call = with_cotangents(call, "contiguous")
+    def _takes_layouts(self, call: Call) -> bool:
+        """Whether forward takes the call's layouts of inputs."""
         layouts = (None, *(self.subject.made(call).input_layouts if self.property.lays_out else ()))
-        return all(self._runs(call, layout) for layout in layouts)
+        return all(self._runs_forward(call, layout) for layout in layouts)
 
-    def _runs_forward(self, call: Call) -> bool:
+    def _runs_forward(self, call: Call, layout: str | None = None) -> bool:
+        example = self.subject.made(call)
         try:
-            self.subject.made(call).outputs()
+            self.implementation.vjp(example.f, example.fresh_primals(layout), track=example.track)
         except Exception:  # noqa: BLE001 - a user's Function may raise anything
             return False
         return True
 
-    def _runs(self, call: Call, layout: str | None = None, times: int = 1) -> bool:
+    def _runs(self, call: Call, times: int = 1) -> bool:
         """Whether the call, and its backward so many times over one graph, raise nothing."""
         example = self.subject.made(call)
         try:
-            primals = example.fresh_primals(layout)
-            _, pullback = self.implementation.vjp(example.f, primals, track=example.track)
+            pullback = example.pullback()
             for _ in range(times):
                 pullback(example.cotangents)
         except Exception:  # noqa: BLE001 - a user's Function may raise anything
@@ -94,11 +103,12 @@ class Lenient(Policy):
         return True
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
-        if not second.detached:
-            return second.refusal
-        # `grad` skips nodes that do not lead to an input, and so never runs the one that would raise.
-        loss = second.title.split(",")[0]
-        return second_order(self.subject.made(call), loss, self.subject.engines[-1]).refusal
+        refusal = second.refusal
+        if second.detached:
+            # `grad` skips nodes that do not lead to an input, and so never runs the one that would raise.
+            loss = second.title.split(",")[0]
+            refusal = second_order(self.subject.made(call), loss, self.subject.engines[-1]).refusal
+        return None if refusal is not None and mistake(refusal) else refusal
 
     # Whether a failure follows from another property.
 

@@ -188,7 +188,9 @@ class Assertions(Examined):
         what = f"second derivative ({second.title})"
         if second.refusal is not None:
             got, component = one_line(second.refusal), {"aspect": "refused"}
-            self.fail(call, what, got=got, expected=second.estimate.value, component=component)
+            hint = self.policy.hint(call, second.refusal)
+            kind = self.raised(second.refusal) if hint else {}
+            self.fail(call, what, got=got, expected=second.estimate.value, component=component, hint=hint, **kind)
         if second.detached and abs(second.estimate.value) > self._unsure(second):
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"

@@ -33,8 +33,8 @@ class Policy:
         """The reason why the call may raise this exception; empty if it may not."""
         return ""
 
-    def hint(self, call: Call) -> str:
-        """A hint for the author of a Function whose call raises."""
+    def hint(self, call: Call, raised: Exception) -> str:
+        """A hint for the author of a Function whose call raised."""
         return ""
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:

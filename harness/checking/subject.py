@@ -157,7 +157,7 @@ class Subject(Assertions):
         """Fail because of an exception that the call raised."""
         got = f"{type(raised).__name__}: {message_of(raised)}"
         follows = self.policy.follows(call, raised) or ""
-        hint = self.policy.hint(call) or FOLLOWS.get(follows, "")
+        hint = self.policy.hint(call, raised) or FOLLOWS.get(follows, "")
         details = {"hint": hint, "follows": follows, **self.raised(raised)}
         self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)
 

@@ -1,0 +1,26 @@
+"""Exceptions that show a mistake in the code, whatever the arguments: never a refusal."""
+
+from __future__ import annotations
+
+from autograd_conformance.harness.outcomes import message_of
+
+# Words of a message, each with what it means for the author of the Function.
+_WORDS = {
+    "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
+    "returned an invalid gradient": "backward returns a gradient that does not fit its input; sum over the dimensions "
+    "that were broadcast, and return a tensor of the input's shape",
+    "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
+    "for each that is not a tensor",
+    "negative bit": "the tensor is negated lazily, so its memory holds other numbers; call resolve_neg() first",
+    "conjugate bit": "the tensor is conjugated lazily, so its memory holds other numbers; call resolve_conj() first",
+}
+
+
+def mistake(raised: BaseException) -> str:
+    """What an exception says is wrong with the code; empty if it may be a refusal."""
+    if isinstance(raised, NameError):
+        return "a name without a value is used: this is a mistake in the code and no refusal"
+    if isinstance(raised, AttributeError):
+        return "an attribute is used that does not exist: this is a mistake in the code and no refusal"
+    text = message_of(raised)
+    return next((meaning for words, meaning in _WORDS.items() if words in text), "")
