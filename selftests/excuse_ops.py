@@ -312,3 +312,56 @@ class TwiceRefused(Sine):
         if torch.is_grad_enabled():
             raise RuntimeError("no second derivatives")
         return Sine.backward(ctx, g)
+
+
+# What the suite itself raises is no refusal.
+
+
+class OneMissing(Scaled):
+    """One of two tensors never gets a gradient."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Scaled.backward(ctx, g)[0], None
+
+
+class FewerWhenEmpty(Function):
+    """Returns one tensor instead of two, if there are no elements."""
+
+    @staticmethod
+    def forward(_, x):
+        return (x * 2, x * 3) if x.numel() else x * 2
+
+    @staticmethod
+    def backward(_, *gs):
+        return sum(k * g for k, g in zip((2, 3), gs, strict=False))
+
+
+class Flagged(Function):
+    """x.sin() and a mask, with a rule for forward mode. Right."""
+
+    @staticmethod
+    def forward(x):
+        return x.sin(), x > 0
+
+    @staticmethod
+    def setup_context(ctx, inputs, outputs):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+        ctx.mark_non_differentiable(outputs[1])
+
+    @staticmethod
+    def backward(ctx, g, _):
+        return g * ctx.saved_tensors[0].cos()
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.saved_tensors[0].cos(), None
+
+
+class FlaggedWrong(Flagged):
+    """The rule for forward mode has a factor too many."""
+
+    @staticmethod
+    def jvp(ctx, t):
+        return 2 * t * ctx.saved_tensors[0].cos(), None

@@ -15,10 +15,12 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.checking.examined import raised_by_suite
+from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
-from autograd_conformance.suites.declared import Checked
+from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
 
@@ -137,3 +139,39 @@ def test_what_is_no_refusal_of_forward_is_a_fault(function, property_id, words):
 )
 def test_a_refusal_of_forward_is_no_fault(function):
     assert faults_of(Declaration(function, "float[n,m]")) == []
+
+
+# What the suite itself raises is no refusal.
+
+
+def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
+    lines = list(Checked(Declaration(ops.OneMissing, "float[n]", "float[n]"), seed=0).lines("VJP-FD", "DBL-CORRECT"))
+    assert {line["outcome"] for line in lines} == {"fail"}
+    assert sum(line.get("excused", 0) for line in lines) == 0
+
+
+def test_a_number_of_outputs_that_varies_is_a_fault():
+    (found,) = faults_of(Declaration(ops.FewerWhenEmpty, "float[n]"), "FWD-EMPTY")
+    assert found[1].word == "raises"
+    assert "the number of tensors that it returns varies: 1 here, 2 before" in found[0]["failure"]["got"]
+
+
+def test_forward_mode_goes_with_outputs_that_are_not_numbers():
+    assert faults_of(Declaration(ops.Flagged, "float[n,m]")) == []
+    wrong = words_of(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
+    assert wrong == {("wrong", "JVP-REF"), ("wrong", "JVP-ADJOINT")}
+
+
+def raised_in(action):
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - any
+        action()
+    return raised.value
+
+
+def test_only_the_function_and_the_framework_refuse():
+    subject = next(Checked(ops.single, seed=0).subjects(claims()["VJP_REF"][0]))
+    x = torch.ones(2, requires_grad=True)
+    in_suite = raised_in(lambda: adapting.used((x,), (x, x)))
+    in_function = raised_in(lambda: subject.implementation.function(ops.Single)(x.double(), x))
+    in_framework = raised_in(lambda: subject.implementation.grad([x * 2], [x], [torch.ones(3)], False))
+    assert [raised_by_suite(each) for each in (in_suite, in_function, in_framework)] == [True, False, False]

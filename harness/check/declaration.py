@@ -247,8 +247,8 @@ class Declaration:
         """The Function, given the facts that `discover` found."""
         device = implementation.devices()[0]
         function = self.sketch(implementation)
-        mine = adapted(implementation, self.treatment)
         cls = function.body(None, None)
+        mine = adapted(implementation, self.treatment, cls, len(facts.outputs))
 
         def oracle(f: Callable[..., Any]) -> Oracle:
             return Oracle(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograd_conformance.harness.check.native import Varies
 from autograd_conformance.harness.outcomes import message_of
 
 # Words of a message, each with what it means for the author of the Function.
@@ -22,5 +23,7 @@ def mistake(raised: BaseException) -> str:
         return "a name without a value is used: this is a mistake in the code and no refusal"
     if isinstance(raised, AttributeError):
         return "an attribute is used that does not exist: this is a mistake in the code and no refusal"
+    if isinstance(raised, Varies):
+        return "return the same number of tensors in every call that is declared"
     text = message_of(raised)
     return next((meaning for words, meaning in _WORDS.items() if words in text), "")

@@ -33,13 +33,29 @@ class NotTensors(TypeError):
     """A Function returned no tensor."""
 
 
-def adapted(implementation: Implementation, treatment: Treatment) -> Implementation:
-    """The implementation with this treatment; it calls a `Native` directly."""
+class Varies(TypeError):
+    """A Function returned another number of tensors than before."""
+
+
+def adapted(
+    implementation: Implementation, treatment: Treatment, cls: Any = None, count: int = 0
+) -> Implementation:  # fmt: skip
+    """The implementation with this treatment; it calls a `Native` directly.
+
+    The Function ``cls`` must return ``count`` tensors in every call.
+    """
     kind = type(implementation)
     treating: Any = type(kind.__name__, (_Treating, kind), {**asdict(treatment), "__module__": kind.__module__})
     found: Implementation = treating.__new__(treating)
-    vars(found).update(vars(implementation))
+    vars(found).update(vars(implementation), counted=(cls, count))
     return found
+
+
+def _same(cls: Any, other: Any) -> bool:
+    """Whether two classes or `Native` are the same Function, which may be observed."""
+    if isinstance(cls, type) and isinstance(other, type):
+        return issubclass(cls, other)
+    return isinstance(cls, Native) and isinstance(other, Native) and cls.apply == other.apply
 
 
 class _Treating(Implementation):
@@ -49,24 +65,26 @@ class _Treating(Implementation):
     seeded: bool
     fresh: bool
     backward_only: bool
+    counted: tuple[Any, int]
 
     def function(self, cls: Any) -> Callable[..., Any]:
         call = cls.apply if isinstance(cls, Native) else super().function(cls)
-        keep = self.is_tensor
+        keep, (mine, count) = self.is_tensor, self.counted
+        count = count if _same(cls, mine) else 0
         seeding = self.reseed if self.seeded else None
 
         def called(*args: Any) -> Any:
             if seeding is not None:
                 seeding()
             outputs = call(*args)
-            if keep(outputs):
-                return outputs
             tensors = tuple(y for y in as_tuple(outputs) if keep(y))
             if not tensors:
                 raise NotTensors(
                     f"it must return a tensor or a tuple with tensors, but returned {type(outputs).__name__}"
                 )
-            return tensors
+            if count not in (0, len(tensors)):
+                raise Varies(f"the number of tensors that it returns varies: {len(tensors)} here, {count} before")
+            return outputs if keep(outputs) else tensors
 
         return called
 

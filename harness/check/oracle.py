@@ -90,7 +90,8 @@ class Oracle:
             self._forward([x if t is None else x + s * t for x, t in zip(values, moves, strict=True)], ())
             for s in (step, -step)
         )
-        return tuple((a - b) / (2 * step) for a, b in zip(ahead, behind, strict=True))
+        rows = zip(ahead, behind, self.differentiable, strict=True)
+        return tuple((a - b) / (2 * step) if d else np.zeros(a.shape) for a, b, d in rows)
 
     # On the implementation.
 

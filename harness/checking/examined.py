@@ -115,6 +115,22 @@ def _is_ours(filename: str) -> bool:
     return ours or Path(filename).resolve().parent == PACKAGE / "reference" or filename.startswith(_HYPOTHESIS)
 
 
+# What does not call the Function itself; the adapters do.
+_SUITE = ("harness", "suites", "strategies", "reference", "implementations/adapting.py", "implementations/protocol.py")
+# The functions of the suite that call the Function itself.
+_CALLING = ("called", "call_with", "in_place")
+
+
+def raised_by_suite(raised: BaseException) -> bool:
+    """Whether the suite's own code raised an exception, and neither the Function nor the framework."""
+    frames = traceback.extract_tb(raised.__traceback__)
+    if not frames or isinstance(raised, RuntimeError):
+        # A framework raises these in compiled code, which has no frames.
+        return False
+    file, name = frames[-1].filename, frames[-1].name
+    return is_part_of(file, *_SUITE) and not is_part_of(file, "reference/functions") and name not in _CALLING
+
+
 def passes_through(raised: BaseException, implementation: type) -> bool:
     """Whether an exception passed through the adapter, so that the implementation or the Function raised it."""
     # An adapter may refine another one.

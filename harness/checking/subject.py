@@ -13,7 +13,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.assertions import FOLLOWS, Assertions
-from autograd_conformance.harness.checking.examined import passes_through
+from autograd_conformance.harness.checking.examined import passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import Broken, Record, message_of, one_line
@@ -145,7 +145,7 @@ class Subject(Assertions):
         except Broken:
             raise
         except Exception as raised:
-            if not self.tried or not passes_through(raised, type(self.implementation)):
+            if not self.tried or not passes_through(raised, type(self.implementation)) or raised_by_suite(raised):
                 raise
             excuse = self.policy.excuse(raised)
             if excuse:
@@ -168,6 +168,8 @@ class Subject(Assertions):
         try:
             action()
         except self.implementation.refusals as refused:
+            if raised_by_suite(refused):
+                raise
             self.record.refused += 1
             return refused
         return None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
@@ -51,7 +52,14 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
         outputs, pullback = implementation.vjp(example.f, variables[:count], track=example.track)
         given = dict(zip(free, variables[count:], strict=True)) if loss == "cotangents" else dict(enumerate(outputs))
         used = [given.get(n) if g is not None else None for n, g in enumerate(example.cotangents)]
-        return tuple(g for g in pullback(used, differentiable=True) if g is not None)
+        gradients = pullback(used, differentiable=True)
+        # Without a gradient it is zero.
+        rows = zip(gradients, example.expected.points(), example.call.tensors, strict=True)
+        return tuple(
+            example.tensor(np.zeros(x.shape), tensor.dtype) if g is None else g
+            for g, x, tensor in rows
+            if x is not None
+        )
 
     weights = drawn_weights(example)
     pairs = zip(weights, example.call.tensors, strict=True)
@@ -66,6 +74,8 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
         else:
             gradients = implementation.vjp(h, variables, track=track)[1](placed)
     except implementation.refusals as refused:
+        if raised_by_suite(refused):
+            raise
         refusal = refused
     points = (*example.expected.points(), *(example.expected.cotangents[n] for n in free))
     direction = example.expected.directions(points)
