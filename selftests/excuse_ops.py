@@ -365,3 +365,36 @@ class FlaggedWrong(Flagged):
     @staticmethod
     def jvp(ctx, t):
         return 2 * t * ctx.saved_tensors[0].cos(), None
+
+
+# Lower precision inside.
+
+
+class SingleInForward(Sine):
+    """forward computes in single precision, whatever it is given."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.float().sin().to(x.dtype)
+
+
+class SingleInBackward(Sine):
+    """backward computes in single precision, whatever it is given."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return (g.float() * ctx.saved_tensors[0].float().cos()).to(g.dtype)
+
+
+class SingleInSum(Function):
+    """The sum alone is computed in single precision."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x * x).float().sum(-1).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g[..., None] * ctx.saved_tensors[0]

@@ -18,6 +18,7 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
+from autograd_conformance.selftests.builtins import BUILTINS
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 from autograd_conformance.suites.declared import Checked, claims
@@ -175,3 +176,44 @@ def test_only_the_function_and_the_framework_refuse():
     in_function = raised_in(lambda: subject.implementation.function(ops.Single)(x.double(), x))
     in_framework = raised_in(lambda: subject.implementation.grad([x * 2], [x], [torch.ones(3)], False))
     assert [raised_by_suite(each) for each in (in_suite, in_function, in_framework)] == [True, False, False]
+
+
+# Lower precision inside.
+
+
+@pytest.mark.parametrize(
+    ("function", "result"),
+    [
+        (ops.SingleInForward, "the output"),
+        (ops.SingleInBackward, "the gradient of argument 0 (x)"),
+        (ops.SingleInSum, "the output"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_numbers_of_single_precision_in_a_result_of_double_precision_are_a_finding(function, result, tmp_path):
+    declaration = Declaration(function, "float[n,m]")
+    (sentence,) = discover(declaration, TORCH).coarse
+    assert sentence.startswith(f"{result} is in double precision, but all its numbers are of single precision")
+    assert f"1 do not MISFITS: {result}" in text_of(declaration, tmp_path, "VJP-NONE")
+    assert discover(Declaration(function, "float[n,m]", dtypes=["float32", "float16"]), TORCH).coarse == ()
+
+
+SUSPICIOUS = {
+    "rounded": (lambda x: (x * 8).round() / 8 + 0 * x, "float[n]"),
+    "scaled": (lambda x: x * 0.5, "float[n,m]"),
+    "of a table": (lambda x: x * torch.tensor(0.1).to(x), "float[n]"),
+    "counted": (lambda x: (x > 0).to(x).sum(-1) + 0 * x.sum(-1), "float[n,m]"),
+    "single beside double": (lambda x: x.sin() + x.detach().float().to(x), "float[n]"),
+    "linear": (lambda x, w: x @ w, "number[n,k]", "number[k,m]"),
+}
+
+
+@pytest.mark.parametrize("name", SUSPICIOUS)
+def test_round_numbers_and_constants_are_no_finding(name):
+    function, *arguments = SUSPICIOUS[name]
+    assert discover(Declaration(function, *arguments), TORCH).coarse == ()
+
+
+@pytest.mark.parametrize("name", BUILTINS)
+def test_no_function_of_torch_is_said_to_be_coarse(name):
+    assert discover(BUILTINS[name], TORCH).coarse == ()

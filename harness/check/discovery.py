@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check.coarseness import coarse
 from autograd_conformance.harness.check.declaration import Declaration, Own, batches
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.mistakes import mistake
@@ -93,7 +94,14 @@ def discover(
         _holds_others(examples[0]),
         declaration.reference is not None and composite,
         batches(subject.cls, implementation),
+        tuple(_coarse(declaration, replace(subject, function=replace(function, outputs=outputs)), working, dtypes)),
     )
+
+
+def _coarse(declaration: Declaration, subject: Subject, calls: Sequence[Call], dtypes: Sequence[str]) -> Iterator[str]:
+    wide = next((d for d in dtypes if d in ("float64", "complex128")), None)
+    if wide is not None and not declaration.surrogate:
+        yield from coarse([subject.made(recast(call, wide, subject.function)) for call in calls[:_TRIED]])
 
 
 def _hint(why: str) -> str:

@@ -32,12 +32,15 @@ class Facts:
     compared: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
+    # A sentence for each result that is less precise than its dtype.
+    coarse: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
-        outputs, dtypes, stale = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"]), found["stale"]
-        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, "stale": tuple(stale)})
+        outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
+        sentences = {name: tuple(found[name]) for name in ("stale", "coarse")}
+        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, **sentences})
 
     def lines(self) -> Iterator[str]:
         """The facts as text, one line each."""

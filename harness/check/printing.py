@@ -47,7 +47,9 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
     faults = [(line, v) for line, v in found if v is not None and v.fault]
     notes = [(line, v) for line, v in found if v is not None and not v.fault]
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
-    counts = f"{held} checks hold, {len(faults)} do not" + (f", {len(notes)} undecided" if notes else "")
+    counts = f"{held} checks hold, {len(faults) + len(facts.coarse)} do not" + (
+        f", {len(notes)} undecided" if notes else ""
+    )
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
     missing = " and ".join(what for name, what in VERIFYING.items() if name in unverified)
     yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
@@ -57,9 +59,10 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
         yield from _fault(line, v, scripts)
         if others:
             yield from _wrapped(f"same fault: {', '.join(map(ndjson.test_of, others))}", 4)
-    for stale in facts.stale:
-        yield ""
-        yield from _wrapped(f"STALE: {stale}", 2)
+    for word, sentences in (("MISFITS", facts.coarse), ("STALE", facts.stale)):
+        for sentence in sentences:
+            yield ""
+            yield from _wrapped(f"{word}: {sentence}", 2)
     for line, v in notes:
         yield ""
         yield from _note(line, v)

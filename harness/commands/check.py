@@ -207,6 +207,6 @@ class _Run:
         verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
         if any(v.word in (*LOST, ERROR) for v in verdicts):
             return USAGE
-        if facts.stale or any(v.fault for v in verdicts):
+        if facts.stale or facts.coarse or any(v.fault for v in verdicts):
             return 1
         return USAGE if any(v.word == UNVERIFIED for v in verdicts) else 0
