@@ -182,8 +182,8 @@ class Drawn:
         return f"seed={self.seed} examples={self.examples}" + (f" dtype={self.dtype}" if self.dtype else "")
 
 
-# So many comparisons without an answer are no chance.
-_SEVERAL = 4
+# So many comparisons without an answer are no chance, and so many with one are enough.
+_SEVERAL, _ENOUGH = 4, 8
 
 
 @dataclass
@@ -248,8 +248,21 @@ class Record:
 
     @property
     def conclusive(self) -> bool:
-        """Whether something was checked, and at most half of it was inconclusive, but in no dtype all of it."""
-        return self.checks > 0 and 2 * self.inconclusive <= self.checks and not self._undecided
+        """Whether something was checked, and at most half of it was inconclusive, but in no dtype all of it.
+
+        Many answers of finite differences are enough, however many of them were inconclusive.
+        """
+        most = 2 * self.inconclusive <= self.checks or self._decided >= _ENOUGH
+        return self.checks > 0 and most and not self._undecided
+
+    @property
+    def worth_more(self) -> bool:
+        """Whether finite differences gave answers, but too few."""
+        return not self.conclusive and self._decided > 0
+
+    @property
+    def _decided(self) -> int:
+        return sum(decided for _, decided in self.slopes.values())
 
     @property
     def _undecided(self) -> list[str]:

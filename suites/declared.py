@@ -97,14 +97,19 @@ class Checked:
         reason = self.selection.reason_against(claim, subject)
         if reason is not None:
             pytest.skip(str(reason))
-        examples, seed = self.profile.examples, self.selection.seed
-        prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
         subject.implementation.start_device(subject.device)
+        for this in (*self.selection.tries(subject.key["id"]), *self.selection.more_tries()):
+            if not subject.record.examples or subject.record.worth_more:
+                self._run(test, subject, this.drawn.examples)
+        subject.record.verify_exercised()
+
+    def _run(self, test: Any, subject: OwnSubject, examples: int) -> None:
+        seed = self.selection.seed
+        prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
         with without_local_constants(), warnings.catch_warnings():
             # No property is about warnings of the framework, or of NumPy at extreme values.
             warnings.simplefilter("ignore")
             test(subject=subject)
-        subject.record.verify_exercised()
 
     def lines(self, *properties: str) -> Iterator[ndjson.Line]:
         """The result lines of the tests that apply, of these properties or of all."""

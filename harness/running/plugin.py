@@ -232,7 +232,7 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     def tried(**arguments: Any) -> None:
         for this in selection.tries(subject.key["id"]):
             run(this, arguments)
-        if listed is None and selection.catalog.documented:
+        if listed is None and (selection.catalog.documented or subject.record.worth_more):
             for this in selection.more_tries():
                 if subject.record.exercised:
                     break
