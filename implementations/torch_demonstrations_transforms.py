@@ -22,6 +22,19 @@ def _slope(w: Words) -> str:
     return lines + w.compare(got)
 
 
+def _slope_at_kink(w: Words) -> str:
+    """The gradients along the direction that moves special or equal entries, against the slopes nearby."""
+    if w.shown.aspect == "raised":
+        return w.results()[0]
+    along, found = w.shown.more["moved entries"](), w.shown.component
+    got = f"sum((g.conj() * u).real.sum() for g, u in zip(gradients, {listed(along)}) if g is not None)"
+    lines = w.helpers() + w.forward() + f"gradients = {w.grad()}\ngot = float({got})\n"
+    # The smallest and the largest slope nearby.
+    lines += f"low, high, bound = {found['low']!r}, {found['high']!r}, {found['bound']!r}\n"
+    lines += 'print(f"slope: got {got}, expected {low} to {high}, bound {bound}")\n'
+    return lines + "sys.exit(not low - bound <= got <= high + bound)\n"
+
+
 # The slope of the forward by central differences, of an error in the fourth power of the step.
 _LOSS = """\
 def loss(t):
@@ -183,6 +196,7 @@ def _memory(w: Words) -> str:
 
 TRANSFORMS: dict[str, Callable[[Words], str]] = {
     "VJP-FD": _slope,
+    "VJP-FD/kinks": _slope_at_kink,
     "DBL-CORRECT": _second,
     "DBL-ONCE": _once,
     "JVP-REF": _tangent,

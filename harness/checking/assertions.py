@@ -11,6 +11,7 @@ from autograd_conformance.harness.checking.compare import difference, same_bits
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import Examined
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.kinks import at_kinks
 from autograd_conformance.harness.checking.policy import STRICT, Policy
 from autograd_conformance.harness.checking.transforms import FirstOrder, SecondOrder
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
@@ -171,6 +172,27 @@ class Assertions(Examined):
         self.assert_slope(
             call, what, got=first.gradients, along=first.direction, ladder=first.estimate, culprit=first.culprit
         )
+
+    def assert_among_slopes(self, example: Example, gradients: Sequence[Any]) -> None:
+        """Assert that the slopes which gradients claim at a kink, tie or zero lie between the slopes nearby.
+
+        Nothing is claimed where the function jumps, or where nearby points are not in its domain.
+        """
+        __tracebackhide__ = True
+        arrays = [None if g is None else self._array(g) for g in gradients]
+        for each in at_kinks(example, arrays, self.policy.rounding):
+            self.record.checks += 1
+            if each.verdict is not Verdict.DISAGREES or each.slopes is None:
+                continue
+            self.choices["entries moved"] = [[number, list(entries)] for number, entries in each.places]
+            nearest, tolerance = each.slopes.nearest(each.claim), each.slopes.tolerance
+            ends = {"low": each.slopes.low, "high": each.slopes.high, "bound": tolerance}
+            self.wrong_value(
+                example.call, "slope where entries are special or equal", got=each.claim, expected=nearest,
+                bound=f"{tolerance:.3g} (off by {abs(each.claim - nearest):.3g})", hint=each.words,
+                kind=Kind.NAN if np.isnan(each.claim) else Kind.WRONG,
+                component={"what": "slope", "aspect": "value", **ends},
+            )  # fmt: skip
 
     def assert_second_order(self, call: Call, second: SecondOrder) -> None:
         """Assert that the second derivative agrees with finite differences, or is refused if the policy allows it.

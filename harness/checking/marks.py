@@ -40,6 +40,7 @@ class Claim:
     abstract: bool
     slow: bool
     looks_inside: bool = False
+    own: bool = False
 
     @property
     def id(self) -> str:
@@ -83,6 +84,7 @@ def holds(
     abstract: bool = False,
     slow: bool = False,
     looks_inside: bool = False,
+    own: bool = False,
 ) -> Callable[[Callable[..., None]], Any]:
     """Mark a test ``(subject, data)`` as a check of a property.
 
@@ -97,12 +99,13 @@ def holds(
         abstract: Whether it runs on devices without values, instead of the usual devices.
         slow: Whether only thorough profiles run it.
         looks_inside: Whether it observes forward and backward, so that it needs a Function class.
+        own: Whether only users' Functions get it.
     """
     unknown = {property_id} - PROPERTIES.keys() | set(needs.split()) - CAPABILITIES.keys()
     if unknown:
         raise ValueError(f"unknown property or capability: {', '.join(sorted(unknown))}")
     claim = Claim(
-        property_id, where, frozenset(needs.split()), dtypes, variant, simulated, abstract, slow, looks_inside
+        property_id, where, frozenset(needs.split()), dtypes, variant, simulated, abstract, slow, looks_inside, own
     )
 
     def decorate(test: Callable[..., None]) -> Any:

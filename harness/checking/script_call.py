@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking import transforms
+from autograd_conformance.harness.checking import kinks, transforms
 from autograd_conformance.harness.checking.example import Example, has_setup_context
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.scripting import Named, NoScript, Shown
@@ -211,6 +211,7 @@ class Pieces:
             "directions": lambda: self._along(
                 self.example.expected.directions(self.example.expected.points()), "direction"
             ),
+            "moved entries": self._moved_entries,
             "second directions": self._second_directions,
             "weights": lambda: self._along(transforms.drawn_weights(self.example), "weight"),
             "tangents": lambda: self._along(transforms.drawn_tangents(self.example), "tangent"),
@@ -220,6 +221,10 @@ class Pieces:
         """Tensors for those arguments that require grad."""
         pairs = zip(self.tensors[: len(self.example.slots)], arrays, strict=False)
         return [self._tensor(f"{word}_{t.name}", u, t.dtype).name for t, u in pairs if u is not None]
+
+    def _moved_entries(self) -> list[str]:
+        places = [(number, tuple(entries)) for number, entries in self.finding["choices"]["entries moved"]]
+        return self._along(kinks.direction(self.example, places), "direction")
 
     def _second_directions(self) -> list[str]:
         example = self.example
