@@ -15,6 +15,8 @@ from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words, 
 # Why some properties have no script.
 _NONE = {
     "ENV-THREADS": "it takes several threads at once, which a script meets by chance only",
+    "FWD-VALUE/averages": "it takes the average of many calls",
+    "VJP-REF/averages": "it takes the average of many calls",
     "VJP-CHAIN/instances": "it takes several calls in one graph",
 }
 _EARLIER = "it takes earlier calls, or chance: a script makes this one call alone"

@@ -150,3 +150,10 @@ def twins(function: Function, shapes: Shapes) -> tuple[tuple[int, int], ...]:
     pairs = itertools.combinations(found, 2)
     alike = [(arrays[n].values, arrays[n].real) for n in range(len(arrays))]
     return tuple((a, b) for a, b in pairs if shapes[a] == shapes[b] and alike[a] == alike[b])
+
+
+def small_sums(tuples: tuple[Shapes, ...]) -> tuple[Shapes, ...]:
+    """The shapes with short dimensions and not few elements, so that no sum inside is long; all that come near."""
+    short = [shapes for shapes in tuples if all(0 < side <= 5 for shape in shapes for side in shape)]
+    many = [shapes for shapes in short if 4 <= max(map(math.prod, shapes), default=0) <= 64]
+    return tuple(many or short)

@@ -29,6 +29,7 @@ from autograd_conformance.suites.functions import (
     test_forward,
     test_forward_mode,
     test_kinks,
+    test_low_precision,
     test_second_order,
     test_vjp_contract,
     test_vjp_state,
@@ -36,8 +37,8 @@ from autograd_conformance.suites.functions import (
 )  # fmt: skip
 
 _MODULES = (
-    test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_second_order, test_vjp_contract,
-    test_vjp_state, test_vjp_values,
+    test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_low_precision, test_second_order,
+    test_vjp_contract, test_vjp_state, test_vjp_values,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from autograd_conformance.harness.checking.averages import Results, worst_averages
 from autograd_conformance.harness.checking.compare import difference, same_bits
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import Examined
@@ -16,6 +17,7 @@ from autograd_conformance.harness.checking.policy import STRICT, Policy
 from autograd_conformance.harness.checking.transforms import FirstOrder, SecondOrder
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
 from autograd_conformance.implementations.protocol import Description
+from autograd_conformance.reference.averages import CALLS
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
@@ -193,6 +195,23 @@ class Assertions(Examined):
                 kind=Kind.NAN if np.isnan(each.claim) else Kind.WRONG,
                 component={"what": "slope", "aspect": "value", **ends},
             )  # fmt: skip
+
+    def assert_unbiased(self, example: Example, results: Results) -> None:
+        """Assert that the results of many calls are not off on average by more than rounding can cause."""
+        __tracebackhide__ = True
+        for name, worst in worst_averages(example, results, self.policy.conditioning):
+            self.record.checks += 1
+            if worst is None:
+                continue
+            self.record.measure(example.call.dtype, worst.ratio)
+            if worst.ratio > 1:
+                of = "the typical entry" if worst.bias else "its value"
+                self.wrong_value(
+                    example.call, f"{name}, on average over {CALLS} calls, {worst.where}",
+                    got=f"off by {worst.value:+.2%} of {of}", expected=f"off by at most {worst.limit:.2%}",
+                    component={"tensor": name, "aspect": "average"},
+                    hint="rounding errors average out: a constant, a cast or a sum is wrong in this dtype",
+                )  # fmt: skip
 
     def assert_second_order(self, call: Call, second: SecondOrder) -> None:
         """Assert that the second derivative agrees with finite differences, or is refused if the policy allows it.

@@ -49,6 +49,9 @@ class Policy:
         """Which tensors count as having received a gradient."""
         return [g is not None for g in gradients]
 
+    # A factor on all bounds, for Functions that are ill-conditioned.
+    conditioning: float = 1.0
+
     # Whether a gradient must fit its input before the engine sums and casts it.
     fits_as_returned: bool = True
 

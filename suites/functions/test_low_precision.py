@@ -1,0 +1,34 @@
+"""The numbers in half precision, on average over many calls."""
+
+from dataclasses import replace
+
+from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS
+from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.strategies.scope import PLAIN
+from autograd_conformance.strategies.shapes import shape_tuples, small_sums
+
+HALF = ("float16", "bfloat16")
+
+
+def _comparable(function):
+    """Whether the Function takes a dtype to compare half precision with, and tensors without a zero side."""
+    return function.dtypes[0] not in HALF and bool(small_sums(shape_tuples(function)))
+
+
+def _assert_unbiased(subject, data, results):
+    scope = replace(PLAIN, mask="full", cotangent_layouts=False, specials="none")
+    calls = subject.calls(scope, shapes=small_sums(shape_tuples(subject.function)))
+    for call in subject.recasts(data.draw(calls, label="call")):
+        subject.assert_unbiased(subject.example(call), results)
+
+
+@holds("FWD-VALUE", where=_comparable, dtypes=HALF, examples=0.04, variant="averages", own=True)
+def test_fwd_value_averages(subject, data):
+    """On average over many calls, outputs in half precision are not off."""
+    _assert_unbiased(subject, data, OUTPUTS)
+
+
+@holds("VJP-REF", where=_comparable, dtypes=HALF, examples=0.08, variant="averages", own=True)
+def test_vjp_ref_averages(subject, data):
+    """On average over many calls, gradients in half precision are not off."""
+    _assert_unbiased(subject, data, GRADIENTS)
