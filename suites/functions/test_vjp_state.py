@@ -2,7 +2,7 @@
 
 from autograd_conformance.harness.checking import scenarios
 from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.observe import copied, other_value, sharing_memory, state
+from autograd_conformance.harness.checking.observe import changes, copied, other_value, sharing_memory, state
 from autograd_conformance.harness.outcomes import Kind
 from autograd_conformance.strategies.calls import varied
 from autograd_conformance.strategies.scope import FULL_MASK, PLAIN
@@ -18,7 +18,7 @@ def test_vjp_pure(subject, data):
     before = [state(subject.implementation, x) for x in kept]
     gradients = pullback(example.cotangents)
     after = [state(subject.implementation, x) for x in kept]
-    changed = [name for name, old, new in zip(names, before, after, strict=True) if old != new]
+    changed = [name for name, old, new in zip(names, before, after, strict=True) if changes(old, new)]
     subject.assert_equal(example.call, "what backward changed", got=changed, expected=[], kind=Kind.MUTATED)
     held = dict(zip(names, kept[: len(example.primals) + len(outputs)], strict=False))
     shared = sharing_memory(subject.implementation, dict(zip(example.names, gradients, strict=True)), held)
