@@ -73,8 +73,9 @@ def _words(example: Example, places: Sequence[Place], slopes: Slopes | None) -> 
     number, entries = places[0]
     value = example.values[example.slots[number]].reshape(-1)[entries[0]]
     are = "is" if len(places) == len(entries) == 1 else "are"
+    named = " and ".join(_named(example, *place) for place in places)
     near = "" if slopes is None or slopes.agree else f"; slopes nearby: {slopes.low:.6g} to {slopes.high:.6g}"
-    return f"{' and '.join(_named(example, *place) for place in places)} {are} {value:.6g}{near}"
+    return f"moved: {named}, which {are} {value:.6g}{near}"
 
 
 def _named(example: Example, number: int, entries: Sequence[int]) -> str:

@@ -223,7 +223,7 @@ class Pieces:
         return [self._tensor(f"{word}_{t.name}", u, t.dtype).name for t, u in pairs if u is not None]
 
     def _moved_entries(self) -> list[str]:
-        places = [(number, tuple(entries)) for number, entries in self.finding["choices"]["entries moved"]]
+        places = [(number, tuple(entries)) for number, entries in self.finding["component"]["moved"]]
         return self._along(kinks.direction(self.example, places), "direction")
 
     def _second_directions(self) -> list[str]:
