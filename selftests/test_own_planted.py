@@ -28,8 +28,6 @@ UNKNOWABLE = {
     "OffByNano": "an approximation to half of the digits is taken for what is meant",
     "OneEntryOffByNano": "an approximation to half of the digits is taken for what is meant",
     "HalfRoundedCoarsely": "a few units of half precision may be the rounding of operations inside",
-    "HalfOnly": "a few units of half precision may be the rounding of operations inside",
-    "BrainHalf": "a few units of bfloat16 may be the rounding of operations inside",
     "EighthLostUnderAutocast": "a few units of bfloat16 may be the rounding of operations inside",
     "ScalarBecomesRow": "which shape the outputs have is what the Function says",
     "NotMaterialized": "whether unused outputs come as None is what the Function says, and shown",
@@ -102,7 +100,13 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
 STATEFUL = ("CallsCounted", "RememberedByShape", "StateOfTheLastCall", "SharedOutput", "SharedScratch")
 
 # Findings without a script, with words of the reason.
-NO_SCRIPT = {"VJP-REPEAT": "earlier calls", "VJP-CHAIN/instances": "several calls", "ENV-THREADS": "threads"}
+NO_SCRIPT = {
+    "VJP-REPEAT": "earlier calls",
+    "VJP-CHAIN/instances": "several calls",
+    "ENV-THREADS": "threads",
+    "FWD-VALUE/averages": "average",
+    "VJP-REF/averages": "average",
+}
 
 
 def shown(planted, test_id, failure):
