@@ -95,7 +95,7 @@ class Lenient(Policy):
         """Whether the call, and its backward so many times over one graph, raise nothing."""
         example = self.subject.made(call)
         try:
-            pullback = example.pullback()
+            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
             for _ in range(times):
                 pullback(example.cotangents)
         except Exception:  # noqa: BLE001 - a user's Function may raise anything

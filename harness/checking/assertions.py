@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -182,7 +183,7 @@ class Assertions(Examined):
         """
         __tracebackhide__ = True
         arrays = [None if g is None else self._array(g) for g in gradients]
-        for each in at_kinks(example, arrays, self.policy.rounding):
+        for each in at_kinks(example, arrays, partial(self.policy.rounding, dtype=example.call.dtype)):
             self.record.checks += 1
             if each.verdict is not Verdict.DISAGREES or each.slopes is None:
                 continue
