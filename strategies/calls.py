@@ -226,6 +226,11 @@ def with_inputs(call: Call, layout: str) -> Call:
     return replace(call, args=tuple(replace(a, layout=layout) if isinstance(a, Tensor) else a for a in call.args))
 
 
+def contiguous(call: Call) -> Call:
+    """The call with contiguous tensors and cotangents alone."""
+    return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
+
+
 def varied(call: Call, function: Function) -> Call:
     """A call with the same shapes and non-tensor arguments, but other tensor values."""
     args = tuple(

@@ -18,12 +18,12 @@ import numpy as np
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.native import Native, Treatment, adapted
 from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.referee import Referee
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
 
@@ -175,17 +175,18 @@ class Declaration:
         among = self.parsed.dtypes
         return tuple(d for d in (self.dtypes or among) if d in among)
 
-    def source(self, composite: bool = True) -> Source | str:
+    def source(self, composite: bool = True, referred: bool = True) -> Source | str:
         """How a script imports the Function, or the reason why it cannot.
 
-        ``composite`` says whether its reference, if it has one, takes tensors.
+        ``composite`` says whether its reference, if it has one, takes tensors. ``referred`` says whether that counts.
         """
         owner = getattr(self.function, "__self__", None)
         thing = owner if isinstance(owner, type) else self.function
         name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
         found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
         lines, mine = [_importing(module, name)] if found and module is not None else [], self._imported()
-        compared = (self.reference is not None and composite) or self.soft is not None
+        referred = referred and self.reference is not None
+        compared = (referred and composite) or self.soft is not None
         needed = not lines or compared or not all(isinstance(a, str) for a in self.arguments)
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
@@ -202,9 +203,9 @@ class Declaration:
             call=getattr(self.function, "apply", self.function),
             declaration=declared,
             given=self.arguments,
-            reference=f"{declared}.reference" if composite and self.reference is not None else "",
+            reference=f"{declared}.reference" if composite and referred else "",
             soft=f"{declared}.soft" if self.soft is not None else "",
-            literal_outputs=self.reference is not None and not composite,
+            literal_outputs=referred and not composite,
             backward_only=self.backward_only,
         )
 
@@ -257,16 +258,21 @@ class Declaration:
             )  # fmt: skip
 
         plain = oracle(mine.function(cls))
-        given = oracle(self.reference) if self.reference is not None and facts.composite else plain
-        forward = given.forward
-        if self.reference is not None and not facts.composite:
-            forward = _numpy_forward(self.reference, plain)
+        referee = None
+        if self.reference is not None and facts.composite:
+            given = oracle(self.reference)
+            referee = Referee(plain, given.forward, None if self.surrogate else given.vjp)
+        elif self.reference is not None:
+            referee = Referee(plain, _of_values(self.reference))
+        # Finite differences of a reference are as good as those of the forward, and often more precise.
+        soft = referee.forward if referee is not None and not self.surrogate else None
         return replace(
             function,
-            forward=forward,
-            vjp=given.vjp,
-            jvp=given.jvp if _overrides(cls, implementation, "jvp") else None,
-            soft=oracle(self.soft).forward if self.soft is not None else None,
+            forward=plain.forward,
+            vjp=plain.vjp,
+            jvp=plain.jvp if _overrides(cls, implementation, "jvp") else None,
+            soft=oracle(self.soft).forward if self.soft is not None else soft,
+            referee=referee,
             outputs=facts.outputs,
             dtypes=facts.dtypes,
             materialize=facts.materialize,
@@ -285,10 +291,11 @@ class Own(Function):
 
     ``sees_inside`` says whether it is a class, whose forward and backward can be observed. ``holds_others`` says
     whether it uses tensors that require grad and are not arguments, for example the parameters of a module.
-    ``composite`` says whether its reference takes tensors.
+    ``composite`` says whether its reference takes tensors, ``referee`` is that reference.
     """
 
     declaration: Declaration
+    referee: Referee | None = field(default=None, repr=False)
     sees_inside: bool = True
     holds_others: bool = False
     composite: bool = True
@@ -340,15 +347,12 @@ def _unknown(*_: Any) -> Any:
     raise AssertionError("this Function was not called yet, so it has no reference")
 
 
-def _numpy_forward(reference: Callable[..., Any], plain: Oracle) -> Callable[..., tuple[Any, ...]]:
-    """The user's NumPy reference, with the error bounds of the plain call."""
+def _of_values(reference: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """The user's NumPy reference as a function of values with errors."""
 
     def forward(*given: Any) -> tuple[Any, ...]:
-        values = [x.value if isinstance(x, Tracked) else x for x in given]
         with np.errstate(all="ignore"):
-            found = as_tuple(reference(*values))
-        near = plain.forward(*given)
-        return tuple(b.around(y) if isinstance(b, Tracked) else y for y, b in zip(found, near, strict=True))
+            return as_tuple(reference(*(getattr(x, "value", x) for x in given)))
 
     return forward
 

@@ -81,7 +81,8 @@ def discover(
         dtype=dtypes[0], device=subject.device,
     )  # fmt: skip
     _verify_soft(declaration, subject.made(first))
-    composite = _composite(declaration, subject, first)
+    given = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
+    composite = _composite(declaration, subject, given, len(outputs))
     examples = [untreated.made(recast(call, dtypes[0], function)) for call in working[:_TRIED]]
     return Facts(
         outputs,
@@ -279,28 +280,46 @@ def _holds_others(example: Example) -> bool:
     return any(map(implementation.requires_grad, outputs))
 
 
-def _composite(declaration: Declaration, subject: Subject, call: Call) -> bool:
-    """Whether the reference takes tensors; if not, it takes NumPy arrays. Raises UsageProblem if it takes neither."""
-    reference = declaration.reference
-    if reference is None:
+def _composite(declaration: Declaration, subject: Subject, calls: Sequence[Call], count: int) -> bool:
+    """Whether the reference takes tensors; if not, it takes NumPy arrays.
+
+    Raises UsageProblem if it takes neither in any of the calls, or does not return ``count`` outputs.
+    """
+    if declaration.reference is None:
         return True
-    example = subject.made(call)
-    errors = []
+    problems = []
+    for call in calls:
+        tried = _referred(declaration, subject, call)
+        if isinstance(tried, str):
+            problems.append(tried)
+            continue
+        composite, returned = tried
+        if returned != count:
+            some = "1 output" if returned == 1 else f"{returned} outputs"
+            raise declaration.problem(f"its reference returns {some}, but the Function returns {count}")
+        return composite
+    raise declaration.problem(f"its reference takes neither tensors nor arrays: {problems[0]}")
+
+
+def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[bool, int] | str:
+    """Whether the reference takes a call's tensors, and the number of its outputs; or why it does not take the call."""
+    reference, example, errors = declaration.reference, subject.made(call), []
+    assert reference is not None
     keep = subject.implementation.is_tensor
     try:
         outputs, _ = subject.implementation.vjp(
             lambda *xs: reference(*example.merged(xs)), example.primals, track=example.track
         )
         if all(map(keep, outputs)):
-            return True
+            return True, len(outputs)
         errors.append("with tensors it returned something else than tensors")
-    except Exception as raised:  # noqa: BLE001
+    except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
         errors.append(f"with tensors it raised {one_line(raised)}")
     try:
         values = as_tuple(reference(*example.expected.reference_arguments(exact=True)))
         if not any(map(keep, values)) and all(hasattr(y, "shape") for y in values):
-            return False
+            return False, len(values)
         errors.append("with NumPy arrays it returned something else than arrays")
     except Exception as raised:  # noqa: BLE001
         errors.append(f"with NumPy arrays it raised {one_line(raised)}")
-    raise declaration.problem(f"its reference takes neither tensors nor arrays: {'; '.join(errors)}")
+    return "; ".join(errors)

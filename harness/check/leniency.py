@@ -24,7 +24,7 @@ from autograd_conformance.harness.checking.transforms import SecondOrder, first_
 from autograd_conformance.harness.outcomes import Broken, Kind, one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, masked, with_cotangents, with_inputs
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, contiguous, masked, with_cotangents, with_inputs
 
 # The most non-finite entries of a gradient to look at.
 _PLACES = 4
@@ -59,7 +59,7 @@ class Lenient(Policy):
         meaning = mistake(raised)
         if meaning:
             return meaning
-        if not self._runs_forward(_contiguous(call)):
+        if not self._runs_forward(contiguous(call)):
             return (
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
             )
@@ -69,7 +69,7 @@ class Lenient(Policy):
 
     def _refused(self, call: Call) -> str | None:
         """The feature of a call that forward refuses: without it, the same call works. None if there is none."""
-        plain, lays_out = _contiguous(call), self.property.lays_out
+        plain, lays_out = contiguous(call), self.property.lays_out
         if self.property.group == "batching" and self._runs(plain):
             return "batching"
         if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args) and not self._runs_forward(plain):
@@ -121,7 +121,7 @@ class Lenient(Policy):
             plain = "VJP-REF" if own_frames(raised, self.implementation) else "VJP-NONE"
             found = self._nearest(call, self._runs, plain)
         elif self.property.group == "second order":
-            found = None if self._judge.derives(_contiguous(call)) else "VJP-FD"
+            found = None if self._judge.derives(contiguous(call)) else "VJP-FD"
         else:
             found = self._nearest(call, self._judge.passes, "VJP-REF")
         return None if found == self.property.id or (found == "VJP-REF" and self.property.plain) else found
@@ -133,7 +133,7 @@ class Lenient(Policy):
         """
         if right(call):
             repeats = partial(right, times=2)
-            return plain if not right(_contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+            return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
         return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
 
     @cached_property
@@ -168,7 +168,7 @@ class Lenient(Policy):
     ) -> Sequence[Tracked | None] | None:
         if call.dtype not in noise.DTYPES:
             return None
-        known, gradients = noise.noise(self.subject, _contiguous(call)), self.subject.made(call).names
+        known, gradients = noise.noise(self.subject, contiguous(call)), self.subject.made(call).names
         # A result with another name is computed from gradients.
         largest = max((known[name] for name in gradients if name in known), default=0.0)
         pairs = zip(whats, expected, strict=True)
@@ -259,10 +259,6 @@ def _assert_numbers(subject: Subject, example: Example) -> None:
             which = {"tensor": name, "number": number, "aspect": "finite", "index": list(index)}
             details = {"got": "nan", "expected": expected.value[index], "hint": hint, "kind": Kind.NAN}
             subject.wrong_value(example.call, f"{name} at {index}", component=which, **details)
-
-
-def _contiguous(call: Call) -> Call:
-    return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
 
 
 def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:

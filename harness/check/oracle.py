@@ -9,6 +9,9 @@ times by one rounding of the dtype under test. The change of the result shows th
 the intermediate results that depend on them. Added to this are the roundings of a sum over all elements of the size of
 the largest result, or half of its digits if that is more. This follows the stochastic arithmetic of J. Vignes, Math.
 Comput. Simul. 35 (1993) 233.
+
+Where a result jumps within a few roundings of the inputs (at ties, kinks, thresholds), rounding decides which side it
+gets. Its error is infinite there: nothing is claimed.
 """
 
 from __future__ import annotations
@@ -25,9 +28,14 @@ import numpy as np
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static, as_given
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
+from autograd_conformance.strategies.values import DOMAINS
 
 # The pairs of moves of the inputs, the factor on the largest change that they cause, and the roundings of any result.
 PAIRS, MARGIN, ROUNDINGS = 2, 6.0, 8
+
+# A change of which more than half lies in one of so many parts of the way is a jump. The way is so many roundings long,
+# and is gone in so many directions and back.
+PARTS, REACH, WAYS = 8, 16, 3
 
 # Smaller moves would be lost in the rounding of double precision; the inputs move by this, and the change is scaled.
 _SMALLEST_MOVE = 2.0**-26
@@ -172,15 +180,15 @@ class Oracle:
         return tuple(None if x is None else x.around(x.value) for x in self._known[key])
 
     def _bound(self, value: Any, floor: float, errors: _Errors, number: int, precision: Precision) -> Tracked | None:
-        if value is None or value.dtype.kind not in "fc":
-            return None if value is None else Tracked.exact(value, "float64")
-        return Bounded(value, self.conditioning * floor, precision, errors, number)
+        if value is None:
+            return None
+        return Bounded(value, self.conditioning * floor if _is_floating(value) else 0.0, precision, errors, number)
 
     def _measured(
         self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision,
         found: Arrays, floors: Sequence[float],
     ) -> Arrays:  # fmt: skip
-        """The errors of the results ``found``; None for None and for integers."""
+        """The errors of the results ``found``; None for None. Those of integers are 0 or infinite."""
         unit = max(precision.unit, PRECISION[self.dtype].unit)
         move = max(unit, _SMALLEST_MOVE)
         # An effect of earlier calls must not count as rounding. So the plain call runs again after a plain call, and
@@ -191,16 +199,49 @@ class Oracle:
         moved = list(self._near(compute, given, cotangents, move, unit))
         # The error is unknown if an argument's error is infinite (after an overflow), or if every move raises.
         known = bool(moved) and all(np.all(np.isfinite(_error(x))) for x in (*given, *cotangents))
+        jumps = self._jumps(compute, given, cotangents, max(REACH * unit, move), (found, again), floors)
         errors: list[Any] = []
-        for n, (y, floor) in enumerate(zip(found, floors, strict=True)):
-            if y is None or y.dtype.kind not in "fc":
-                errors.append(None)
+        for n, (y, floor, jump) in enumerate(zip(found, floors, jumps, strict=True)):
+            if y is None or not _is_floating(y):
+                errors.append(None if y is None else np.where(jump, np.inf, 0.0))
                 continue
             error = MARGIN * _spread((y, again[n]), [near[n] for near in moved]) * (unit / move) + floor
             # A result that may overflow in the dtype has an infinite error.
             fits = np.abs(y) + error <= precision.largest
-            errors.append(self.conditioning * np.where(fits & known, error, np.inf))
+            errors.append(self.conditioning * np.where(fits & known & ~jump, error, np.inf))
         return tuple(errors)
+
+    def _jumps(
+        self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], reach: float,
+        plain: Sequence[Arrays], floors: Sequence[float],
+    ) -> list[Any]:  # fmt: skip
+        """Which entries of each result jump while the inputs move by ``reach``, relative to the largest input.
+
+        ``plain`` are the results of two plain calls. Where these differ, an effect of earlier calls is no jump.
+        """
+        arguments = (*self.arguments[: len(given)], *(None for _ in cotangents))
+        pairs = list(zip((*given, *cotangents), arguments, strict=True))
+        steady = [None if a is None else _steps(a, b) <= floor for a, b, floor in zip(*plain, floors, strict=True)]
+        found = [None if y is None else np.zeros(y.shape, dtype=bool) for y in plain[0]]
+        for seed in range(2 * WAYS):
+            rng, side = np.random.default_rng(seed // 2), reach * (-1) ** seed
+            # What is computed from several arguments is as coarse as the largest of them.
+            least = 0.0 if seed < 2 else max((_largest(x) for x, a in pairs if _moves(_value(x), a)), default=0.0)
+            ways = [_way(x, argument, rng, least) for x, argument in pairs]
+            line = [plain[1]]
+            for part in range(1, PARTS + 1):
+                moved = [_shifted(x, a, w, side * part / PARTS) for (x, a), w in zip(pairs, ways, strict=True)]
+                try:
+                    line.append(compute(moved[: len(given)], moved[len(given) :]))
+                except Exception:  # noqa: BLE001 - the move may have left the Function's domain
+                    break
+            for n, (jump, calm) in enumerate(zip(found, steady, strict=True)):
+                if jump is not None and len(line) > 2:
+                    steps = [_steps(a[n], b[n]) for a, b in pairwise(line)]
+                    most, floor = np.max(steps, axis=0), floors[n] * _is_floating(plain[0][n])
+                    here = calm & (most > floor) & (2 * most > np.sum(steps, axis=0))
+                    jump |= here | _passed_on(line[0][n], line[-1][n], here)
+        return found
 
     def _near(
         self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], move: float, unit: float
@@ -262,6 +303,16 @@ class Bounded(Tracked):
     def around(self, value: Any) -> Bounded:
         return Bounded(value, self._least, self.precision, self._errors, self._number)
 
+    def mapped(self, project: Callable[[Any], Any]) -> Bounded:
+        """The projection of the values onto the directions of a domain."""
+        return Bounded(project(self.value), self._least, self.precision, _Errors(lambda: (project(self.error),)), 0)
+
+
+def joined(values: Bounded, other: Tracked) -> Bounded:
+    """The values with their own errors and those of ``other``, where these are finite."""
+    errors = _Errors(lambda: (values.error + np.where(np.isfinite(other.error), other.error, 0.0),))
+    return Bounded(values.value, values._least, values.precision, errors, 0)
+
 
 def inexact(unit: float, terms: int) -> float:
     """The relative error that an approximation, or a sum of so many terms, may have.
@@ -278,6 +329,10 @@ def _value(x: Any) -> Any:
 
 def _error(x: Any) -> Any:
     return x.error if isinstance(x, Tracked) else 0.0
+
+
+def _is_floating(x: Any) -> bool:
+    return x.dtype.kind in "fc"
 
 
 def _numeric(x: Any) -> Any:
@@ -327,18 +382,61 @@ def _spread(plain: Sequence[Any], moved: Sequence[Any]) -> Any:
 def _moved(x: Any, argument: Any, signs: Any, move: float, unit: float) -> Any:
     """The value moved within its domain, in the directions ``signs``: by ``move``, relative to it, and by its error."""
     value = _value(x)
-    if value is None or isinstance(argument, Static) or np.asarray(value).dtype.kind not in "fc":
-        return value
-    if isinstance(argument, Array) and argument.dtype is not None:
+    if not _moves(value, argument):
         return value
     if isinstance(argument, Array) and argument.values == "definite":
         signs = np.tril(signs) + np.swapaxes(np.tril(signs, -1), -1, -2)
     with np.errstate(all="ignore"):
-        change = signs * (move * value + np.minimum(_error(x), 1e300) * (move / unit))
-        if not isinstance(argument, Array) or argument.bounds is None:
-            return value + change
-        low, high = argument.bounds
-        return np.where(_between(value + change, low, high), value + change, value - change)
+        return _inside(argument, value, signs * (move * value + np.minimum(_error(x), 1e300) * (move / unit)))
+
+
+def _moves(value: Any, argument: Any) -> bool:
+    if value is None or isinstance(argument, Static) or not _is_floating(np.asarray(value)):
+        return False
+    return not isinstance(argument, Array) or argument.dtype is None
+
+
+def _inside(argument: Any, value: Any, change: Any) -> Any:
+    """The changed value; with the opposite change where it would leave the argument's bounds."""
+    if not isinstance(argument, Array) or argument.bounds is None:
+        return value + change
+    low, high = argument.bounds
+    return np.where(_between(value + change, low, high), value + change, value - change)
+
+
+def _largest(x: Any) -> float:
+    return float(np.max(np.abs(_value(x)), initial=0.0, where=np.isfinite(_value(x))))
+
+
+def _way(x: Any, argument: Any, rng: np.random.Generator, least: float) -> Any:
+    """A random direction within the argument's domain, as long as its largest number; None for what cannot move."""
+    value = _value(x)
+    if not _moves(value, argument):
+        return None
+    size = max(_largest(x), least) or 1.0
+    way = size * rng.uniform(0.5, 1.5, value.shape) * rng.choice((-1, 1), value.shape)
+    if not isinstance(argument, Array):
+        return way
+    # The zeros of a sparse tensor stay.
+    return way * (value != 0) if argument.wrap is not None else DOMAINS[argument.values].tangent(way)
+
+
+def _passed_on(start: Any, end: Any, jump: Any) -> bool:
+    """Whether some of the entries that jump lose what others get, as with ties; any other entry may get it, too."""
+    with np.errstate(all="ignore"):
+        change = (np.abs(_numeric(end)) - np.abs(_numeric(start)))[jump]
+    return bool(np.any(change > 0) and np.any(change < 0))
+
+
+def _shifted(x: Any, argument: Any, way: Any, length: float) -> Any:
+    with np.errstate(all="ignore"):
+        return _value(x) if way is None else _inside(argument, _value(x), length * way)
+
+
+def _steps(a: Any, b: Any) -> Any:
+    """How far apart the entries of two results are; 0 where this is no number."""
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(np.abs(_numeric(a) - _numeric(b)), nan=0.0)
 
 
 def _between(values: Any, low: float, high: float) -> Any:

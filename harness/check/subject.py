@@ -10,15 +10,20 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.leniency import Lenient
+from autograd_conformance.harness.check.referee import Refuses
 from autograd_conformance.harness.checking.policy import Policy
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.definitions import Shapes
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, recast
+from autograd_conformance.strategies.calls import Call, contiguous, recast
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples
+
+# The properties in which a user's reference counts.
+_REFERRED = ("FWD-VALUE", "VJP-REF", "VJP-FD")
 
 
 @dataclass
@@ -76,7 +81,23 @@ class OwnSubject(Subject):
         assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             return "the Function draws random numbers"
-        return self.function.declaration.source(self.function.composite)
+        return self.function.declaration.source(self.function.composite, self.property_id in _REFERRED)
+
+    def verify_reference(self, call: Call) -> None:
+        assert isinstance(self.function, Own)
+        referee = self.function.referee
+        if referee is None:
+            return
+        kinds = [d for d in self.function.dtypes if ("complex" in d) == ("complex" in call.dtype)]
+        example = self.made(contiguous(recast(call, kinds[0], self.function)))
+        try:
+            judged = referee.outputs(example) if self.property_id == "FWD-VALUE" else referee.gradients(example)
+        except Refuses as refusal:
+            self.record.excuse_with(f"the reference: {one_line(refusal.__cause__ or refusal)}")
+            return
+        if judged:
+            names, got, expected = zip(*judged, strict=True)
+            self.assert_close(example.call, names, got=got, expected=expected, hint="the plain call, by reference=")
 
     @cached_property
     def policy(self) -> Policy:

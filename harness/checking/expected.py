@@ -165,12 +165,14 @@ class Expected:
 
     def vjp(self, cotangents: Sequence[Any], *, exact: bool = False) -> tuple[Any, ...]:
         """The reference VJP for each tensor argument; a cotangent None counts as zero."""
-        dense = [
-            self._dense(g, output.differentiable, y, exact)
-            for g, output, y in zip(cotangents, self.function.outputs, self.outputs, strict=True)
-        ]
-        gradients = self.function.vjp(tuple(dense), *self.reference_arguments(exact=exact))
+        dense = self.reference_cotangents(cotangents, exact=exact)
+        gradients = self.function.vjp(dense, *self.reference_arguments(exact=exact))
         return tuple(self._lift(gradients[i], exact) for i in self.slots)
+
+    def reference_cotangents(self, cotangents: Sequence[Any], *, exact: bool = False) -> tuple[Any, ...]:
+        """The cotangents for the reference, with tracked errors unless ``exact``; a cotangent None counts as zero."""
+        rows = zip(cotangents, self.function.outputs, self.outputs, strict=True)
+        return tuple(self._dense(g, output.differentiable, y, exact) for g, output, y in rows)
 
     def _dense(self, cotangent: Any, differentiable: bool, output: Tracked, exact: bool) -> Any:
         if not differentiable:

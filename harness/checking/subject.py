@@ -111,6 +111,9 @@ class Subject(Assertions):
         """Note what a test varies without a draw; a failure shows it with this label."""
         self.choices[label] = value
 
+    def verify_reference(self, call: Call) -> None:
+        """Compare the plain call with the same values with the reference that a user gave, if there is one."""
+
     def made(self, call: Call) -> Example:
         """The call with its tensors on the implementation."""
         return Example(self.implementation, self.function, self.cls, call)

@@ -15,6 +15,7 @@ def test_fwd_value(subject, data):
         example = subject.example(recast(call, dtype, subject.function))
         got, expected = example.outputs(), example.expected.outputs
         subject.assert_close(example.call, example.output_names, got=got, expected=expected)
+    subject.verify_reference(call)
 
 
 @holds("FWD-MASK", examples=0.6, needs="requires_grad")

@@ -20,10 +20,12 @@ DOUBLE = ("float64", "complex128")
 @holds("VJP-REF", examples=1.5)
 def test_vjp_ref(subject, data):
     """The gradients match the reference."""
-    for call in subject.recasts(data.draw(subject.calls(), label="call")):
+    drawn = data.draw(subject.calls(), label="call")
+    for call in subject.recasts(drawn):
         example = subject.example(call)
         _, gradients = example.run()
         subject.assert_close(example.call, example.names, got=gradients, expected=example.expected.gradients())
+    subject.verify_reference(drawn)
 
 
 @holds("VJP-FD", where=lambda f: f.soft or not f.surrogate, dtypes=DOUBLE, examples=0.6)

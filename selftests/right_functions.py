@@ -1,0 +1,198 @@
+"""Right Functions, declared as users declare theirs: nothing may be found wrong with them."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from autograd_conformance.harness.check import Declaration
+
+
+class Rounded(Function):
+    """Rounds to steps, with the gradient of a learned step size."""
+
+    @staticmethod
+    def forward(ctx, x, step):
+        ctx.save_for_backward(x, step)
+        return torch.round(x / step) * step
+
+    @staticmethod
+    def backward(ctx, g):
+        x, step = ctx.saved_tensors
+        return g, (g * ((x / step).round() - x / step)).sum_to_size(step.shape)
+
+
+class Signed(Function):
+    """Has the gradient of hardtanh."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return torch.sign(x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * (x.abs() <= 1)
+
+
+class Relu(Function):
+    """Has the gradient 1 at 0, where torch has 0."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clamp(min=0)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * (x >= 0)
+
+
+class Largest(Function):
+    """Divides the gradient among ties; 0 where there are no elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.amax(-1) if x.shape[-1] else x.new_zeros(x.shape[:-1])
+        ctx.save_for_backward(x, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        chosen = (x == y.unsqueeze(-1)).to(g.dtype)
+        return g.unsqueeze(-1) * chosen / chosen.sum(-1, keepdim=True)
+
+
+class Cholesky(Function):
+    """Gives the whole gradient to the lower triangle, which alone is read."""
+
+    @staticmethod
+    def forward(ctx, a):
+        lower = torch.linalg.cholesky(a)
+        ctx.save_for_backward(lower)
+        return lower
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        (lower,) = ctx.saved_tensors
+        p = (lower.mT @ g).tril()
+        p = p - 0.5 * torch.diag_embed(p.diagonal(dim1=-2, dim2=-1))
+        p = torch.linalg.solve_triangular(lower.mT, p, upper=True)
+        p = torch.linalg.solve_triangular(lower, p, upper=False, left=False)
+        return (p + p.mT).tril(-1) + torch.diag_embed(p.diagonal(dim1=-2, dim2=-1))
+
+
+class Sorted(Function):
+    """Its order of equal elements depends on their place in memory."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y, order = torch.sort(x, dim=-1)
+        ctx.save_for_backward(order)
+        ctx.mark_non_differentiable(order)
+        return y, order
+
+    @staticmethod
+    def backward(ctx, g, _):
+        (order,) = ctx.saved_tensors
+        return torch.zeros_like(g).scatter(-1, order, g)
+
+
+class Winner(Function):
+    """Takes one of the largest elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        index = torch.argsort(x, dim=-1, descending=True)[..., :1]
+        ctx.save_for_backward(index)
+        ctx.count = x.shape[-1]
+        return x.gather(-1, index)
+
+    @staticmethod
+    def backward(ctx, g):
+        (index,) = ctx.saved_tensors
+        return g.new_zeros(*g.shape[:-1], ctx.count).scatter(-1, index, g)
+
+
+class Chamfer(Function):
+    """Sums the squared distances of points to the nearest ones."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        distances = ((a[:, None] - b[None]) ** 2).sum(-1)
+        (to_b, i), (to_a, j) = distances.min(1), distances.min(0)
+        ctx.save_for_backward(a, b, i, j)
+        return to_b.sum() + to_a.sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b, i, j = ctx.saved_tensors
+        ahead, back = 2 * g * (a - b[i]), 2 * g * (b - a[j])
+        return ahead.index_add(0, j, -back), back.index_add(0, i, -ahead)
+
+
+def _warped(costs):
+    """The least cost of a path through a matrix, and the path."""
+    count, length = costs.shape
+    least, came = {(0, 0): costs.new_zeros(())}, {}
+    for i in range(1, count + 1):
+        for j in range(1, length + 1):
+            ways = [p for p in ((i - 1, j - 1), (i - 1, j), (i, j - 1)) if p in least]
+            came[i, j] = min(ways, key=lambda p: float(least[p]))
+            least[i, j] = costs[i - 1, j - 1] + least[came[i, j]]
+    path, place = [], (count, length)
+    while place != (0, 0):
+        path.append((place[0] - 1, place[1] - 1))
+        place = came[place]
+    return least[count, length].clone(), path
+
+
+class Warped(Function):
+    """Dynamic time warping."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        cost, ctx.path = _warped((x[:, None] - y[None]).abs())
+        ctx.save_for_backward(x, y)
+        return cost
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        gx, gy = torch.zeros_like(x), torch.zeros_like(y)
+        for i, j in ctx.path:
+            sign = torch.sign(x[i] - y[j]) * g
+            gx[i] += sign
+            gy[j] -= sign
+        return gx, gy
+
+
+def _rounded(x, step):
+    return torch.round(x / step) * step
+
+
+_FEW = {"b": (1, 2), "n": (0, 1, 2, 3)}
+_MANY = {"n": (1, 2, 17, 40)}
+
+# Compared with a reference.
+REFERRED = (
+    Declaration(Rounded, "float[n]", "float[] positive", surrogate=True, reference=_rounded),
+    Declaration(Signed, "float[...]", soft=torch.nn.functional.hardtanh, reference=torch.sign),
+    Declaration(Relu, "float[...]", reference=torch.relu),
+    Declaration(Largest, "float[b,n]", sizes=_FEW, reference=lambda x: x.max(-1).values),
+    Declaration(Cholesky, "float[n,n] spd", sizes={"n": (1, 2, 3)}, reference=torch.linalg.cholesky),
+)
+# With discrete choices.
+CHOOSING = (
+    Declaration(torch.sort, "float[n]", name="sort"),
+    Declaration(Sorted, "float[n]", sizes=_MANY),
+    Declaration(Winner, "float[n]", sizes=_MANY),
+    Declaration(Chamfer, "float[n,d]", "float[m,d]", sizes={"n": (1, 3), "m": (1, 2), "d": (1, 2)}),
+    Declaration(Warped, "float[n]", "float[m]", sizes={"n": (1, 2, 4), "m": (1, 3)}, once=True),
+)

@@ -1,0 +1,139 @@
+"""Nothing is found wrong with right Functions of users, and what is wrong next to them is found."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import numpy as np
+import torch
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.selftests import right_functions as right
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.suites.declared import Checked
+
+TORCH = implementations.load("torch")
+RIGHT = (*right.REFERRED, *right.CHOOSING)
+
+# What the numbers of a call are compared in.
+_VALUES = ("FWD-VALUE", "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-CHAIN", "VJP-COTANGENT-LAYOUT")
+
+
+@pytest.mark.parametrize("declaration", RIGHT, ids=lambda d: d.name)
+def test_a_right_function_is_not_accused(declaration):
+    assert faults_of(declaration, *_VALUES) == []
+
+
+# What a reference finds.
+
+
+def _tripled(base):
+    """The Function with three times its gradient."""
+    return type("Tripled", (base,), {"backward": staticmethod(lambda ctx, g: 3 * base.backward(ctx, g))})
+
+
+class ZeroAtZero(torch.autograd.Function):
+    """Three times its input, without a gradient at 0."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * g * (x != 0)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "property_id"),
+    [
+        (Declaration(_tripled(right.Relu), "float[...]", reference=torch.relu), "VJP-REF"),
+        (Declaration(_tripled(right.Cholesky), "float[n,n] spd", reference=torch.linalg.cholesky), "VJP-REF"),
+        (Declaration(ZeroAtZero, "float[...]", reference=lambda x: 3 * x), "VJP-REF"),
+        (Declaration(right.Relu, "float[...]", reference=torch.nn.functional.leaky_relu), "FWD-VALUE"),
+        (Declaration(right.Relu, "float[...]", reference=lambda x: np.maximum(x, 0.5)), "FWD-VALUE"),
+        (
+            Declaration(right.Rounded, "float[n]", "float[] positive", surrogate=True, reference=lambda x, _: x),
+            "FWD-VALUE",
+        ),
+    ],
+    ids=["relu", "cholesky", "at 0", "leaky", "numpy", "surrogate"],
+)
+def test_a_reference_finds_what_is_wrong(declaration, property_id):
+    (found,) = faults_of(declaration, property_id)
+    assert found[1].word == "wrong"
+    assert "reference=" in found[0]["failure"]["hint"]
+
+
+def test_calls_that_the_reference_refuses_are_left_out_and_counted():
+    def picky(x):
+        if x.numel() < 2:
+            raise ValueError("two at least")
+        return torch.relu(x)
+
+    (line,) = Checked(Declaration(right.Relu, "float[n]", reference=picky), seed=0).lines("FWD-VALUE")
+    assert line["outcome"] == "pass"
+    assert 0 < line["excused"] < line["examples"]
+
+    def once_only(x):
+        once_only.calls += 1
+        if once_only.calls > 1:
+            raise ValueError("never again")
+        return torch.relu(x)
+
+    once_only.calls = 0
+    (line,) = Checked(Declaration(right.Relu, "float[n]", reference=once_only), seed=0).lines("FWD-VALUE")
+    judged = verdict(line)
+    assert judged is not None
+    assert not judged.fault
+    assert "the reference: ValueError: never again" in line["reason"]
+
+
+def test_a_reference_has_as_many_outputs_as_the_function():
+    with pytest.raises(UsageProblem, match="its reference returns 1 output, but the Function returns 2"):
+        discover(Declaration(right.Sorted, "float[n]", reference=lambda x: torch.sort(x).values), TORCH)
+
+
+# Where a result jumps.
+
+
+def _errors(function, values, dtype="float64"):
+    oracle = Oracle(TORCH, function, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    given = Tracked.exact(np.asarray(values, float), dtype)
+    return oracle.forward(given)[0].error, oracle.vjp((Tracked.exact(np.ones_like(given.value), dtype),), given)[
+        0
+    ].error
+
+
+def test_nothing_is_claimed_where_a_result_jumps():
+    forward, gradient = _errors(torch.round, [0.5, 0.75, 2.5])
+    assert np.isinf(forward).tolist() == [True, False, True]
+    assert np.all(np.isfinite(gradient))
+    forward, gradient = _errors(torch.relu, [0.0, 1.0, -1.0])
+    assert np.all(np.isfinite(forward))
+    assert np.isinf(gradient).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("function", [torch.sin, torch.square, lambda x: x**4, torch.exp, lambda x: 0 * x])
+def test_what_is_smooth_does_not_jump(function, dtype):
+    forward, gradient = _errors(function, [0.0, -0.5, 1e-3, 3.0], dtype)
+    assert np.all(np.isfinite(forward))
+    assert np.all(np.isfinite(gradient))
+
+
+def test_what_changes_from_call_to_call_does_not_jump():
+    count = iter(range(10**6))
+    forward, _ = _errors(lambda x: x + next(count), [1.0, 2.0])
+    assert np.all(np.isfinite(forward))
