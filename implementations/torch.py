@@ -44,6 +44,11 @@ def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) ->
     return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True) @ b
 
 
+def _freed(tensor: Any) -> bool:
+    """Whether a tensor with elements has a storage that was resized to nothing."""
+    return tensor.layout is torch.strided and tensor.numel() > 0 and tensor.untyped_storage().size() == 0
+
+
 def _addresses(tensor: Any) -> Any:
     """The address of every byte that holds an element of the tensor."""
     steps = [np.arange(n) * step * tensor.element_size() for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
@@ -114,12 +119,14 @@ class TorchImplementation(adapting.RecordingImplementation):
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)
 
     def numpy(self, tensor: Any) -> Any:
-        tensor = tensor.detach().cpu()
-        if tensor.is_complex():
-            tensor = tensor.to(torch.complex128)
-        elif tensor.is_floating_point():
-            tensor = tensor.double()
-        return tensor.numpy(force=True).copy()
+        tensor = tensor.detach()
+        if _freed(tensor):
+            raise RuntimeError("the memory of this tensor was freed")
+        dtype = (
+            torch.complex128 if tensor.is_complex() else torch.float64 if tensor.is_floating_point() else tensor.dtype
+        )
+        # A copy: the storage of a tensor that NumPy has seen can never be resized again.
+        return tensor.to("cpu", dtype, copy=True).numpy(force=True)
 
     def describe(self, tensor: Any) -> Description:
         return super().describe(tensor)._replace(device=tensor.device.type)

@@ -87,6 +87,26 @@ class Cholesky(Function):
         return (p + p.mT).tril(-1) + torch.diag_embed(p.diagonal(dim1=-2, dim2=-1))
 
 
+class Released(Function):
+    """Frees what it saved, its output, so that backward runs once."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        if y.numel() and not y.untyped_storage().size():
+            raise RuntimeError("backward runs once")
+        gradient = g * y
+        y.untyped_storage().resize_(0)
+        return gradient
+
+
 class Sorted(Function):
     """Its order of equal elements depends on their place in memory."""
 
@@ -188,6 +208,7 @@ REFERRED = (
     Declaration(Largest, "float[b,n]", sizes=_FEW, reference=lambda x: x.max(-1).values),
     Declaration(Cholesky, "float[n,n] spd", sizes={"n": (1, 2, 3)}, reference=torch.linalg.cholesky),
 )
+released = Declaration(Released, "float[n]", single_backward=True, once=True)
 # With discrete choices.
 CHOOSING = (
     Declaration(torch.sort, "float[n]", name="sort"),

@@ -33,6 +33,15 @@ def test_a_right_function_is_not_accused(declaration):
     assert faults_of(declaration, *_VALUES) == []
 
 
+def test_observing_changes_nothing():
+    tensor = torch.ones(2, dtype=torch.float64)
+    TORCH.numpy(tensor)
+    tensor.untyped_storage().resize_(0)
+    assert {line["property"] for line, _ in faults_of(right.released, *_VALUES, "VJP-PURE", "VJP-REPEAT")} == {
+        "VJP-PURE"
+    }
+
+
 # What a reference finds.
 
 

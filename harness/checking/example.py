@@ -118,7 +118,11 @@ class Example:
     def run(self, **options: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Outputs and gradients: one per tensor argument, None where it does not require grad."""
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)
-        return outputs, pullback(self.cotangents, **options)
+        return self.kept(outputs), pullback(self.cotangents, **options)
+
+    def kept(self, outputs: Sequence[Any]) -> tuple[Any, ...]:
+        """Copies of the outputs: backward may free them."""
+        return tuple(map(self.implementation.xp.copy, outputs))
 
     def results(self, layout: str | None = None, times: int = 1) -> tuple[Any, ...]:
         """Outputs and then gradients, for inputs in their own layouts or all in ``layout``.
@@ -126,8 +130,9 @@ class Example:
         The gradients are those of the last backward of so many over the same graph.
         """
         outputs, pullback = self.implementation.vjp(self.f, self.fresh_primals(layout), track=self.track)
+        kept = self.kept(outputs)
         gradients = [pullback(self.cotangents) for _ in range(times)]
-        return (*outputs, *gradients[-1])
+        return (*kept, *gradients[-1])
 
     def changed_inputs(self) -> list[str]:
         """What a call and its backward changed in the input tensors."""

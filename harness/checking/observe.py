@@ -72,7 +72,15 @@ def state(implementation: Implementation, tensor: Any) -> dict[str, Any]:
     if tensor is None:
         return {}
     parts = {"version": i.version(tensor), "strides": i.strides(tensor), "requires_grad": i.requires_grad(tensor)}
-    return {**i.describe(tensor)._asdict(), **parts, "values": i.numpy(tensor).copy()}
+    return {**i.describe(tensor)._asdict(), **parts, "values": _values(i, tensor)}
+
+
+def _values(implementation: Implementation, tensor: Any) -> Any:
+    try:
+        return implementation.numpy(tensor).copy()
+    except RuntimeError:
+        # Its memory was freed.
+        return np.array("freed")
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
