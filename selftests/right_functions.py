@@ -87,6 +87,31 @@ class Cholesky(Function):
         return (p + p.mT).tril(-1) + torch.diag_embed(p.diagonal(dim1=-2, dim2=-1))
 
 
+class Joined(Function):
+    """Passes views of one cotangent on to both arguments."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.shape = a.shape
+        return a.reshape(-1) + b.reshape(-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.reshape(ctx.shape), g.reshape(ctx.shape)
+
+
+class First(Function):
+    """Has no gradient for an argument that does not count."""
+
+    @staticmethod
+    def forward(_ctx, a, _):
+        return 2 * a
+
+    @staticmethod
+    def backward(_ctx, g):
+        return 2 * g, None
+
+
 class Released(Function):
     """Frees what it saved, its output, so that backward runs once."""
 
@@ -207,6 +232,12 @@ REFERRED = (
     Declaration(Relu, "float[...]", reference=torch.relu),
     Declaration(Largest, "float[b,n]", sizes=_FEW, reference=lambda x: x.max(-1).values),
     Declaration(Cholesky, "float[n,n] spd", sizes={"n": (1, 2, 3)}, reference=torch.linalg.cholesky),
+)
+# With gradients that the engine makes, or that are not there.
+PASSING = (
+    Declaration(Joined, "float[n,m]", "float[n,m]"),
+    Declaration(lambda a, b: 2 * (a.reshape(-1) + b.reshape(-1)), "float[n,m]", "float[n,m]", name="joined"),
+    Declaration(First, "float[n]", "float[n]"),
 )
 released = Declaration(Released, "float[n]", single_backward=True, once=True)
 # With discrete choices.

@@ -33,6 +33,25 @@ def test_a_right_function_is_not_accused(declaration):
     assert faults_of(declaration, *_VALUES) == []
 
 
+@pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
+def test_what_the_engine_does_is_no_fault(declaration):
+    assert faults_of(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []
+
+
+class OneBuffer(right.Joined):
+    """Gives both arguments views of a buffer of its own."""
+
+    @staticmethod
+    def backward(ctx, g):
+        buffer = g.clone()
+        return buffer.reshape(ctx.shape), buffer.reshape(ctx.shape)
+
+
+def test_a_buffer_for_two_gradients_is_a_fault():
+    (found,) = faults_of(Declaration(OneBuffer, "float[n,m]", "float[n,m]"), "VJP-PURE")
+    assert found[1].word == "shares memory"
+
+
 def test_observing_changes_nothing():
     tensor = torch.ones(2, dtype=torch.float64)
     TORCH.numpy(tensor)

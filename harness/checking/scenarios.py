@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
@@ -183,13 +184,40 @@ def accumulated(example: Example, held: Sequence[bool]) -> tuple[Gradients, Expe
 
 
 def shared_by_leaves(example: Example) -> list[str]:
-    """The tensors that share memory with a gradient that backward() left in a leaf."""
+    """The tensors that share memory with a gradient that backward() left in a leaf.
+
+    The engine leaves views of one tensor in several leaves, as built-in operations show. So gradients may share the
+    memory of a cotangent that backward passes on, and those of a callable that is no Function class that of any tensor.
+    """
     implementation, track = example.implementation, example.track
     found = implementation.backward(example.f, example.primals, example.cotangents, track=track)
-    pairs = itertools.combinations([(n, g) for n, g in zip(example.names, found, strict=True) if g is not None], 2)
-    shared = [f"{a} and the {b}" for (a, x), (b, y) in pairs if implementation.shares_memory(x, y)]
+    pairs: Iterable[Any] = itertools.combinations(
+        [(n, g) for n, g in zip(example.names, found, strict=True) if g is not None], 2
+    )
+    passed_on: list[Any] = []
+    if _views_are_shared(example):
+        passed_on = [g for g in example.cotangents if g is not None]
+        pairs = pairs if inspect.isclass(example.cls) else ()
+    shared = [
+        f"{a} and the {b}"
+        for (a, x), (b, y) in pairs
+        if implementation.shares_memory(x, y)
+        and not any(implementation.shares_memory(x, g) and implementation.shares_memory(y, g) for g in passed_on)
+    ]
     given = dict(zip(example.input_names, example.primals, strict=True))
     return shared + sharing_memory(implementation, dict(zip(example.names, found, strict=True)), given)
+
+
+def _views_are_shared(example: Example) -> bool:
+    """Whether built-in operations leave views of one cotangent in two leaves."""
+    xp, ones = example.implementation.xp, example.tensor(np.ones((1, 1)), example.call.dtype)
+    ends = [example.tensor(np.ones(1), example.call.dtype)]
+
+    def flat(a: Any, b: Any) -> Any:
+        return xp.reshape(a, (1,)) + xp.reshape(b, (1,))
+
+    a, b = example.implementation.backward(flat, (ones, xp.copy(ones)), ends, track=(True, True))
+    return example.implementation.shares_memory(a, b)
 
 
 def by_turns(examples: Sequence[Example]) -> list[list[Gradients]]:

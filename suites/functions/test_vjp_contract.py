@@ -86,7 +86,11 @@ def _fits(subject, example):
         Description(t.shape, t.dtype, example.call.device) if tracked else None
         for t, tracked in zip(example.call.tensors, example.track, strict=True)
     ]
-    got = [None if g is None else subject.implementation.describe(g) for g in received]
+    counted = subject.policy.received(example, received)
+    got = [
+        (fitting if counts else None) if g is None else subject.implementation.describe(g)
+        for g, counts, fitting in zip(received, counted, expected, strict=True)
+    ]
     what = "shape, dtype and device of the gradients as the caller gets them"
     subject.assert_equal(example.call, what, got=got, expected=expected)
     raw = [
