@@ -19,7 +19,8 @@ from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.selftests import right_functions as right
 from autograd_conformance.selftests.checking import faults_of
-from autograd_conformance.suites.declared import Checked
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
+from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
 RIGHT = (*right.REFERRED, *right.CHOOSING)
@@ -165,3 +166,14 @@ def test_what_changes_from_call_to_call_does_not_jump():
     count = iter(range(10**6))
     forward, _ = _errors(lambda x: x + next(count), [1.0, 2.0])
     assert np.all(np.isfinite(forward))
+
+
+def test_arguments_of_one_shape_are_equal_on_purpose_alone():
+    function = next(
+        Checked(Declaration(torch.mul, "float[n]", "float[n]"), seed=0).subjects(claims()["VJP_FD"][0])
+    ).function
+    tensors = (Tensor((3,), "float64", True, fill="ramp"),) * 2
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),), smooth=True), function)
+    assert not np.any(x == y)
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),)), function)
+    assert np.all(x == y)

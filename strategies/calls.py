@@ -90,6 +90,8 @@ class Call(_Printable):
         return next((dtype for dtype in found if dtype in COMPLEX), found[0])
 
 
+# How far the values of one argument are from those of the next, before they are mapped into their domain.
+_APART = 0.0371
 _FLOATING = frozenset(("float64", "float32", "float16", "bfloat16", "complex128", "complex64"))
 _CONSTRUCTORS: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (Call, Tensor, Cotangent)}
 
@@ -128,20 +130,25 @@ def tensor_values(call: Call, function: Function) -> tuple[Any, ...]:
     # The shapes of later tensors are known already; their values are not.
     named = {a.name: v for a, v in zip(function.arguments, call.args, strict=False)}
     found = []
-    for argument, given in zip(function.arguments, call.args, strict=False):
-        value = _values(argument, given, call, rng, named) if isinstance(given, Tensor) else given
+    for number, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
+        # Where ties count as kinks, arguments of one shape are not equal by accident.
+        apart = _APART * number if call.smooth else 0.0
+        value = _values(argument, given, call, rng, named, apart) if isinstance(given, Tensor) else given
         named[argument.name] = value
         found.append(value)
     return tuple(found)
 
 
-def _values(argument: Any, tensor: Tensor, call: Call, rng: np.random.Generator, named: dict[str, Any]) -> Any:
+def _values(
+    argument: Any, tensor: Tensor, call: Call, rng: np.random.Generator, named: dict[str, Any], apart: float
+) -> Any:  # fmt: skip
     if argument.make is not None:
         values = np.asarray(argument.make(rng, tensor.shape, named), dtype=tensor.dtype)
     else:
         values = values_module.fill(
-            tensor.fill, _domain(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype
-        )
+            tensor.fill, _domain(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype,
+            shift=apart,
+        )  # fmt: skip
         if argument.bounds is not None:
             low, high = argument.bounds
             values = low + (high - low) * values

@@ -156,11 +156,14 @@ def admits_specials(domain: Values) -> bool:
     return domain in ("any", "free")
 
 
-def fill(name: str, domain: Values, shape: Shape, rng: np.random.Generator, *, complex_values: bool = False) -> Any:
-    """A float64 (or complex128) array of the shape, with the named fill mapped into the domain."""
+def fill(
+    name: str, domain: Values, shape: Shape, rng: np.random.Generator, *, complex_values: bool = False,
+    shift: float = 0.0,
+) -> Any:  # fmt: skip
+    """A float64 (or complex128) array of the shape, with the named fill, shifted, mapped into the domain."""
     kind, size = DOMAINS[domain], math.prod(shape)
     # An elementwise domain bounds the real part; the imaginary one is free.
-    real = FILLS[name](rng, size).reshape(shape)
+    real = FILLS[name](rng, size).reshape(shape) + shift
     if not complex_values:
         return kind.into(real)
     imaginary = (np.zeros(size) if name in ("ones", "zeros") else _normal(rng, size)).reshape(shape)
