@@ -24,7 +24,15 @@ from autograd_conformance.harness.checking.transforms import SecondOrder, first_
 from autograd_conformance.harness.outcomes import Broken, Kind, one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, contiguous, masked, with_cotangents, with_inputs
+from autograd_conformance.strategies.calls import (
+    Call,
+    Cotangent,
+    Tensor,
+    contiguous,
+    masked,
+    with_cotangents,
+    with_inputs,
+)
 
 # The most non-finite entries of a gradient to look at.
 _PLACES = 4
