@@ -118,11 +118,9 @@ class Example:
     def run(self, **options: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Outputs and gradients: one per tensor argument, None where it does not require grad."""
         outputs, pullback = self.implementation.vjp(self.f, self.primals, track=self.track)
-        return self.kept(outputs), pullback(self.cotangents, **options)
-
-    def kept(self, outputs: Sequence[Any]) -> tuple[Any, ...]:
-        """Copies of the outputs: backward may free them."""
-        return tuple(map(self.implementation.xp.copy, outputs))
+        # Copies: backward may free the outputs.
+        kept = tuple(map(self.implementation.xp.copy, outputs))
+        return kept, pullback(self.cotangents, **options)
 
     def results(self, layout: str | None = None, times: int = 1) -> tuple[Any, ...]:
         """Outputs and then gradients, for inputs in their own layouts or all in ``layout``.
@@ -130,7 +128,7 @@ class Example:
         The gradients are those of the last backward of so many over the same graph.
         """
         outputs, pullback = self.implementation.vjp(self.f, self.fresh_primals(layout), track=self.track)
-        kept = self.kept(outputs)
+        kept = tuple(map(self.implementation.xp.copy, outputs))
         gradients = [pullback(self.cotangents) for _ in range(times)]
         return (*kept, *gradients[-1])
 

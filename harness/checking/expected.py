@@ -167,7 +167,7 @@ class Expected:
         """The reference VJP for each tensor argument; a cotangent None counts as zero."""
         dense = self.reference_cotangents(cotangents, exact=exact)
         gradients = self.function.vjp(dense, *self.reference_arguments(exact=exact))
-        return tuple(self._lift(gradients[i], exact) for i in self.slots)
+        return tuple(gradients[i] if exact else _lifted(gradients[i], self.precision) for i in self.slots)
 
     def reference_cotangents(self, cotangents: Sequence[Any], *, exact: bool = False) -> tuple[Any, ...]:
         """The cotangents for the reference, with tracked errors unless ``exact``; a cotangent None counts as zero."""
@@ -182,10 +182,9 @@ class Expected:
         values = np.zeros(output.shape, output.dtype) if cotangent is None else cotangent
         return values if exact else Tracked.exact(values, self.precision)
 
-    def _lift(self, gradient: Any, exact: bool) -> Any:
-        if gradient is None or exact or isinstance(gradient, Tracked):
-            return gradient
-        return Tracked.exact(gradient, self.precision)
+
+def _lifted(gradient: Any, precision: str) -> Any:
+    return gradient if gradient is None or isinstance(gradient, Tracked) else Tracked.exact(gradient, precision)
 
 
 def _within(argument: Array, move: Any) -> Any:
