@@ -81,6 +81,11 @@ class Tracked(np.lib.mixins.NDArrayOperatorsMixin):
         """The part of the error that is known before anything is measured; here all of it."""
         return self.error
 
+    @property
+    def widest(self) -> Any:
+        """The error, infinite where rounding may decide a comparison the other way."""
+        return self.error
+
     def around(self, value: Any) -> Tracked:
         """Other values with the same errors."""
         return Tracked(value, self.error, self.precision)
