@@ -173,9 +173,9 @@ def _domain(argument: Array, smooth: bool) -> Any:
     return argument.smooth if smooth and argument.smooth is not None else argument.values
 
 
-@lru_cache
-def _below(count: int) -> st.SearchStrategy[int]:
-    return st.sampled_from(range(count))
+@lru_cache(maxsize=4096)
+def _pick(options: tuple[Any, ...]) -> st.SearchStrategy[Any]:
+    return st.sampled_from(options)
 
 
 @lru_cache
@@ -186,8 +186,7 @@ def _extremes(dtype: str, domain: Values) -> st.SearchStrategy[Any]:
 
 
 def _choose(draw: Callable[..., Any], options: tuple[Any, ...]) -> Any:
-    # A strategy kept for equal options would give 0 where False is meant.
-    return options[0] if len(options) == 1 else options[draw(_below(len(options)))]
+    return options[0] if len(options) == 1 else draw(_pick(options))
 
 
 _ALL_LAYOUTS = tuple(layouts_module.LAYOUTS)
@@ -323,7 +322,9 @@ def calls(
             if way == "omitted":
                 break
             if not isinstance(argument, Array):
-                args.append(_choose(draw, tuple(argument.choices(drawn_shapes))))
+                # Chosen by place: a strategy kept for equal options would give 0 where False is meant.
+                choices = tuple(argument.choices(drawn_shapes))
+                args.append(choices[_choose(draw, tuple(range(len(choices))))])
                 continue
             shape = next(sides)
             if way == "none":
