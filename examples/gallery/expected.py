@@ -10,6 +10,7 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
     },
     "budget": {
         ("wrong", "VJP-FD"): "budget_middle_one.py",
+        ("wrong", "VJP-FD/kinks"): "budget_middle_one.py",
         # Another row, which is all 0 and 1, divides by 0, whatever the cotangent.
         ("not finite", "VJP-FINITE"): "budget_middle_one.py",
         ("wrong", "VJP-UNUSED/severed"): "budget_middle_one.py",
@@ -34,7 +35,10 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
         ("silently detached", "DBL-CORRECT"): "memcnn_second_detached.py",
         ("not detected", "VJP-INPLACE-SAFE"): "memcnn_inplace_output.py",
     },
-    "simplex": {("wrong", "VJP-FD"): "torch_struct_simplex.py"},
+    "simplex": {
+        ("wrong", "VJP-FD"): "torch_struct_simplex.py",
+        ("wrong", "VJP-FD/kinks"): "torch_struct_simplex.py",
+    },
     "sign": {},
 }
 
