@@ -24,7 +24,8 @@ def coarse(examples: Sequence[Example]) -> Iterator[str]:
     double: set[str] = set()
     for number, example in enumerate(examples):
         for name, array in _results(_refined(example, number)):
-            parts = np.ravel(array.view(np.float64) if array.dtype.kind == "c" else array)
+            flat = np.ravel(array)
+            parts = flat.view(np.float64) if flat.dtype.kind == "c" else flat
             parts = parts[np.isfinite(parts) & (parts != 0)]
             fits = parts == parts.astype(np.float32)
             long = np.ldexp(np.frexp(parts)[0], _ROUND) % 1 != 0

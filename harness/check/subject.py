@@ -49,7 +49,7 @@ class OwnSubject(Subject):
         found = super().dtypes or precise
         if self.function.declaration.stochastic:
             # The same seed gives other random numbers in another dtype.
-            return found[:1]
+            return tuple(dtype for dtype in found if dtype == self.function.dtypes[0])
         if self.property_id == "BATCH-VMAP":
             return tuple(dtype for dtype in found if dtype not in noise.DTYPES) or found
         if self.property_id != "DBL-CORRECT":
