@@ -5,7 +5,8 @@ See `torch_demonstrations`, of which this is a part.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 
 from autograd_conformance.implementations.torch_words import Words, assigned, listed
 
@@ -28,11 +29,35 @@ def _slope_at_kink(w: Words) -> str:
         return w.results()[0]
     along, found = w.shown.more["moved entries"](), w.shown.component
     got = f"sum((g.conj() * u).real.sum() for g, u in zip(gradients, {listed(along)}) if g is not None)"
-    lines = w.helpers() + w.forward() + f"gradients = {w.grad()}\ngot = float({got})\n"
-    # The smallest and the largest slope nearby.
-    lines += f"low, high, bound = {found['low']!r}, {found['high']!r}, {found['bound']!r}\n"
+    near = [f" + near[{place}]" for place in range(len(along))]
+    tensors = listed([w.names[n] for n in w.shown.tracked])
+    lines = _NEARBY.format(tensors=tensors, **_loss(w, along, near), apart=_APART) + w.helpers() + w.forward()
+    lines += f"gradients = {w.grad()}\ngot = float({got})\n"
+    # Points apart have slopes that are a little apart.
+    lines += f"low, high, bound = min(slopes), max(slopes), {found['bound'] + _BENT}\n"
     lines += 'print(f"slope: got {got}, expected {low} to {high}, bound {bound}")\n'
     return lines + "sys.exit(not low - bound <= got <= high + bound)\n"
+
+
+# How far the points nearby are apart, and how much their slopes may differ because of that.
+_APART, _BENT = "2**-20", 2.0**-14
+
+# The slopes of the forward at points nearby, where it has no kink.
+_NEARBY = """\
+def loss(near, t):
+    with torch.no_grad():
+        {forward}    return {sum}.item()
+
+
+def slope(seed):
+    torch.manual_seed(seed)
+    near = [{apart} * (2 * torch.rand_like(x) - 1) for x in {tensors}]
+    h = {apart} / 64
+    return (loss(near, h) - loss(near, -h)) / (2 * h)
+
+
+slopes = [slope(seed) for seed in range(64)]
+"""
 
 
 # The slope of the forward by central differences, of an error in the fourth power of the step.
@@ -47,9 +72,9 @@ slope = (8 * (loss(h) - loss(-h)) - (loss(2 * h) - loss(-2 * h))) / (12 * h)
 """
 
 
-def _loss(w: Words, along: list[str]) -> dict[str, str]:
-    moving = iter(along)
-    moved = [f"{x} + t * {next(moving)}" if n in w.shown.tracked else x for n, x in enumerate(w.names)]
+def _loss(w: Words, along: list[str], near: Sequence[str] = ()) -> dict[str, str]:
+    ends = itertools.zip_longest(along, near, fillvalue="")
+    moved = [f"{x} + t * {''.join(next(ends))}" if n in w.shown.tracked else x for n, x in enumerate(w.names)]
     moved = [f"({x})" if slot in w.shown.inplace else x for slot, x in zip(w.shown.slots, moved, strict=True)]
     terms = [f"({g.name}.conj() * {y}).real.sum()" for g, y in zip(w.cotangents, w.ends, strict=True) if g]
     total = terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
