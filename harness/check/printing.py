@@ -77,7 +77,7 @@ def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     found: dict[Any, list[Judged]] = {}
-    for line, v in sorted(faults, key=lambda pair: ORDER.index(pair[0]["property"])):
+    for line, v in sorted(faults, key=lambda pair: (ORDER.index(pair[0]["property"]), pair[0].get("variant", ""))):
         key = (v.word == RAISES and _error(line["failure"])) or v.follows or ndjson.test_of(line)
         found.setdefault(key, []).append((line, v))
     return [_headed(group) for group in found.values()]
