@@ -35,10 +35,7 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
         ("silently detached", "DBL-CORRECT"): "memcnn_second_detached.py",
         ("not detected", "VJP-INPLACE-SAFE"): "memcnn_inplace_output.py",
     },
-    "simplex": {
-        ("wrong", "VJP-FD"): "torch_struct_simplex.py",
-        ("wrong", "VJP-FD/kinks"): "torch_struct_simplex.py",
-    },
+    "simplex": {("wrong", "VJP-FD"): "torch_struct_simplex.py"},
     "sign": {},
 }
 
