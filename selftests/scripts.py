@@ -55,13 +55,27 @@ def statuses(folder: Path, texts: Mapping[str, str]) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+@contextlib.contextmanager
+def _imported(module: types.ModuleType) -> Iterator[None]:
+    """The module as `MODULE`. All other modules stay: what registers operators cannot be imported twice."""
+    before = sys.modules.get(MODULE)
+    sys.modules[MODULE] = module
+    try:
+        yield
+    finally:
+        if before is None:
+            del sys.modules[MODULE]
+        else:
+            sys.modules[MODULE] = before
+
+
 def status(text: str, **members: Any) -> Any:
     """How a script ends in this process, where `MODULE` has these members: its exit status, or an exception's name."""
     module = types.ModuleType(MODULE)
     vars(module).update(members)
     # A device can be started once in a process.
     started = mock.patch("torch._lazy.ts_backend.init")
-    with mock.patch.dict(sys.modules, {MODULE: module}), started, mock.patch.object(sys, "path", list(sys.path)):
+    with _imported(module), started, mock.patch.object(sys, "path", list(sys.path)):
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -92,5 +106,5 @@ def importable(declaration: Declaration, folder: Path) -> Iterator[Declaration]:
     module.__file__ = str(folder / f"{MODULE}.py")
     vars(module)["DECLARED"] = declaration
     declaration.where = f"{module.__file__}:1"
-    with mock.patch.dict(sys.modules, {MODULE: module}):
+    with _imported(module):
         yield declaration
