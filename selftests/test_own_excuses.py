@@ -131,7 +131,7 @@ BACKWARD = "forward accepted this call, so backward must not raise"
 def test_what_is_no_refusal_of_forward_is_a_fault(function, property_id, words):
     arguments = ["float[n,m]"] * (2 if function is ops.MaskInBackward else 1)
     found = faults_of(Declaration(function, *arguments), property_id)
-    assert [v.word for _, v in found] == ["raises"]
+    assert {v.word for _, v in found} == {"raises"}
     failure = found[0][0]["failure"]
     assert words in failure["hint"] + failure["got"]
 
@@ -217,6 +217,7 @@ def test_round_numbers_and_constants_are_no_finding(name):
     assert discover(Declaration(function, *arguments), TORCH).coarse == ()
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", BUILTINS)
 def test_no_function_of_torch_is_said_to_be_coarse(name):
     assert discover(BUILTINS[name], TORCH).coarse == ()
