@@ -15,7 +15,7 @@ import torch
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check.verdicts import judged, verdict
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
@@ -221,3 +221,17 @@ def test_round_numbers_and_constants_are_no_finding(name):
 @pytest.mark.parametrize("name", BUILTINS)
 def test_no_function_of_torch_is_said_to_be_coarse(name):
     assert discover(BUILTINS[name], TORCH).coarse == ()
+
+
+def _line(test, outcome):
+    property_id, _, variant = test.partition("/")
+    line = {"id": f"{test}[F-cpu]", "property": property_id, "outcome": outcome, "vacuous": "unchecked", "examples": 9}
+    return {**line, "variant": variant} if variant else line
+
+
+def test_special_values_and_averages_verify_no_gradient():
+    assert verdict(_line("VJP-FD", "vacuous")).word == "not verified"
+    assert verdict(_line("VJP-FD/kinks", "vacuous")).word == "not known"
+    for agreeing, word in (("VJP-REF/averages", "not verified"), ("VJP-REF", "not known")):
+        lines = [_line("VJP-FD", "vacuous"), _line(agreeing, "pass")]
+        assert [v.word for _, v in judged(lines, compared=True) if v] == [word]

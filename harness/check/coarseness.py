@@ -73,7 +73,7 @@ def _results(example: Example) -> Iterator[tuple[str, np.ndarray]]:
         gradients = pullback(ends) if any(flags) else ()
     except Exception:  # noqa: BLE001 - the tests will report it
         return
-    names = [f"{o.name}" for o in example.function.outputs]
+    names = [o.name for o in example.function.outputs]
     rows = [*zip(names, outputs, flags, strict=True)]
     if gradients:
         rows += [(name, g, g is not None) for name, g in zip(example.names, gradients, strict=True)]

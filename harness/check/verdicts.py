@@ -64,7 +64,9 @@ class Verdict:
 def verdict(line: ndjson.Line) -> Verdict | None:
     """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
     claim, outcome = PROPERTIES[line["property"]], line["outcome"]
-    if outcome == "vacuous" and claim.id in VERIFYING and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
+    # Tests of the same property with special values, or of averages, verify nothing by themselves.
+    verifying = ndjson.test_of(line) in VERIFYING
+    if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
         return Verdict(UNVERIFIED, _TO_VERIFY)
     if mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
         return Verdict(REFUSED, claim.if_refused)
@@ -102,7 +104,7 @@ def judged(lines: Sequence[ndjson.Line], *, compared: bool) -> list[tuple[ndjson
 
     ``compared`` says whether a reference gives gradients: where they agree, finite differences are not needed.
     """
-    known = compared and any(line["property"] == "VJP-REF" and verdict(line) is None for line in lines)
+    known = compared and any(ndjson.test_of(line) == "VJP-REF" and verdict(line) is None for line in lines)
     return [(line, _known(line) if known and line["property"] == "VJP-FD" else verdict(line)) for line in lines]
 
 
