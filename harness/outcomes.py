@@ -80,7 +80,8 @@ _REQUIRED = ("what", "got", "expected")
 class Finding:
     """The smallest example found that breaks a property.
 
-    ``follows`` is the id of another property if this failure is a consequence of that one's.
+    ``follows`` is the id of another property if this failure is a consequence of that one's. ``right_with`` names
+    another choice for one of the call's, with which the property holds.
     """
 
     what: str
@@ -95,6 +96,7 @@ class Finding:
     follows: str = ""
     raised: Raised | None = None
     choices: dict[str, Any] = field(default_factory=dict)
+    right_with: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """The fields that are not empty; of types that JSON and xdist can write."""
@@ -114,16 +116,23 @@ class Broken(AssertionError):
     """A property does not hold; ``finding`` has the call, the actual and the expected result."""
 
     def __init__(self, property_id: str, sentence: str, where: str, finding: Finding) -> None:
-        self.finding = finding
+        self.finding, self._of = finding, (property_id, sentence, where)
         lines = [
             f"{property_id}: {sentence}",
             f"  {where}: {in_words(finding.as_json())}",
             f"  bound: {finding.bound}" if finding.bound else "",
             f"  with: {finding.chosen}" if finding.chosen else "",
             f"  hint: {finding.hint}" if finding.hint else "",
+            f"  right with: {finding.right_with}" if finding.right_with else "",
             f"  call: {finding.call}" if finding.call else "",
         ]
         super().__init__("\n".join(line for line in lines if line))
+
+    def with_finding(self, finding: Finding) -> Broken:
+        """The same failure with another finding."""
+        other = Broken(*self._of, finding).with_traceback(self.__traceback__)
+        other.__cause__ = self.__cause__
+        return other
 
 
 def message_of(raised: BaseException) -> str:
@@ -194,7 +203,7 @@ class Record:
     differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive. The
     implementation refused the ``excused`` examples, with ``excuse`` as the last reason, and ran the ``answered`` ones.
     ``drawn`` says how the last examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has the
-    largest error of each dtype, in units of its bound.
+    largest error of each dtype, in units of its bound. ``further`` are failures of other kinds than the first.
     """
 
     examples: int = 0
@@ -209,6 +218,7 @@ class Record:
     worst_by_dtype: dict[str, float] = field(default_factory=dict)
     call: str = ""
     drawn: Drawn | None = None
+    further: list[Finding] = field(default_factory=list)
     note: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
 
     def begin(self, call: str) -> None:

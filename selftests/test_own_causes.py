@@ -16,8 +16,8 @@ from autograd_conformance.suites.declared import Checked
 
 # Most of the faults below break most of these.
 ASKED = (
-    "VJP-FD", "VJP-REF", "FWD-LAYOUT", "VJP-NONE", "VJP-MASK", "VJP-COTANGENT-LAYOUT", "VJP-UNUSED", "VJP-REPEAT",
-    "VJP-CHAIN",
+    "VJP-FD", "VJP-REF", "FWD-LAYOUT", "VJP-NONE", "VJP-MASK", "VJP-COTANGENT-LAYOUT", "VJP-UNUSED", "VJP-LINEAR",
+    "VJP-FIT", "VJP-PURE", "VJP-REPEAT", "VJP-CHAIN", "DBL-CORRECT", "ENV-THREADS",
 )  # fmt: skip
 
 
@@ -86,7 +86,30 @@ def has_the_wrong_formula(ctx, g, h):
     return tuple(2 * gradient for gradient in right(ctx, g, h))
 
 
+def is_clipped(ctx, g, h):
+    return tuple(gradient.clamp(-1, 1) for gradient in right(ctx, g, h))
+
+
+def writes_into_its_cotangent(ctx, g, h):
+    x, w = ctx.saved_tensors
+    if g is None:
+        return h, h
+    found, other = g * w, g.mul_(x)
+    return (found, other) if h is None else (found + h, other + h)
+
+
+KEPT = {}
+
+
+def keeps_an_input_for_all_calls(ctx, g, h):
+    KEPT.setdefault(ctx.saved_tensors[0].shape, ctx.saved_tensors[0].detach().clone())
+    found, _ = right(ctx, g, h)
+    return found, (0 if g is None else g * KEPT[ctx.saved_tensors[0].shape]) + (0 if h is None else h)
+
+
 CAUSES = {
+    is_clipped: "VJP-LINEAR",
+    writes_into_its_cotangent: "VJP-PURE",
     computes_both_or_none: "VJP-MASK",
     needs_the_other_gradient: "VJP-MASK",
     takes_every_cotangent: "VJP-UNUSED",

@@ -15,7 +15,8 @@ from torch.nn.functional import layer_norm
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.leniency import Lenient, _Judge
+from autograd_conformance.harness.check.causes import _Judge
+from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.moving import signs
 from autograd_conformance.harness.check.noise import noise
 from autograd_conformance.harness.check.oracle import Oracle

@@ -237,6 +237,28 @@ def contiguous(call: Call) -> Call:
     return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
 
 
+def reshaped(call: Call, shapes: Shapes, function: Function) -> Call | None:
+    """The call with tensors of other shapes; None if another argument does not suit them, or a tensor is left out."""
+    if len(shapes) != len(call.tensors):
+        return None
+    sides, args = iter(shapes), list[Any]()
+    for argument, given in zip(function.arguments, call.args, strict=False):
+        if isinstance(given, Tensor):
+            shape = next(sides)
+            suits = given.layout in layouts_module.suitable(shape, given.dtype)
+            args.append(replace(given, shape=shape, layout=given.layout if suits else "contiguous"))
+            continue
+        if not isinstance(argument, Array) and not any(same(given, value) for value in argument.choices(shapes)):
+            return None
+        args.append(given)
+    return replace(call, args=tuple(args))
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of an argument are equal and of one type: 0 is not False."""
+    return type(a) is type(b) and bool(a == b)
+
+
 def varied(call: Call, function: Function) -> Call:
     """A call with the same shapes and non-tensor arguments, but other tensor values."""
     args = tuple(

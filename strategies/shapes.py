@@ -99,15 +99,36 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
         if len(set(dims)) > 1:
             raise ValueError(f"{function.name}: if an argument broadcasts, all do, under one name; not {dims}")
         return broadcastable_pairs(len(broadcast))
+    return _assigned(function, SIDES)
+
+
+def _assigned(function: Function, usual: tuple[int, ...]) -> tuple[Shapes, ...]:
+    """The shapes for every assignment of lengths to the named dimensions, the simplest first."""
+    dims = [argument.dims for argument in function.arrays]
     names = dict.fromkeys(name for text in dims for name in _named(text))
     free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
-    axes: list[Iterable[int | Shape]] = [function.sizes.get(name, SIDES) for name in names]
+    axes: list[Iterable[int | Shape]] = [function.sizes.get(name, usual) for name in names]
     axes += [any_shapes(*function.sizes.get(token, (0, MAX_RANK))) for token in free]
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
     found = {tuple(_resolve(text, sizes) for text in dims) for sizes in assignments}
     possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
     admitted = (shapes for shapes in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
     return tuple(sorted(admitted, key=_simplicity))
+
+
+# Lengths between the usual ones, at which a failure may begin.
+_BETWEEN = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17)
+
+
+@lru_cache
+def smaller_shape_tuples(function: Function, shapes: Shapes) -> tuple[Shapes, ...]:
+    """The shapes of the Function with elements that are simpler than these, also in unusual lengths."""
+    if any(argument.dims.startswith("~") for argument in function.arrays):
+        found = shape_tuples(function)
+    else:
+        largest = max(map(max, filter(None, shapes)), default=0)
+        found = _assigned(function, tuple(side for side in _BETWEEN if side <= largest))
+    return tuple(each for each in found if _simplicity(each) < _simplicity(shapes) and each[0] != shapes[0])
 
 
 @lru_cache

@@ -16,6 +16,7 @@ from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.plugin import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.checking import further
 from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
 from autograd_conformance.harness.checking.marks import Claim, claims_in
 from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed
@@ -106,12 +107,18 @@ class Checked:
         subject.record.verify_exercised()
 
     def _run(self, test: Any, subject: OwnSubject, examples: int) -> None:
-        seed = self.selection.seed
-        prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
+        def attempt() -> None:
+            seed = self.selection.seed
+            prepare(test, subject.key["id"], seed, examples=examples, shrink=self.shrink, share=subject.share)
+            test(subject=subject)
+
         with without_local_constants(), warnings.catch_warnings():
             # No property is about warnings of the framework, or of NumPy at extreme values.
             warnings.simplefilter("ignore")
-            test(subject=subject)
+            if self.shrink:
+                further.run(subject, test, attempt)
+            else:
+                attempt()
 
     def lines(self, *properties: str) -> Iterator[ndjson.Line]:
         """The result lines of the tests that apply, of these properties or of all."""

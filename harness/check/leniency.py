@@ -3,36 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from autograd_conformance.harness.check import noise
+from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
-from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
 from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.checking.transforms import SecondOrder, first_order, second_order
-from autograd_conformance.harness.outcomes import Broken, Kind, one_line
+from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
+from autograd_conformance.harness.outcomes import Kind, one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.calls import (
     Call,
-    Cotangent,
     Tensor,
     contiguous,
-    masked,
-    recast,
-    with_cotangents,
-    with_inputs,
 )
 
 # The most non-finite entries of a gradient to look at.
@@ -100,16 +93,8 @@ class Lenient(Policy):
             return False
         return True
 
-    def _runs(self, call: Call, times: int = 1) -> bool:
-        """Whether the call, and its backward so many times over one graph, raise nothing."""
-        example = self.subject.made(call)
-        try:
-            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
-            for _ in range(times):
-                pullback(example.cotangents)
-        except Exception:  # noqa: BLE001 - a user's Function may raise anything
-            return False
-        return True
+    def _runs(self, call: Call) -> bool:
+        return runs(self.subject, call)
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
@@ -119,42 +104,11 @@ class Lenient(Policy):
             refusal = second_order(self.subject.made(call), loss, self.subject.engines[-1]).refusal
         return None if refusal is not None and mistake(refusal) else refusal
 
-    # Whether a failure follows from another property.
-
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         # A second derivative needs the answer also while Hypothesis shrinks: it decides between wrong and detached.
         if not (explaining() or self.property.group == "second order"):
             return None
-        if raised is not None:
-            # The engine itself raises if it cannot use what backward returned.
-            plain = "VJP-REF" if own_frames(raised, self.implementation) else "VJP-NONE"
-            found = self._nearest(call, self._runs, plain)
-        elif self.property.group == "second order":
-            found = None if self._judge.derives(contiguous(call)) else "VJP-FD"
-        elif self.property.plain and self.subject.variant:
-            found = None if self._judge.derives(self._ordinary(call)) else "VJP-FD"
-        else:
-            found = self._nearest(call, self._judge.passes, "VJP-REF")
-        return None if found == self.subject.claim_id or (found == "VJP-REF" and self.property.plain) else found
-
-    def _ordinary(self, call: Call) -> Call:
-        """The call with ordinary values in the most precise dtype: what is wrong there is nothing peculiar."""
-        args = tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in call.args)
-        return recast(replace(contiguous(call), args=args, smooth=True), self.function.dtypes[0], self.function)
-
-    def _nearest(self, call: Call, right: Callable[..., bool], plain: str) -> str | None:
-        """The property nearest to the cause: about what the failing call has, and the next simpler, right one has not.
-
-        ``plain`` if the simplest call fails as well; None if the call is right when it is made alone.
-        """
-        if right(call):
-            repeats = partial(right, times=2)
-            return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
-        return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
-
-    @cached_property
-    def _judge(self) -> _Judge:
-        return _Judge(self.implementation, self.function, self.subject.device, "VJP-REF")
+        return Causes(self.subject, _Unexplained).of(call, raised)
 
     # What counts as equal.
 
@@ -226,42 +180,10 @@ class Lenient(Policy):
 
 
 class _Unexplained(Lenient):
-    """The policy of a `_Judge`, which must not ask what a failure follows from: it is part of the answer."""
+    """The policy of a probe for a cause, which must not ask what a failure follows from: it is part of the answer."""
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         return None
-
-
-class _Judge(Subject):
-    """A subject that says whether a call is right, independent of the property under test."""
-
-    @cached_property
-    def policy(self) -> Policy:
-        return _Unexplained(self)
-
-    def passes(self, call: Call, times: int = 1) -> bool:
-        """Whether no output is found to be wrong, and no gradient of the last backward of so many over one graph."""
-        example = self.made(call)
-        return _holds(
-            lambda: self.assert_close(
-                call, example.result_names, got=example.results(times=times), expected=example.expected.results()
-            )
-        )
-
-    def derives(self, call: Call) -> bool:
-        """Whether the first derivative of a call is not found to be wrong."""
-        unknown = self.function.surrogate and self.function.soft is None
-        return unknown or _holds(lambda: self.assert_first_order(call, first_order(self.made(call))))
-
-
-def _holds(look: Callable[[], None]) -> bool:
-    try:
-        look()
-    except Broken:
-        return False
-    except Exception:  # noqa: BLE001 - an exception is another fault than a wrong number
-        return True
-    return True
 
 
 def _assert_numbers(subject: Subject, example: Example) -> None:
@@ -275,20 +197,6 @@ def _assert_numbers(subject: Subject, example: Example) -> None:
             which = {"tensor": name, "number": number, "aspect": "finite", "index": list(index)}
             details = {"got": "nan", "expected": expected.value[index], "hint": hint, "kind": Kind.NAN}
             subject.wrong_value(example.call, f"{name} at {index}", component=which, **details)
-
-
-def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:
-    """The call with one peculiarity less each time, and the property that is about this one."""
-    call = with_cotangents(call, "contiguous")
-    yield "VJP-COTANGENT-LAYOUT", call
-    call = with_inputs(call, "contiguous")
-    yield "FWD-LAYOUT", call
-    given = zip(function.arguments, call.args, strict=False)
-    call = masked(call, [argument.differentiable for argument, value in given if isinstance(value, Tensor)])
-    yield "VJP-MASK", call
-    pairs = zip(function.outputs, call.cotangents, strict=True)
-    used = tuple(Cotangent() if output.differentiable and not given else given for output, given in pairs)
-    yield "VJP-UNUSED", replace(call, cotangents=used)
 
 
 def _largest(dtype: str) -> float:

@@ -19,6 +19,7 @@ from autograd_conformance.harness.check.verdicts import (
     VERIFYING,
     Verdict,
     judged,
+    verdict,
 )
 from autograd_conformance.harness.outcomes import in_words
 from autograd_conformance.harness.reports import ndjson
@@ -28,6 +29,9 @@ _WIDTH = 110
 
 # Lines of a traceback that are shown.
 _FRAMES = 6
+
+# The fields of a failure that are shown, with their titles.
+_DETAILS = {"bound": "bound", "chosen": "with", "hint": "hint", "right_with": "right with", "call": "call"}
 
 # What differs between two messages of one error.
 _VARYING = r"'[^']*'|\d+"
@@ -54,11 +58,11 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
     missing = " and ".join(what for name, what in VERIFYING.items() if name in unverified)
     yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
     notes.sort(key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
-    for line, v, others in _grouped(faults):
+    for line, v, others in _grouped(list(_every(faults))):
         yield ""
         yield from _fault(line, v, scripts)
         if others:
-            yield from _wrapped(f"same fault: {', '.join(map(ndjson.test_of, others))}", 4)
+            yield from _wrapped(f"same fault: {', '.join(dict.fromkeys(map(ndjson.test_of, others)))}", 4)
     for word, sentences in (("MISFITS", facts.coarse), ("STALE", facts.stale)):
         for sentence in sentences:
             yield ""
@@ -74,13 +78,37 @@ def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
     return [line for line, _, _ in _grouped(faults)]
 
 
+def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
+    """The faults, and after each one the further failures of its test."""
+    for line, v in faults:
+        yield line, v
+        for number, failure in enumerate(line["failure"].get("further", ()), 2):
+            other = {**line, "failure": failure, "number": number}
+            judgement = verdict(other)
+            assert judgement is not None
+            yield other, judgement
+
+
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
+    ranked = sorted(faults, key=lambda pair: (ORDER.index(pair[0]["property"]), pair[0].get("variant", "")))
+    # Exceptions have causes of their own, unless they follow from a failure that is none.
+    causes = {ndjson.test_of(line): v.follows for line, v in ranked if v.word != RAISES}
     found: dict[Any, list[Judged]] = {}
-    for line, v in sorted(faults, key=lambda pair: (ORDER.index(pair[0]["property"]), pair[0].get("variant", ""))):
-        key = (v.word == RAISES and _error(line["failure"])) or v.follows or ndjson.test_of(line)
+    for line, v in ranked:
+        raised = v.word == RAISES and v.follows not in causes
+        key = _error(line["failure"]) if raised else _root(v.follows or ndjson.test_of(line), causes)
         found.setdefault(key, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _root(name: str, causes: Mapping[str, str]) -> str:
+    """The failure from which this one follows in the end, given from which each one follows, "" for none."""
+    seen = {name}
+    while causes.get(name) and causes[name] not in seen:
+        name = causes[name]
+        seen.add(name)
+    return name
 
 
 def _error(failure: Mapping[str, Any]) -> tuple[str, ...]:
@@ -92,9 +120,10 @@ def _error(failure: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line]]:
-    """A group as its head and the others; the head is of the property that most of the group follows from, if any."""
-    followed = Counter(v.follows for _, v in group if v.follows).most_common(1)
-    cause = followed[0][0] if followed else ""
+    """A group as its head and the others; the head is the one that the most of the others follow from, if any."""
+    followed = Counter(v.follows for _, v in group if v.follows)
+    independent = {ndjson.test_of(line) for line, v in group if not v.follows}
+    cause = max(followed, key=lambda name: (name in independent, followed[name]), default="")
     (line, v), *others = sorted(group, key=lambda pair: pair[0]["property"] != cause)
     return line, v, [other for other, _ in others]
 
@@ -109,7 +138,7 @@ def _fault(line: ndjson.Line, v: Verdict, scripts: Path) -> Iterator[str]:
         yield from _wrapped(failure["message"] if lost else f"{failure['type']}: {failure['message']}", 4)
         # The stack of a lost process has the innermost frame first.
         yield from (f"      {row}" for row in (frames[:_FRAMES] if lost else frames[-_FRAMES:]))
-    for key, title in (("bound", "bound"), ("chosen", "with"), ("hint", "hint"), ("call", "call")):
+    for key, title in _DETAILS.items():
         if failure.get(key):
             yield from _wrapped(f"{title}: {failure[key]}", 4)
     if v.advice:
@@ -117,7 +146,9 @@ def _fault(line: ndjson.Line, v: Verdict, scripts: Path) -> Iterator[str]:
     if v.guess:
         yield from _wrapped(f"likely cause (a guess): {v.guess}", 4)
     if "script" in failure:
-        path = scripts / re.sub(r"[^\w.-]+", "-", f"{line['function']}-{ndjson.test_of(line)}.py")
+        which = [str(line["number"])] if "number" in line else []
+        name = "-".join((line["function"], ndjson.test_of(line), *which))
+        path = scripts / (re.sub(r"[^\w.-]+", "-", name) + ".py")
         try:
             scripts.mkdir(parents=True, exist_ok=True)
             path.write_text(failure["script"], encoding="utf-8")

@@ -30,6 +30,8 @@ _REFERRED = ("FWD-VALUE", "VJP-REF", "VJP-FD")
 class OwnSubject(Subject):
     """A user's Function under test."""
 
+    explores = True
+
     @property
     def share(self) -> float:
         """The number of its examples for each example of a documented Function."""

@@ -36,7 +36,9 @@ FOLLOWS = {
     "FWD-LAYOUT": "the same call is right with contiguous inputs",
     "VJP-MASK": "the same call is right if every input requires grad",
     "VJP-UNUSED": "the same call is right if every output is used",
-    "VJP-REPEAT": "the same call is right if its backward runs once",
+    "VJP-REPEAT": "the same call is right if it runs alone and once",
+    "VJP-PURE": "backward writes into grad_output (VJP-PURE); fix that first",
+    "VJP-LINEAR": "backward is not linear in grad_output (VJP-LINEAR); fix that first",
 }
 
 
@@ -67,11 +69,6 @@ class Assertions(Examined):
         if follows is not None:
             details = {**details, "hint": FOLLOWS[follows], "follows": follows}
         self.fail(call, what, **details)
-
-    def _following(self, call: Call) -> dict[str, str]:
-        """The fields of a finding about a missing gradient, if a peculiarity of the call explains it."""
-        follows = self.policy.follows(call)
-        return {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": FOLLOWS[follows]}
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
         """Equivalent to ``assert holds``; ``details`` are fields of the `Finding`."""
@@ -259,15 +256,20 @@ class Assertions(Examined):
         pairs = zip(call.tensors, example.track, strict=True)
         expected = [Description(t.shape, t.dtype, call.device) if tracked else None for t, tracked in pairs]
         got = [None if g is None else describe(g) for g in gradients]
-        details = self._following(call) if got != expected else {}
-        self.assert_equal(call, "shape, dtype and device of the gradients", got=got, expected=expected, **details)
+        self.assert_fits(call, "shape, dtype and device of the gradients", got=got, expected=expected)
+
+    def assert_fits(self, call: Call, what: str, *, got: Any, expected: Any) -> None:
+        """Assert that gradients are as expected; the finding says if a peculiarity of the call explains it."""
+        __tracebackhide__ = True
+        follows = self.policy.follows(call) if got != expected else None
+        details = {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": FOLLOWS[follows]}
+        self.assert_equal(call, what, got=got, expected=expected, **details)
 
     def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
         """Assert that exactly the tensors that require grad get a gradient."""
         __tracebackhide__ = True
         got, expected = self.policy.received(example, gradients), list(example.track)
-        details = self._following(example.call) if got != expected else {}
-        self.assert_equal(example.call, "which tensors get a gradient", got=got, expected=expected, **details)
+        self.assert_fits(example.call, "which tensors get a gradient", got=got, expected=expected)
 
     def assert_returned(self, example: Example, gradients: Sequence[Any]) -> None:
         """Assert that the gradients fit their inputs as backward returned them, before the engine sums and casts."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pytest
 from hypothesis import assume
@@ -42,6 +42,10 @@ class Subject(Assertions):
     # The calls of the current example.
     tried: list[Call] = field(default_factory=list)
     choices: dict[str, Any] = field(default_factory=dict)
+    # What is left out of the drawn calls.
+    excluded: tuple[Callable[[Call], bool], ...] = ()
+    # Whether a test goes on after a failure, to look for others.
+    explores: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"{self.implementation.name}-{self.function.name}-{self.device}"
@@ -101,7 +105,11 @@ class Subject(Assertions):
             shapes = tuple(s for s in shapes or shape_tuples(self.function) if not any(0 in shape for shape in s))
             if not shapes:
                 pytest.skip(f"{self.implementation.name} does not support tensors without elements")
-        return calls(self.function, scope, dtypes=self.dtypes, shapes=shapes, device=self.device)
+        found = calls(self.function, scope, dtypes=self.dtypes, shapes=shapes, device=self.device)
+        return found.filter(self._admitted) if self.excluded else found
+
+    def _admitted(self, call: Call) -> bool:
+        return not any(has(call) for has in self.excluded)
 
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in each dtype that the test compares: its own."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from autograd_conformance.harness.catalogue import is_part_of
-from autograd_conformance.harness.checking import drawing, profiles
+from autograd_conformance.harness.checking import drawing, further, profiles
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.subject import Subject
@@ -212,7 +212,7 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[_BOX]
     listed = subject.deviation
 
-    def run(this: Try, arguments: dict[str, Any]) -> None:
+    def attempt(this: Try, arguments: dict[str, Any]) -> None:
         drawing.prepare(
             test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
             least=_LISTED if listed and listed.frequency is not Frequency.ALWAYS else 1, share=subject.share,
@@ -227,6 +227,10 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
         finally:
             if this.database is not None and this.database.has_given(subject.key["id"]):
                 subject.record.drawn = None
+
+    def run(this: Try, arguments: dict[str, Any]) -> None:
+        subject.replayed = this.call
+        further.run(subject, test, lambda: attempt(this, arguments))
 
     @wraps(test)
     def tried(**arguments: Any) -> None:

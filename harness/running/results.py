@@ -45,7 +45,8 @@ def result_line(
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in FAILING and "failure" in line and isinstance(subject, Subject):
-        line["failure"].update(_script(subject, line["failure"]))
+        for failure in (line["failure"], *line["failure"].get("further", ())):
+            failure.update(_script(subject, failure))
     return line
 
 
@@ -136,7 +137,9 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
     broken = [leaf for leaf in leaves if isinstance(leaf, Broken)]
     if broken and len(broken) == len(leaves):
         flaky = {"flaky": True} if broken[0] is not error else {}
-        return {"outcome": "fail", "failure": {**json_of(broken[0].finding.as_json()), **flaky}}
+        failure = {**json_of(broken[0].finding.as_json()), **flaky}
+        others = [json_of(finding.as_json()) for finding in subject.record.further]
+        return {"outcome": "fail", "failure": {**failure, **({"further": others} if others else {})}}
     failure = {"type": type(error).__name__, "message": message_of(error), "traceback": _last_lines(error)}
     if subject.record.call:
         failure["call" if isinstance(subject, Subject) else "chosen"] = subject.record.call

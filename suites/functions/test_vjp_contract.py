@@ -92,7 +92,7 @@ def _fits(subject, example):
         for g, counts, fitting in zip(received, counted, expected, strict=True)
     ]
     what = "shape, dtype and device of the gradients as the caller gets them"
-    subject.assert_equal(example.call, what, got=got, expected=expected)
+    subject.assert_fits(example.call, what, got=got, expected=expected)
     raw = [
         seen.gradient_of(slot) if tracked else None for slot, tracked in zip(example.slots, example.track, strict=True)
     ]

@@ -1,0 +1,219 @@
+"""The cause of a failure of a user's Function: the failing call is made again with one peculiarity less each time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any
+
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.examined import own_frames
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.observe import changes, state
+from autograd_conformance.harness.checking.policy import Policy
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.checking.transforms import first_order
+from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import (
+    Call,
+    Cotangent,
+    Tensor,
+    contiguous,
+    masked,
+    recast,
+    varied,
+    with_cotangents,
+    with_inputs,
+)
+
+# The answers that another probe may refine: the call is right when it is made alone, or runs once, or is contiguous.
+_ALONE = frozenset((None, "VJP-REPEAT", "VJP-COTANGENT-LAYOUT"))
+# The properties that make several calls, whose failure may come from what one call leaves for another.
+_OF_SEVERAL_CALLS = frozenset(("VJP-CHAIN", "ENV-THREADS", "ENV-SAVED-HOOKS", "DBL-CORRECT"))
+# The properties that judge gradients for other cotangents than the call's, whose failure may come from a bend.
+_OF_OTHER_COTANGENTS = frozenset(("VJP-FD", "DBL-CORRECT", "VJP-CHAIN"))
+# Factors of cotangents. Gradients have the same factor.
+_FACTORS = (0.125, 8.0)
+
+
+class Causes:
+    """Finds the property nearest to the cause of a failure. ``policy`` says which results of a probe count as right."""
+
+    def __init__(self, subject: Subject, policy: Callable[[Subject], Policy]) -> None:
+        assert isinstance(subject.function, Own)
+        self.subject, self.function, self.implementation = subject, subject.function, subject.implementation
+        self._property, self._policy = PROPERTIES[subject.property_id], policy
+
+    def of(self, call: Call, raised: Exception | None = None) -> str | None:
+        """The id of the property from whose failure this one follows; None if it is a failure of its own."""
+        found = self._found(call, raised)
+        if explaining():
+            found = self._refined(call, found, raised)
+        about, claim = self._property, self.subject.claim_id
+        return None if found == claim or (found == "VJP-REF" and about.plain) else found
+
+    def _found(self, call: Call, raised: Exception | None) -> str | None:
+        about = self._property
+        if raised is not None:
+            # The engine itself raises if it cannot use what backward returned.
+            plain = "VJP-REF" if own_frames(raised, self.implementation) else "VJP-NONE"
+            return self._nearest(call, partial(runs, self.subject), plain)
+        if about.group == "second order":
+            return None if self._judge.derives(contiguous(call)) else "VJP-FD"
+        if about.plain and self.subject.variant:
+            return None if self._judge.derives(self._ordinary(call)) else "VJP-FD"
+        return self._nearest(call, self._judge.passes, "VJP-REF")
+
+    def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
+        """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
+        about = self._property
+        if found in _ALONE and (raised is not None or not about.plain) and self._writes(call, raised):
+            return "VJP-PURE"
+        if found is None and about.id in _OF_SEVERAL_CALLS and self._remembers(call):
+            return "VJP-REPEAT"
+        scales = about.id in _OF_OTHER_COTANGENTS and found in (None, "VJP-FD")
+        if raised is None and scales and self._bends(call):
+            return "VJP-LINEAR"
+        return found
+
+    def _nearest(self, call: Call, right: Callable[..., bool], plain: str) -> str | None:
+        """The property about what the failing call has, and the next simpler, right one has not.
+
+        ``plain`` if the simplest call fails as well; None if the call is right when it is made alone.
+        """
+        if right(call):
+            repeats = partial(right, times=2)
+            return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+        return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
+
+    def _ordinary(self, call: Call) -> Call:
+        """The call with ordinary values in the most precise dtype: what is wrong there is nothing peculiar."""
+        args = tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in call.args)
+        return recast(replace(contiguous(call), args=args, smooth=True), self.function.dtypes[0], self.function)
+
+    @cached_property
+    def _judge(self) -> _Judge:
+        judge = _Judge(self.implementation, self.function, self.subject.device, "VJP-REF")
+        judge.policy = self._policy(judge)
+        return judge
+
+    # Probes of the contiguous call, which is right when it is made alone.
+
+    def _writes(self, call: Call, raised: Exception | None) -> bool:
+        """Whether backward writes into its cotangents, and this explains the failure."""
+        example = self.subject.made(contiguous(call))
+
+        def changed() -> bool:
+            before = [state(self.implementation, g) for g in example.cotangents]
+            example.run()
+            after = [state(self.implementation, g) for g in example.cotangents]
+            return any(changes(old, new) for old, new in zip(before, after, strict=True))
+
+        # A backward that reads memory as if it were contiguous raises in more layouts than the expanded one.
+        others = {"expanded", *example.cotangent_layouts} - {"expanded"} if raised is not None else ()
+        reads = any(not runs(self.subject, with_cotangents(call, layout)) for layout in others)
+        return not reads and _shows(changed)
+
+    def _remembers(self, call: Call) -> bool:
+        """Whether a call that runs between forward and backward changes the gradients."""
+        plain = contiguous(call)
+        example, other = self.subject.made(plain), self.subject.made(varied(plain, self.function))
+
+        def differs() -> bool:
+            expected = example.expected.gradients()
+            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
+            other.run()
+            return not self._judge.equal(example, pullback(example.cotangents), expected)
+
+        return self._judge.passes(plain) and _shows(differs)
+
+    def _bends(self, call: Call) -> bool:
+        """Whether gradients are not linear in the cotangents."""
+        if self.function.declaration.nonlinear:
+            return False
+        example = self.subject.made(contiguous(call))
+
+        def bends() -> bool:
+            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
+            given = example.expected.cotangents
+            once = example.pulled(pullback, given)
+            for factor in _FACTORS:
+                expected = [None if g is None else g * factor for g in once]
+                scaled = [None if g is None else factor * g for g in given]
+                if not self._judge.equal(example, pullback(example.placed(scaled)), expected):
+                    return True
+            return False
+
+        return _shows(bends)
+
+
+class _Judge(Subject):
+    """A subject that says whether a call is right, independent of the property under test."""
+
+    policy: Any = None
+
+    def passes(self, call: Call, times: int = 1) -> bool:
+        """Whether no output is found to be wrong, and no gradient of the last backward of so many over one graph."""
+        example = self.made(call)
+        return _holds(
+            lambda: self.assert_close(
+                call, example.result_names, got=example.results(times=times), expected=example.expected.results()
+            )
+        )
+
+    def derives(self, call: Call) -> bool:
+        """Whether the first derivative of a call is not found to be wrong."""
+        assert isinstance(self.function, Own)
+        unknown = self.function.surrogate and self.function.soft is None
+        return unknown or _holds(lambda: self.assert_first_order(call, first_order(self.made(call))))
+
+    def equal(self, example: Example, got: Any, expected: Any) -> bool:
+        """Whether gradients are not found to differ from the expected ones."""
+        return _holds(lambda: self.assert_close(example.call, example.names, got=got, expected=expected))
+
+
+def runs(subject: Subject, call: Call, times: int = 1) -> bool:
+    """Whether the call, and its backward so many times over one graph, raise nothing."""
+    example = subject.made(call)
+    try:
+        _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
+        for _ in range(times):
+            pullback(example.cotangents)
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return False
+    return True
+
+
+def _holds(look: Callable[[], None]) -> bool:
+    try:
+        look()
+    except Broken:
+        return False
+    except Exception:  # noqa: BLE001 - an exception is another fault than a wrong number
+        return True
+    return True
+
+
+def _shows(probe: Callable[[], bool]) -> bool:
+    """What a probe finds; False if the call raises."""
+    try:
+        return probe()
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return False
+
+
+def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:
+    """The call with one peculiarity less each time, and the property that is about this one."""
+    call = with_cotangents(call, "contiguous")
+    yield "VJP-COTANGENT-LAYOUT", call
+    call = with_inputs(call, "contiguous")
+    yield "FWD-LAYOUT", call
+    given = zip(function.arguments, call.args, strict=False)
+    call = masked(call, [argument.differentiable for argument, value in given if isinstance(value, Tensor)])
+    yield "VJP-MASK", call
+    pairs = zip(function.outputs, call.cotangents, strict=True)
+    used = tuple(Cotangent() if output.differentiable and not given else given for output, given in pairs)
+    yield "VJP-UNUSED", replace(call, cotangents=used)
