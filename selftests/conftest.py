@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
+from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.selftests.reports import IDS, lines, result, write
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
@@ -168,7 +169,13 @@ def eventful(command: Callable[..., Run], suite: Path) -> Run:
 
 
 @pytest.fixture
-def said(monkeypatch, tmp_path):
+def one_process(monkeypatch):
+    """Let the command run in this process, so that a test sees what it prints and can replace its parts."""
+    monkeypatch.setattr(run_command, "supervised", lambda action: action())
+
+
+@pytest.fixture
+def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
     """Exit status and output of the command, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
 

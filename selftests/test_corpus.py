@@ -209,6 +209,7 @@ def test_one_unreadable_report_does_not_lose_what_the_others_found(keep, tmp_pat
         (("--profile", "quick", "--database", __file__), "cannot be kept in"),
     ],
 )
+@pytest.mark.usefixtures("one_process")
 def test_a_wrong_option_is_one_sentence(monkeypatch, tmp_path, words, problem):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli.main, ["run", "model", *words])
@@ -221,7 +222,8 @@ def test_an_empty_corpus_is_nothing_to_replay(command, tmp_path):
     for text in ("", "# nothing yet\n"):
         (tmp_path / "kept.txt").write_text(text)
         replayed = command("model", "--profile", "replay", "--replay", "kept.txt", folder=tmp_path)
-        assert (replayed.status, replayed.out) == (0, "nothing to replay: kept.txt has no counterexamples\n")
+        assert replayed.status == 2
+        assert replayed.err == "Error: nothing was checked: kept.txt has no counterexamples to replay\n"
     (tmp_path / "broken.ndjson").write_text("")
     assert command("model", "--profile", "replay", "--replay", "broken.ndjson", folder=tmp_path).status == 2
 

@@ -222,6 +222,7 @@ def test_what_cannot_be_measured_is_told(tmp_path, text, problem):
     assert problem in str(raised.value)
 
 
+@pytest.mark.usefixtures("one_process")
 def test_a_shard_has_no_costs(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli.main, ["run", "model", "--cost", "--shard", "1/2"])

@@ -21,7 +21,7 @@ from autograd_conformance.selftests.reports import HEADER, IDS, lines, result, w
         (("compare", "base.txt", "none.ndjson"), ("none.ndjson", "No such file")),
         (("compare", "base.txt", "base.txt"), ("base.txt is not a report",)),
         (("compare", "base.txt", "old.ndjson", "--verify", "no-such-command"), ("no-such-command", "cannot be run")),
-        (("compare", "base.txt", "old.ndjson", "--verify", "false"), ("--verify false", "exit status 1")),
+        (("compare", "base.txt", "failed.ndjson", "--verify", "false"), ("--verify false", "exit status 1")),
         (("compare", "base.txt", "failed.ndjson", "--verify", "true"), ("--verify true", "no report", "give the")),
         (("accept", "none.ndjson"), ("none.ndjson", "No such file")),
         (("accept", "old.ndjson", "-o", "old.ndjson"), ("old.ndjson is not a baseline", "was not changed")),

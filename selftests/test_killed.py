@@ -22,7 +22,7 @@ NARROW = ("model", "--properties", "FWD-VALUE,NIG-*", "--profile", "quick", "--s
 
 # What is killed or full, and at which share of the report's size.
 _RANDOM = random.Random(5)
-MOMENTS = [(way, round(_RANDOM.random(), 2)) for way in ("controller", "worker", "disk") * 7]
+MOMENTS = [(way, round(_RANDOM.random(), 2)) for way in ("command", "controller", "worker", "disk") * 6]
 # Within the footer.
 MOMENTS += [("disk", 0.999)]
 
@@ -67,7 +67,8 @@ def disturb(running, path, way, size):
         time.sleep(0.002)
     found = psutil.Process(running.pid).children(recursive=True) if running.poll() is None else []
     # The killed one's children end by themselves, as nobody talks to them any more.
-    victim = running if way == "controller" else next(iter(found), running)
+    # The first is the process of the run, and its children are the workers.
+    victim = {"command": running, "controller": next(iter(found), running)}.get(way, next(iter(found[1:]), running))
     victim.send_signal(signal.SIGKILL)
     out = running.communicate(timeout=SECONDS)[0]
     assert not psutil.wait_procs(found, timeout=SECONDS)[1]

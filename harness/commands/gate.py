@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -84,6 +85,10 @@ def _read(path: Path) -> tuple[Baseline, dict[str, int]]:
 
 def _elsewhere(command: str, new: list[ndjson.Line], path: Path) -> dict[str, str]:
     """The results of a report's counterexamples in another environment. Raises UsageProblem."""
+    if shutil.which(command) is None:
+        raise UsageProblem(f"--verify {command} cannot be run: there is no such program")
+    if not any("failure" in line for line in new):
+        return {}
     with TemporaryDirectory() as folder:
         target = Path(folder, "elsewhere.ndjson")
         words = [command, "run", new[0]["implementation"]["named"], "--profile", "replay", "--replay", str(path)]
@@ -91,9 +96,7 @@ def _elsewhere(command: str, new: list[ndjson.Line], path: Path) -> dict[str, st
             done = subprocess.run([*words, "--report", str(target)], capture_output=True, text=True, check=False)
         except OSError as problem:
             raise UsageProblem(f"--verify {command} cannot be run: {problem.strerror}") from None
-        # Without a counterexample there is nothing to report.
-        silent = not target.exists() and (done.returncode == 1 or any("failure" in line for line in new))
-        if done.returncode not in (0, 1) or silent:
+        if done.returncode not in (0, 1) or not target.exists():
             output = (done.stderr or done.stdout).strip().splitlines() or [
                 f"exit status {done.returncode}, and no report"
             ]
@@ -101,7 +104,7 @@ def _elsewhere(command: str, new: list[ndjson.Line], path: Path) -> dict[str, st
                 f"--verify {command} did not run the counterexamples: {output[-1]}; give the autograd-conformance "
                 "command of the environment that has the old implementation"
             )
-        lines = ndjson.read(target) if target.exists() else []
+        lines = ndjson.read(target)
     return {line["id"]: f"{line['outcome']}, on {_version(lines)}" for line in lines if line["kind"] == "result"}
 
 

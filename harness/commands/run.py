@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +26,7 @@ from autograd_conformance.harness.running import header, isolation, smoke, worke
 from autograd_conformance.harness.running.memory import default_limit
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
 from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.harness.running.supervision import supervised
 from autograd_conformance.harness.views import exports
 from autograd_conformance.reference.definitions import FLOATING
 
@@ -87,43 +90,88 @@ def run(
         report_ = ndjson.DEFAULT_PATH
     options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(worker_specs.count, tx)) or workers)
     targets = exports.chosen({name: options.pop(name) for name in exports.FORMATS})
-    given = {**options, "report": report_}
     try:
-        parallel, tests = _parallel(workers, tx, pytest_args), _tests(suite)
-        places = _places(tests, tx)
         base = _baseline(baseline_, report_)
-        if options["cost"] and options["shard"]:
-            raise UsageProblem(f"--cost does not go with --shard {options['shard']}; measure it in a run of its own")
-        selection = Selection.from_options(
-            SimpleNamespace(**given, file_or_dir=[str(tests)]), before_loading=smoke.verify
-        )
-        if base is not None:
-            _verify_comparable(base, selection, baseline_)
         if report_ is not None:
             ndjson.check_path(Path(report_))
         exports.check(targets, report_, {"the baseline": baseline_})
+        arguments = _Arguments(suite, workers, tx, pytest_args, {**options, "report": report_}, base, baseline_)
+        before = _last_change(report_)
+        status = supervised(partial(_run, arguments))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
+    # Without a change the file is the report of an earlier run.
+    written = Path(report_) if report_ is not None and _last_change(report_) != before else None
+    if written is not None:
+        export(written, targets)
+        status = _confirmed(status, written)
+    if base is not None and baseline_ is not None:
+        if status == USAGE and written is None:
+            # The run has said what is wrong.
+            sys.exit(USAGE)
+        if status == USAGE or written is None:
+            raise Problem("the gate cannot pass: the run did not finish; see its output for the reason")
+        status = compare_with_baseline(base, baseline_, written)
+    sys.exit(status)
+
+
+def _confirmed(status: int, path: Path) -> int:
+    """The exit status of a run that ended with this one, if its report agrees."""
+    lines = ndjson.read(path)
+    if status == 0 and (ndjson.flaw(lines) or lines[-1].get("verdict") != "holds"):
+        raise Problem(f"the run ended as if everything held, but its report {path} does not say so")
+    return status
+
+
+@dataclass(frozen=True)
+class _Arguments:
+    """What was asked for, in the process that imports the implementation."""
+
+    suite: str | None
+    workers: int
+    tx: tuple[str, ...]
+    pytest_args: tuple[str, ...]
+    options: dict[str, Any]
+    base: Baseline | None
+    baseline: Path | None
+
+
+def _run(given: _Arguments) -> int:
+    """Run the tests. Returns the exit status."""
+    options = given.options
+    try:
+        parallel, tests = _parallel(given.workers, given.tx, given.pytest_args), _tests(given.suite)
+        places = _places(tests, given.tx)
+        if options["cost"] and options["shard"]:
+            raise UsageProblem(f"--cost does not go with --shard {options['shard']}; measure it in a run of its own")
+        selection = Selection.from_options(
+            SimpleNamespace(**options, file_or_dir=[str(tests)]),
+            before_loading=partial(_verify_adapter, known=given.base is not None),
+        )
+        if given.base is not None:
+            _verify_comparable(given.base, selection, given.baseline)
+    except UsageProblem as problem:
+        Problem(str(problem)).show()
+        return USAGE
     if options["cost"]:
         click.echo("measuring the cost of a call in several processes")
     if selection.replays and not selection.kept:
-        click.echo(f"nothing to replay: {options['replay'] or ndjson.DEFAULT_PATH} has no counterexamples")
-        return
+        where = options["replay"] or ndjson.DEFAULT_PATH
+        Problem(f"nothing was checked: {where} has no counterexamples to replay").show()
+        return USAGE
     isolation.isolate_environment()
-    before = _last_change(report_)
     try:
-        status = pytest.main([*_PYTEST, *_words(given), *parallel, *pytest_args, *places])
+        status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *places])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
-    # Without a change the file is the report of an earlier run.
-    if report_ is not None and _last_change(report_) != before:
-        export(Path(report_), targets)
-    if base is not None and baseline_ is not None and report_ is not None:
-        # After a run that did not finish, the file may be the report of an earlier one.
-        if _status(status) == USAGE or _last_change(report_) == before:
-            raise Problem("the gate cannot pass: the run did not finish; see its output for the reason")
-        sys.exit(compare_with_baseline(base, baseline_, Path(report_)))
-    sys.exit(_status(status))
+    return _status(status)
+
+
+def _verify_adapter(name: str, *, known: bool) -> None:
+    """Raise UsageProblem for an adapter with mistakes. One with a baseline is known to have none."""
+    warning = smoke.verify(name, known=known)
+    if warning:
+        click.echo(f"warning: {warning}", err=True)
 
 
 def _baseline(path: Path | None, report_: str | None) -> Baseline | None:

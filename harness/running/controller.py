@@ -269,7 +269,9 @@ class Controller:
         # A listed death is a failure only for xdist.
         if self.others or FAILING & self.counts.keys():
             return FAILS
-        return HOLDS if self.complete and self._checked() else USAGE
+        # A kept counterexample whose test is gone would hold for ever.
+        found = not (self.selection.replays and self._unfound())
+        return HOLDS if self.complete and self._checked() and found else USAGE
 
     def _stopped_by_failures(self) -> bool:
         """Whether -x or --maxfail ended a session with workers, which pytest reports like an interrupt."""

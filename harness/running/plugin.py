@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Generator, Iterable
 from functools import cache, wraps
 from pathlib import Path
@@ -72,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
         selection = Selection.from_options(
             config.option,
             controller=worker,
-            before_loading=None if worker or config.option.verified else smoke.verify,
+            before_loading=None if worker or config.option.verified else _verify_adapter,
             catalog=config.stash.get(CATALOG, None),
         )
         if worker is not None:
@@ -89,6 +90,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_BOX] = BlackBox(Path(worker["box"]) if worker and worker["box"] else None)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
+
+
+def _verify_adapter(given: str) -> None:
+    warning = smoke.verify(given)
+    if warning:
+        warnings.warn(warning, stacklevel=1)
 
 
 def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
