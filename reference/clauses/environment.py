@@ -39,6 +39,74 @@ CLAUSES = (
         fault="checkpoint silently assumes use_reentrant=False",
     ),
     Clause(
+        "CKPT-05",
+        "documented",
+        "Unless told otherwise, checkpointing stashes and restores the state of the random number generator: forward "
+        "draws the same numbers when it runs again, and those that follow are as without checkpointing.",
+        "checkpoint: torch.utils.checkpoint",
+        quote="By default, checkpointing includes logic to juggle the RNG state such that checkpointed passes making "
+        "use of RNG (through dropout for example) have deterministic output as compared to non-checkpointed passes.",
+        needs="checkpoint",
+        fault="the state of the generator is never restored",
+    ),
+    Clause(
+        "CKPT-06",
+        "documented",
+        "With preserve_rng_state=False the state is neither stashed nor restored: forward draws the next numbers when "
+        "it runs again, and the generator goes on from there.",
+        "checkpoint: preserve_rng_state",
+        quote="If deterministic output compared to non-checkpointed passes is not required, supply "
+        "preserve_rng_state=False to checkpoint or checkpoint_sequential to omit stashing and restoring the RNG state "
+        "during each checkpoint.",
+        needs="checkpoint",
+        fault="preserve_rng_state=False is ignored",
+    ),
+    Clause(
+        "CKPT-07",
+        "documented",
+        "The default determinism check of non-reentrant checkpointing raises if a tensor that is saved in the "
+        "recomputation has another shape, dtype or device than in forward; other values pass.",
+        "checkpoint: determinism_check",
+        quote='By default it is set to "default" which compares the shapes, dtypes, and devices of the recomputed '
+        "tensors against those the saved tensors.",
+        needs="checkpoint",
+        fault="no recomputation is checked",
+    ),
+    Clause(
+        "CKPT-08",
+        "documented",
+        'With determinism_check="none", and always with use_reentrant=True, a recomputation that differs from forward '
+        "is used as it is.",
+        "checkpoint: determinism_check",
+        quote='To turn off this check, specify "none". [...] if use_reentrant=True, the determinism check is always '
+        "disabled.",
+        needs="checkpoint",
+        fault='"none" is taken for "default"',
+    ),
+    Clause(
+        "CKPT-09",
+        "documented",
+        'A determinism_check other than "default" and "none" raises.',
+        "checkpoint: determinism_check",
+        quote="Currently these are the only two supported values.",
+        needs="checkpoint",
+        fault="an unknown determinism_check is silently the default",
+    ),
+    Clause(
+        "CKPT-10",
+        "documented",
+        "Non-reentrant checkpointing stops recomputing as soon as all saved tensors are there, unless early_stop=False "
+        "or set_checkpoint_early_stop(False), which overrides it, says otherwise when forward runs; reentrant "
+        "checkpointing runs all of it.",
+        "checkpoint: early_stop",
+        quote="If True, non-reentrant checkpoint stops recomputation as soon as it has computed all needed Tensors. "
+        "This argument is ignored if use_reentrant=True. Can be overridden globally using set_checkpoint_early_stop() "
+        "context manager.",
+        needs="checkpoint",
+        since="2.9",
+        fault="early_stop is ignored",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

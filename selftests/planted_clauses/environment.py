@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -117,6 +117,37 @@ def _must_be_told(original: Any, *args: Any, **options: Any) -> Any:
     return original(*args, **options)
 
 
+def _always(**changed: Any) -> Callable[..., Any]:
+    """checkpoint with these options, whatever it is told."""
+    return lambda original, *args, **options: original(*args, **{**options, **changed})
+
+
+def _takes_any_check(original: Any, *args: Any, determinism_check: str = "default", **options: Any) -> Any:
+    known = determinism_check if determinism_check == "none" else "default"
+    return original(*args, determinism_check=known, **options)
+
+
+def _unchecked(original: Any, *args: Any, **options: Any) -> Any:
+    """checkpoint without a check of known names, unless it is reentrant."""
+    known = options.get("determinism_check", "default") == "default" and not options["use_reentrant"]
+    return original(*args, **{**options, **({"determinism_check": "none"} if known else {})})
+
+
+def _compares(original: Any, *args: Any, determinism_check: str = "default", **options: Any) -> Any:
+    known = "default" if determinism_check == "none" else determinism_check
+    return original(*args, determinism_check=known, **options)
+
+
+def _compares_shapes() -> AbstractContextManager[Any]:
+    return patch.dict(
+        torch.utils.checkpoint._allowed_determinism_checks_to_fns, {"default": lambda tensor: {"shape": tensor.shape}}
+    )
+
+
+def _never_restores(_: Any) -> Callable[..., Any]:
+    return lambda *_args, **_options: nullcontext()
+
+
 def _takes_for_granted(original: Any, *args: Any, use_reentrant: bool = False, **options: Any) -> Any:
     return original(*args, use_reentrant=use_reentrant, **options)
 
@@ -131,6 +162,8 @@ def _second_read(change: Callable[[Any], Any]) -> Iterator[None]:
         try:
             first[ctx] = inherited.__get__(ctx, type(ctx))
         except CheckpointError:
+            if ctx not in first:
+                raise
             return tuple(change(tensor) for tensor in first[ctx])
         return first[ctx]
 
@@ -314,13 +347,45 @@ FAULTS = (
         lambda: _traced(lambda metadata: metadata.setdefault("traceback_", ["somewhere"])),
         words="there is a traceback without anomaly mode too",
     ),
-    Fault("CKPT-01", lambda: _checkpoint(_as_it_is), neighbours=("CKPT-02", "CKPT-03")),
-    Fault("CKPT-01", lambda: _checkpoint(_recomputes_twice), words="forward is recomputed twice"),
+    Fault(
+        "CKPT-01",
+        lambda: _checkpoint(_as_it_is),
+        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10)),
+    ),
+    Fault(
+        "CKPT-01",
+        lambda: _checkpoint(_recomputes_twice),
+        neighbours=("CKPT-05", "CKPT-06", "CKPT-10"),
+        words="forward is recomputed twice",
+    ),
     Fault("CKPT-02", lambda: _second_read(torch.zeros_like)),
     Fault("CKPT-02", lambda: _second_read(lambda tensor: tensor), words="tensors can be read again"),
     Fault("CKPT-03", lambda: replaced(torch.autograd, "grad", _gives_zeros)),
     Fault("CKPT-03", lambda: replaced(torch.autograd, "backward", _ignores_inputs), words="backward ignores inputs"),
     Fault("CKPT-04", lambda: _checkpoint(_takes_for_granted)),
+    Fault(
+        "CKPT-05",
+        lambda: _checkpoint(_always(preserve_rng_state=False)),
+        says=("random numbers of the recomputation",),
+    ),
+    Fault(
+        "CKPT-05",
+        lambda: replaced(torch.random, "fork_rng", _never_restores),
+        says=("state of the generator after backward",),
+        words="the pass leaves the generator in the state of forward",
+    ),
+    Fault("CKPT-06", lambda: _checkpoint(_always(preserve_rng_state=True))),
+    Fault("CKPT-07", lambda: _checkpoint(_unchecked)),
+    Fault("CKPT-07", _compares_shapes, words="shapes alone are compared"),
+    Fault("CKPT-08", lambda: _checkpoint(_compares)),
+    Fault("CKPT-09", lambda: _checkpoint(_takes_any_check)),
+    Fault("CKPT-10", lambda: _checkpoint(_always(early_stop=True)), says=("reached the end",)),
+    Fault("CKPT-10", lambda: _checkpoint(_always(early_stop=False)), words="the recomputation never stops early"),
+    Fault(
+        "CKPT-10",
+        lambda: replaced(torch.utils.checkpoint, "set_checkpoint_early_stop", _never_restores),
+        words="set_checkpoint_early_stop does nothing",
+    ),
     Fault("THREAD-01", lambda: replaced(torch.autograd, "grad", _on_a_thread_of_its_own)),
     Fault("THREAD-01", _shares_saved_tensors, words="threads share saved tensors of one form"),
     Fault("THREAD-02", lambda: replaced(torch.autograd, "grad", _elsewhere(retain_graph=True))),

@@ -1,0 +1,175 @@
+"""Checkpointing: the random numbers of the recomputation, its determinism check, and where it stops."""
+
+from contextlib import nullcontext
+
+import torch
+import torch.utils.checkpoint
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
+
+
+def _twos(x):
+    return torch.full_like(x, 2)
+
+
+def _chain(cls, length):
+    def f(x):
+        for _ in range(length):
+            x = cls.apply(x)
+        return x
+
+    return f
+
+
+def _random_run(subject, data, **options):
+    """A checkpointed chain of random factors, its backward, and the states of the generator around it."""
+    x, g = drawn_pair(subject, data)
+    cls, factors = multiplying(subject, torch.rand_like)
+    f = _chain(cls, subject.draw(data, st.integers(1, 3), "calls in the function"))
+    options["use_reentrant"] = subject.draw(data, st.booleans(), "use_reentrant")
+    seed, between = (subject.draw(data, st.integers(1, 5), label) for label in ("torch seed", "numbers in between"))
+    torch.manual_seed(seed)
+    y = torch.utils.checkpoint.checkpoint(f, x, **options)
+    forward = torch.get_rng_state()
+    first = list(factors)
+    torch.rand(between)
+    before = torch.get_rng_state()
+    torch.autograd.backward(y, g)
+    after, again = torch.get_rng_state(), factors[len(first) :]
+    torch.manual_seed(seed)
+    plain, expected = torch.get_rng_state(), [torch.rand_like(x) for _ in first]
+    subject.assert_all_same("random numbers of the first run", got=first, expected=expected)
+    subject.assert_equal("number of runs", got=len(again), expected=len(first))
+    moved = torch.equal(forward, torch.get_rng_state()) and not torch.equal(forward, plain)
+    subject.assert_that(moved or not x.numel(), "state after forward", got="another", expected="as without checkpoint")
+    return x, g, first, again, (before, after)
+
+
+def _product(g, factors):
+    for factor in factors:
+        g = g * factor
+    return g
+
+
+@keeps("CKPT-05", examples=2)
+def test_the_random_state_is_preserved(subject, data):
+    """The recomputation draws the numbers of forward, and the pass leaves the generator as it was."""
+    options = subject.draw(data, st.sampled_from(({}, {"preserve_rng_state": True})), "options")
+    with torch.random.fork_rng(devices=[]):
+        x, g, first, again, (before, after) = _random_run(subject, data, **options)
+    subject.assert_all_same("random numbers of the recomputation", got=again, expected=first)
+    subject.assert_same("gradient", got=x.grad, expected=_product(g, reversed(first)))
+    subject.assert_that(
+        torch.equal(before, after), "state of the generator after backward", got="another", expected="as before it"
+    )
+
+
+@keeps("CKPT-06", examples=2)
+def test_the_random_state_is_not_preserved(subject, data):
+    """The recomputation draws the numbers that come next, and the generator goes on from there."""
+    with torch.random.fork_rng(devices=[]):
+        x, g, _, again, (before, after) = _random_run(subject, data, preserve_rng_state=False)
+        torch.set_rng_state(before)
+        expected = [torch.rand_like(x) for _ in again]
+        on = torch.get_rng_state()
+    subject.assert_all_same("random numbers of the recomputation", got=again, expected=expected)
+    subject.assert_same("gradient", got=x.grad, expected=_product(g, reversed(again)))
+    subject.assert_that(
+        torch.equal(on, after), "state of the generator after backward", got="another",
+        expected="that after the numbers of the recomputation",
+    )  # fmt: skip
+
+
+# What a saved factor becomes when forward runs again.
+_CHANGES = {
+    "shape": lambda factor: factor[None],
+    "dtype": lambda factor: factor.to(torch.float32),
+    "device": lambda factor: factor.to("meta"),
+    "values": lambda factor: -factor,
+}
+
+
+def _changing(subject, data, changes, **options):
+    """A backward whose recomputation saves another tensor; with the leaf, and its expected gradient."""
+    x, g = drawn_pair(subject, data)
+    change = _CHANGES[subject.draw(data, changes, "what changes when forward runs again")]
+    cls, factors = multiplying(subject, _twos, change)
+    y = torch.utils.checkpoint.checkpoint(cls.apply, x, **options)
+    return x, lambda: torch.autograd.backward(y, g), lambda: g * factors[-1].reshape(g.shape)
+
+
+@keeps("CKPT-07")
+def test_a_recomputation_of_other_metadata_is_refused(subject, data):
+    """Another shape, dtype or device of a saved tensor raises, other values do not."""
+    options = subject.draw(data, st.sampled_from(({}, {"determinism_check": "default"})), "options")
+    _, backward, _ = _changing(subject, data, ("shape", "dtype", "device"), use_reentrant=False, **options)
+    what = "backward whose recomputation differs"
+    kind = torch.utils.checkpoint.CheckpointError
+    subject.assert_raises(kind, backward, what, naming=[("metadata", "shape", "dtype", "device")])
+    x, backward, expected = _changing(subject, data, ("values",), use_reentrant=False, **options)
+    subject.assert_accepted(backward, "backward whose recomputation has other values")
+    subject.assert_same("gradient", got=x.grad, expected=expected())
+
+
+@keeps("CKPT-08")
+def test_the_determinism_check_can_be_turned_off(subject, data):
+    """With "none", and in the reentrant variant, a recomputation that differs is used as it is."""
+    ways = ({"use_reentrant": False, "determinism_check": "none"}, {"use_reentrant": True})
+    options = subject.draw(data, st.sampled_from(ways), "options")
+    x, backward, expected = _changing(subject, data, ("shape", "dtype", "values"), **options)
+    subject.assert_accepted(backward, "backward whose recomputation differs, unchecked")
+    subject.assert_same("gradient", got=x.grad, expected=expected())
+
+
+@keeps("CKPT-09")
+def test_no_other_determinism_check_is_accepted(subject, data):
+    """Another value than "default" and "none" raises."""
+    x, _ = drawn_pair(subject, data)
+    cls, _ = multiplying(subject, torch.rand_like)
+    other = subject.draw(data, ("values", "strict", "", "None"), "determinism_check")
+
+    def call(check):
+        return torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=False, determinism_check=check)
+
+    subject.assert_raises(ValueError, lambda: call(other), "an unknown determinism_check", naming=["determinism_check"])
+    for known in ("default", "none"):
+        subject.assert_accepted(lambda known=known: call(known), f"determinism_check={known!r}")
+
+
+# The options of a call, the setting for all calls around its forward, and whether the recomputation stops early.
+_STOPS = {
+    "by default": ({"use_reentrant": False}, None, True),
+    "early_stop=False": ({"use_reentrant": False, "early_stop": False}, None, False),
+    "set_checkpoint_early_stop(False)": ({"use_reentrant": False}, False, False),
+    "early_stop=True under set_checkpoint_early_stop(False)": (
+        {"use_reentrant": False, "early_stop": True}, False, False,
+    ),
+    "early_stop=False under set_checkpoint_early_stop(True)": (
+        {"use_reentrant": False, "early_stop": False}, True, True,
+    ),
+    "use_reentrant=True": ({"use_reentrant": True}, None, False),
+}  # fmt: skip
+
+
+@keeps("CKPT-10", examples=2)
+def test_where_the_recomputation_stops(subject, data):
+    """What follows on the last saved tensor runs again exactly if the recomputation does not stop early."""
+    x, g = drawn_pair(subject, data)
+    cls, factors = multiplying(subject, _twos)
+    options, everywhere, early = _STOPS[subject.draw(data, _STOPS, "way to say it")]
+    ends = []
+
+    def f(x):
+        y = cls.apply(x)
+        ends.append("end")
+        return y
+
+    # It has to be in force when forward runs, and not in the backward pass.
+    with nullcontext() if everywhere is None else torch.utils.checkpoint.set_checkpoint_early_stop(everywhere):
+        y = torch.utils.checkpoint.checkpoint(f, x, **options)
+    torch.autograd.backward(y, g)
+    subject.assert_equal("runs of the Function", got=len(factors), expected=2)
+    subject.assert_equal("runs that reached the end of the function", got=len(ends), expected=2 - early)
+    subject.assert_same("gradient", got=x.grad, expected=2 * g)
