@@ -200,10 +200,11 @@ class Record:
     """What happened while the examples of one test id ran; ``note`` gets the text of each call before it runs.
 
     ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with finite
-    differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive. The
-    implementation refused the ``excused`` examples, with ``excuse`` as the last reason, and ran the ``answered`` ones.
-    ``drawn`` says how the last examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has the
-    largest error of each dtype, in units of its bound. ``further`` are failures of other kinds than the first.
+    differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive, and
+    ``suspicion`` a reason to try more examples. The implementation refused the ``excused`` examples, with ``excuse`` as
+    the last reason, and ran the ``answered`` ones. ``drawn`` says how the last examples were drawn; None if that cannot
+    reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound. ``further``
+    are failures of other kinds than the first.
     """
 
     examples: int = 0
@@ -215,6 +216,7 @@ class Record:
     excuse: str = ""
     slopes: dict[str, tuple[int, int]] = field(default_factory=dict)
     doubt: str = ""
+    suspicion: str = ""
     worst_by_dtype: dict[str, float] = field(default_factory=dict)
     call: str = ""
     drawn: Drawn | None = None
@@ -267,8 +269,8 @@ class Record:
 
     @property
     def worth_more(self) -> bool:
-        """Whether finite differences gave answers, but too few."""
-        return not self.conclusive and self._decided > 0
+        """Whether finite differences gave answers, but too few, or something in the Function is suspicious."""
+        return bool(self.suspicion) or (not self.conclusive and self._decided > 0)
 
     @property
     def _decided(self) -> int:

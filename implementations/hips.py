@@ -130,7 +130,7 @@ class HipsImplementation(adapting.TransformingImplementation, adapting.NumPyImpl
     def describe(self, tensor: Any) -> Description:
         return super().describe(self.as_numpy(tensor))
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         # A NumPy scalar cannot be changed.
         if isinstance(tensor, np.ndarray):
             tensor[...] = value

@@ -76,7 +76,7 @@ class ModelImplementation(adapting.RecordingImplementation, adapting.NumPyImplem
     def version(self, tensor: Any) -> int:
         return int(tensor.storage.version)
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         tensor.data[...] = value
         tensor.storage.version += 1
 

@@ -126,6 +126,6 @@ class MyGradImplementation(adapting.NumPyImplementation):
     def no_grad(self) -> AbstractContextManager[Any]:
         return mg.no_autodiff
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         with mg.no_autodiff:
             tensor[...] = value

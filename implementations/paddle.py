@@ -170,7 +170,7 @@ class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImple
     def version(self, tensor: Any) -> int:
         return int(tensor.inplace_version)
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         with paddle.no_grad():
             tensor.fill_(value)
 

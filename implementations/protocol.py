@@ -255,8 +255,8 @@ class Implementation(ABC):
     def shares_memory(self, a: Any, b: Any) -> bool:
         raise NotImplementedError
 
-    def fill_(self, tensor: Any, value: float) -> None:
-        """Overwrite in place, as a user would under no_grad."""
+    def fill_(self, tensor: Any, value: Any) -> None:
+        """Overwrite in place, as a user would under no_grad, with a number or with an array of the tensor's shape."""
         raise NotImplementedError
 
     def strides(self, tensor: Any) -> tuple[int, ...]:

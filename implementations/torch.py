@@ -165,9 +165,9 @@ class TorchImplementation(adapting.RecordingImplementation):
             return False
         return bool(np.isin(_addresses(a), _addresses(b)).any())
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         with torch.no_grad():
-            tensor.fill_(value)
+            tensor.copy_(torch.as_tensor(np.array(value))) if isinstance(value, np.ndarray) else tensor.fill_(value)
 
     def strides(self, tensor: Any) -> tuple[int, ...]:
         return tuple(tensor.stride())

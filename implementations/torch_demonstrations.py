@@ -335,10 +335,15 @@ def _repeat(w: Words) -> str:
     return w.forward() + f"first = {first}{place}.clone()\n" + w.compare(f"{w.grad()}{place}", "first")
 
 
+# How a tensor is overwritten with its own values; see `harness.checking.observe`.
+_OVERWRITING = {"its negative": "neg_()", "its reverse": "copy_({tensor}.flatten().flip(0).reshape({tensor}.shape))"}
+
+
 def _inplace_safe(w: Words) -> str:
     changed = w.shown.choices["changed in place before backward"]
-    victim, value = w.shown.more["names"]()[changed]
-    lines = w.helpers() + w.forward() + f"with torch.no_grad():\n    {victim}.fill_({value})\n"
+    victim, words = w.shown.more["names"]()[changed], w.shown.choices["changed to"]
+    change = _OVERWRITING.get(words, "fill_({words})").format(tensor=victim, words=words)
+    lines = w.helpers() + w.forward() + f"with torch.no_grad():\n    {victim}.{change}\n"
     lines += f"try:\n    gradients = {w.grad()}\n"
     lines += 'except RuntimeError as refused:\n    print("refused, as it should be:", refused)\n    sys.exit(0)\n'
     return lines + w.compare(f"gradients[{w.position}]")

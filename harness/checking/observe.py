@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,6 +122,37 @@ def may_be_view(implementation: Implementation, output: Any, inputs: Sequence[An
     return empty or any(implementation.shares_memory(output, x) for x in inputs)
 
 
-def other_value(implementation: Implementation, tensor: Any) -> float:
-    """A value to overwrite a tensor with: one that is never drawn, or a valid index."""
-    return 7 if implementation.describe(tensor).dtype in FLOATING else 0
+def held_by_node(implementation: Implementation, outputs: Sequence[Any]) -> list[str]:
+    """The attributes of ctx, of the call that made these outputs, that hold tensors."""
+    if "requires_grad" not in implementation.capabilities:
+        return []
+    attributes = [getattr(implementation.node(y), "__dict__", {}) for y in outputs if implementation.requires_grad(y)]
+    return sorted({name for each in attributes for name, value in each.items() if _holds_tensor(implementation, value)})
+
+
+def _holds_tensor(implementation: Implementation, value: Any, depth: int = 2) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return implementation.is_tensor(value) or (
+        depth > 0 and any(_holds_tensor(implementation, v, depth - 1) for v in inner)
+    )
+
+
+def _constant(value: float) -> Callable[[Any], Any]:
+    return lambda _: value
+
+
+# What a tensor is overwritten with, made from its values. Nothing beyond -4 and 4 is drawn. Other integers than a
+# tensor's own may be no valid indices.
+_OVERWRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    **{str(value): _constant(value) for value in (7, 1000, -1000, 0)},
+    "its negative": lambda values: -values,
+}
+_OVERWRITTEN_INTEGERS: Mapping[str, Callable[[Any], Any]] = {
+    "0": _constant(0),
+    "its reverse": lambda values: values.reshape(-1)[::-1].reshape(values.shape),
+}
+
+
+def other_values(dtype: str) -> Mapping[str, Callable[[Any], Any]]:
+    """What a tensor of this dtype is overwritten with, by words: functions of its values in NumPy."""
+    return _OVERWRITTEN if dtype in FLOATING else _OVERWRITTEN_INTEGERS

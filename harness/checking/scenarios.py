@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example, has_setup_context
-from autograd_conformance.harness.checking.observe import sharing_memory
+from autograd_conformance.harness.checking.observe import held_by_node, sharing_memory
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.compositions import After, Before, Tools
 
@@ -255,6 +255,31 @@ def concurrently(examples: Sequence[Example], rounds: int = 4) -> list[list[Grad
 
 # Seconds between switches of threads: shorter than a call, so that calls interleave.
 _OFTEN = 1e-6
+
+
+def dtype_of(example: Example, name: str) -> str:
+    """The dtype of an input or output, by its name."""
+    given = dict(zip(example.input_names, example.call.tensors, strict=True))
+    made = dict(zip(example.output_names, example.expected.output_dtypes, strict=True))
+    return given[name].dtype if name in given else made[name]
+
+
+def overwritten(
+    example: Example, name: str, change: Callable[[Any], Any]
+) -> tuple[list[str], Callable[[], Gradients]]:  # fmt: skip
+    """A call of which an input or output is then changed in place, with what ``change`` makes of its values.
+
+    Returns the attributes of ctx that hold tensors, and the change followed by backward.
+    """
+    implementation, primals = example.implementation, example.fresh_primals()
+    outputs, pullback = implementation.vjp(example.f, primals, track=example.track)
+    tensor = dict(zip((*example.input_names, *example.output_names), (*primals, *outputs), strict=True))[name]
+
+    def changed() -> Gradients:
+        implementation.fill_(tensor, change(implementation.numpy(tensor)))
+        return pullback(example.cotangents)
+
+    return held_by_node(implementation, outputs), changed
 
 
 def left_behind(example: Example) -> list[str]:

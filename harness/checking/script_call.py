@@ -245,15 +245,11 @@ class Pieces:
         one = len(self.function.outputs) == 1
         return [self._tensor("h" if one else f"h{n}", v, dtype).name for n, (v, dtype) in rows if v is not None]
 
-    def _changeable(self) -> dict[str, tuple[str, str]]:
-        """What may be changed in place, by the suite's name: its name in the script, and the other value."""
+    def _changeable(self) -> dict[str, str]:
+        """The names in the script of what may be changed in place, by those of the suite."""
         example = self.example
-        tensors = [(t.name, 7 if t.dtype[0] in "fbc" and t.dtype != "bool" else 0) for t in self.tensors]
-        described = zip(self._outputs, example.expected.output_dtypes, strict=True)
-        outputs = [(name, 7 if dtype[0] in "fbc" and dtype != "bool" else 0) for name, dtype in described]
-        named = (*example.input_names, *example.output_names)
-        found = (*tensors[: len(example.slots)], *outputs)
-        return {a: (name, str(value)) for a, (name, value) in zip(named, found, strict=True)}
+        given = [t.name for t in self.tensors[: len(example.slots)]]
+        return dict(zip((*example.input_names, *example.output_names), (*given, *self._outputs), strict=True))
 
 
 def names_in(text: str) -> frozenset[str]:

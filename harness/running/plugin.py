@@ -243,11 +243,11 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     def tried(**arguments: Any) -> None:
         for this in selection.tries(subject.key["id"]):
             run(this, arguments)
-        if listed is None and (selection.catalog.documented or subject.record.worth_more):
-            for this in selection.more_tries():
-                if subject.record.exercised:
-                    break
-                run(this, arguments)
+        for this in selection.more_tries() if listed is None else ():
+            record = subject.record
+            if record.exercised if selection.catalog.documented else not record.worth_more:
+                break
+            run(this, arguments)
 
     return tried
 

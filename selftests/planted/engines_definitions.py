@@ -302,7 +302,7 @@ class OneGraphForAllThreads(TorchImplementation):
 class UncheckedModel(ModelImplementation):
     """In-place changes do not raise the version."""
 
-    def fill_(self, tensor: Any, value: float) -> None:
+    def fill_(self, tensor: Any, value: Any) -> None:
         tensor.data[...] = value
 
 

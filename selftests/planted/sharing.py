@@ -87,6 +87,21 @@ def _sort_on_ctx(xp: Any, ag: Any) -> Any:
     return SortOnCtx
 
 
+def _copy_and_input(xp: Any, ctx: Any, x: Any) -> None:
+    ctx.kept = {"x": [x]}
+    ctx.save_for_backward(xp.copy(x))
+
+
+def _held(which: Callable[[Any, Any], Any]) -> Any:
+    """Square that saves a copy, and asks its input, which it keeps on ctx, for a factor of its gradient."""
+
+    def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+        (held,) = ctx.kept["x"]
+        return right * which(held, x)
+
+    return square_with(save=_copy_and_input, gradient=gradient)
+
+
 SHARING = (
     planted("VJP-REPEAT", SQUARE, "SharedOutput", _shared_output(), "all calls of a shape give away one buffer"),
     planted(
@@ -121,5 +136,23 @@ SHARING = (
         _sort_on_ctx,
         "keeps an integer output as an attribute of ctx",
         "gradient of argument 0 (x)",
+    ),
+    *(
+        planted(
+            "VJP-INPLACE-SAFE",
+            SQUARE,
+            name,
+            _held(factor),
+            f"keeps its input in a list on ctx, which counts only if it is {what}",
+            "gradient of argument 0 (x)",
+            f"changed to: {value}",
+            changes={"dtypes": ("float64", "float32", "float16", "bfloat16")},
+        )
+        for name, factor, what, value in (
+            ("LargeOnCtx", lambda held, _: held < 100, "large", "1000"),
+            ("SmallOnCtx", lambda held, _: held > -100, "very negative", "-1000"),
+            ("ZeroOnCtx", lambda held, _: held != 0, "zero", "0"),
+            ("SignOnCtx", lambda held, x: 1 - 2 * ((held * x < 0) & (abs(held) < 5)), "negated", "its negative"),
+        )
     ),
 )
