@@ -55,6 +55,8 @@ CAPABILITIES = {
     "views": "strided views, and in-place changes seen through them",
     "sparse": "sparse matrices",
     "numpy": "arrays convert to NumPy and back inside a Function",
+    "settings": "settings of the process and the state of random numbers can be read, and set back",
+    "new_memory": "memory that is allocated can be filled with NaN",
 }
 
 
@@ -64,6 +66,22 @@ class Description(NamedTuple):
     shape: tuple[int, ...]
     dtype: str
     device: str
+
+
+class Setting(NamedTuple):
+    """A setting of the process that changes what the framework computes or records."""
+
+    name: str
+    get: Callable[[], Any]
+    set: Callable[[Any], Any]
+
+
+class RandomState(NamedTuple):
+    """A global generator of random numbers. ``get`` returns its state, as a value that can be compared."""
+
+    name: str
+    get: Callable[[], Any]
+    seed: Callable[[int], Any]
 
 
 @dataclass(frozen=True)
@@ -147,6 +165,11 @@ class Implementation(ABC):
     shapes_per_rank: int | None = None
     # The exceptions with which the implementation refuses a misuse; any other exception is a failure.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
+
+    # The settings of the process that belong to the framework, and the generators that Functions draw from; with the
+    # capability "settings", to which `reseed` belongs too.
+    settings: tuple[Setting, ...] = ()
+    random_states: tuple[RandomState, ...] = ()
 
     def environment(self) -> Environment:
         """Version and location of what is installed: by default those of ``package``."""
@@ -297,6 +320,11 @@ class Implementation(ABC):
     # saved_hooks
     def offload(self) -> AbstractContextManager[Any]:
         """A context in which every saved tensor is packed into another form, and unpacked when it is used."""
+        raise NotImplementedError
+
+    # new_memory
+    def new_memory(self, fill: bool) -> AbstractContextManager[Any]:
+        """A context in which memory that is allocated is filled with NaN, or one in which it is filled with zeros."""
         raise NotImplementedError
 
     # checkpoint

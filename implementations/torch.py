@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch.autograd import function as ag
 
-from autograd_conformance.implementations import adapting
+from autograd_conformance.implementations import adapting, torch_settings
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,
@@ -83,6 +83,8 @@ class TorchImplementation(adapting.RecordingImplementation):
     ag = ag
     dialect = "torch"
     script: ScriptText | None = SCRIPT
+    settings = torch_settings.SETTINGS
+    random_states = torch_settings.RANDOM_STATES
 
     def predates(self, release: str) -> bool:
         return RELEASE.release < Version(release).release
@@ -113,7 +115,10 @@ class TorchImplementation(adapting.RecordingImplementation):
             torch.cuda.synchronize()
 
     def reseed(self, seed: int = 0) -> None:
-        torch.manual_seed(seed)
+        torch_settings.reseed(seed)
+
+    def new_memory(self, fill: bool) -> AbstractContextManager[Any]:
+        return torch_settings.new_memory(fill)
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)

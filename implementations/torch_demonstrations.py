@@ -15,6 +15,7 @@ from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words, 
 # Why some properties have no script.
 _NONE = {
     "ENV-THREADS": "it takes several threads at once, which a script meets by chance only",
+    "ENV-SETTINGS": "it compares settings of the process before and after, which the finding names",
     "FWD-VALUE/averages": "it takes the average of many calls",
     "VJP-REF/averages": "it takes the average of many calls",
     "VJP-CHAIN/instances": "it takes several calls in one graph",

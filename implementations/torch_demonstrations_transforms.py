@@ -203,6 +203,17 @@ def _checkpoint(w: Words) -> str:
     return lines + w.compare(f"{w.grad()}[{w.position}]", f"plain[{w.position}]")
 
 
+def _random(w: Words) -> str:
+    call = f"run({', '.join(w.names)})"
+    return f"{w.run()}torch.manual_seed(1)\nfirst = {call}\ntorch.manual_seed(2)\n" + w.compare(call, "first")
+
+
+def _new_memory(w: Words) -> str:
+    lines = "# Fills new memory with NaN.\ntorch.use_deterministic_algorithms(True, warn_only=True)\n"
+    made, wrong = w.results()
+    return lines + made + ("" if w.shown.aspect == "raised" else w.same(f"{wrong}.isnan().any().item()", "False"))
+
+
 def _memory(w: Words) -> str:
     if w.shown.aspect == "raised":
         return w.results()[0]
@@ -232,5 +243,7 @@ TRANSFORMS: dict[str, Callable[[Words], str]] = {
     "ENV-AUTOCAST": _autocast,
     "ENV-SAVED-HOOKS": _saved_hooks,
     "ENV-SAVED-HOOKS/checkpoint": _checkpoint,
+    "ENV-RANDOM": _random,
+    "MEM-WRITTEN": _new_memory,
     "MEM-FREE": _memory,
 }

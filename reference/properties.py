@@ -320,6 +320,30 @@ _ALL = (
         "on every other device the Function gives the same results, and its gradients stay on that device",
     ),
     Property(
+        "ENV-RANDOM",
+        "outputs and gradients do not depend on random numbers, unless that is declared",
+        cause="forward or backward draws random numbers",
+        cure="declare stochastic=True; or draw them from a generator with a seed of its own",
+        plain=True,
+        of_stochastic=False,
+    ),
+    Property(
+        "ENV-SETTINGS",
+        "forward and backward leave the settings of the process as they were (grad mode, autocast, default dtype, "
+        "threads and the like), and do not seed its random numbers",
+        cause="forward or backward switches something on or off, or seeds, and does not set it back",
+        cure="use a context manager (torch.no_grad, torch.autocast, torch.random.fork_rng)",
+        verdict="mutates",
+        plain=True,
+    ),
+    Property(
+        "MEM-WRITTEN",
+        "outputs and gradients do not depend on memory that was allocated but never written",
+        cause="a tensor of torch.empty, empty_like or new_empty is returned or read before all of it is written",
+        cure="use zeros, zeros_like or new_zeros",
+        plain=True,
+    ),
+    Property(
         "MEM-FREE",
         "after backward everything the call held is freed without a garbage-collection pass",
         cause="an output (or ctx itself) is kept as an attribute of ctx, which makes a reference cycle",

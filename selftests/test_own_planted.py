@@ -96,13 +96,18 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
         shown(planted, line["id"], line["failure"])
 
 
-# What these remember of earlier calls may show in the numbers of a call that is right when it is made alone.
-STATEFUL = ("CallsCounted", "RememberedByShape", "StateOfTheLastCall", "SharedOutput", "SharedScratch")
+# What these remember of earlier calls, or find in memory, may show in the numbers of a call that is right alone.
+STATEFUL = (
+    "CallsCounted", "FirstEntryNotWritten", "RememberedByShape", "ScratchNotWritten", "SharedOutput", "SharedScratch",
+    "StateOfTheLastCall",
+)  # fmt: skip
 
 # Findings without a script, with words of the reason.
 NO_SCRIPT = {
     "VJP-REPEAT": "earlier calls",
     "VJP-CHAIN/instances": "several calls",
+    "ENV-SETTINGS": "settings of the process",
+    "ENV-SETTINGS/seeds": "settings of the process",
     "ENV-THREADS": "threads",
     "FWD-VALUE/averages": "average",
     "VJP-REF/averages": "average",
@@ -113,7 +118,8 @@ def shown(planted, test_id, failure):
     """Assert that the script for a failure, if there has to be one, shows the fault and accepts its correct twin."""
     test = test_id.partition("[")[0]
     if "script" not in failure:
-        reason = "fails only sometimes" if failure.get("flaky") else NO_SCRIPT[test]
+        drawing = "draws random numbers" if planted.property_id == "ENV-RANDOM" else ""
+        reason = "fails only sometimes" if failure.get("flaky") else drawing or NO_SCRIPT[test]
         assert reason in failure["no_script"]
         return
     text = failure["script"]

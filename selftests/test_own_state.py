@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import random
+
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
-from autograd_conformance.harness.check import Declaration
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration, printing
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.suites.declared import Checked
+
+# Most of the faults below break most of these.
+COMPARING = ("MEM-WRITTEN", "ENV-RANDOM", "FWD-VALUE", "VJP-FD", "VJP-REPEAT")
+
+TORCH = implementations.load("torch")
 
 
 class Saved(torch.autograd.Function):
@@ -78,3 +89,207 @@ def test_what_is_kept_right_is_not_accused():
 
     for declaration in (Declaration(Intermediate, "number[...]"), Declaration(Indices, "float[b,n] separated")):
         assert faults_of(declaration, "VJP-INPLACE-SAFE") == []
+
+
+# Memory that was never written.
+
+
+class Returned(Saved):
+    """Returns memory, of which it writes what is positive."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        y = torch.empty_like(x)
+        y[x > 0] = (x * x)[x > 0]
+        return y
+
+
+class Accumulated(Saved):
+    """Adds its gradient to new memory."""
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return x.new_empty(x.shape).mul_(0).add_(2 * g * x)
+
+
+class Chosen(Saved):
+    """Takes elements by indices that it does not choose."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        index = torch.empty(x.numel(), dtype=torch.int64).clamp(0, max(x.numel() - 1, 0))
+        return (x * x).reshape(-1)[index].reshape(x.shape)
+
+
+class Written(Saved):
+    """Writes all of the memory that it allocates, in several ways."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        y = torch.empty_like(x).copy_(x)
+        z = torch.empty(0, dtype=x.dtype).resize_(x.shape)
+        torch.mul(x, y, out=z)
+        return torch.addmm(x.new_empty(1, 1), z.reshape(-1, 1), x.new_ones(1, 1), beta=0).reshape(x.shape)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        gradient = x.new_empty((2, *x.shape))
+        gradient[0] = gradient[1] = g * x.conj()
+        return gradient.sum(0)
+
+
+@pytest.mark.parametrize("function", [Returned, Accumulated, Chosen])
+def test_memory_that_was_never_written_is_one_fault(function):
+    found = faults_of(Declaration(function, "float[...]"), *COMPARING)
+    assert ("MEM-WRITTEN", "") in {(line["property"], v.follows) for line, v in found}
+    assert [line["id"] for line in headlines(found)] == [f"MEM-WRITTEN[{function.__name__}-cpu]"]
+
+
+def test_memory_that_is_written_is_no_fault():
+    assert faults_of(Declaration(Written, "number[...]")) == []
+
+
+# Random numbers.
+
+
+def _dropping(draw):
+    """Dropout with this source of random numbers."""
+
+    class Dropping(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            mask = (draw(x) < 0.5).to(x.dtype)
+            ctx.save_for_backward(mask)
+            return x * mask
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    return Dropping
+
+
+def _own_generator(x):
+    return torch.rand(x.shape, generator=torch.Generator().manual_seed(3))
+
+
+def _forked(x):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        return torch.rand(x.shape)
+
+
+def _useless(x):
+    torch.rand(3)
+    return torch.zeros(x.shape)
+
+
+def _converged(x):
+    """A random start that no longer shows in the result."""
+    start = torch.rand(x.shape, dtype=torch.float64)
+    for _ in range(60):
+        start = (start + 0.25) / 2
+    return start
+
+
+DRAWS = {
+    "torch": torch.rand_like,
+    "numpy": lambda x: torch.from_numpy(np.random.random(tuple(x.shape))),
+    "python": lambda x: torch.full(x.shape, random.random()),
+}
+
+
+@pytest.mark.parametrize("source", DRAWS)
+def test_random_numbers_that_are_not_declared_are_one_fault(source, tmp_path):
+    declaration = Declaration(_dropping(DRAWS[source]), "float[n]", name="Dropping")
+    found = faults_of(declaration, *COMPARING, "VJP-CHAIN")
+    assert [(line["property"], v.word) for line, v in found] == [("ENV-RANDOM", "wrong")]
+    checked = Checked(declaration, seed=0)
+    facts = discover(declaration, TORCH)
+    text = " ".join(printing.rows("Dropping", facts, list(checked.lines("ENV-RANDOM")), tmp_path))
+    assert "draws random numbers; they are seeded" in text
+    assert "declare stochastic=True" in text
+
+
+def test_random_numbers_that_are_declared_are_no_fault():
+    for draw in DRAWS.values():
+        declaration = Declaration(_dropping(draw), "float[n]", stochastic=True, name="Dropping")
+        assert faults_of(declaration, *COMPARING, "ENV-SETTINGS") == []
+
+
+@pytest.mark.parametrize("draw", [_own_generator, _forked, _useless, _converged])
+def test_random_numbers_that_do_not_change_results_are_no_fault(draw):
+    declaration = Declaration(_dropping(draw), "float[n]", name="Dropping")
+    assert not discover(declaration, TORCH).draws
+    assert faults_of(declaration, "ENV-RANDOM", "ENV-SETTINGS", "VJP-REPEAT") == []
+
+
+# Settings.
+
+
+def _with(change, where="forward"):
+    """The square, which runs ``change`` in forward or in backward."""
+
+    class Changing(Saved):
+        @staticmethod
+        def forward(ctx, x):
+            if where == "forward":
+                change()
+            return Saved.forward(ctx, x)
+
+        @staticmethod
+        def backward(ctx, g):
+            if where == "backward":
+                change()
+            return Saved.backward(ctx, g)
+
+    return Changing
+
+
+def _inside():
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.float16), np.errstate(all="ignore"):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+
+
+LEFT = {
+    "autocast on cpu": lambda: torch.set_autocast_enabled("cpu", True),
+    "default device": lambda: torch.set_default_device("meta"),
+    "error handling of NumPy": lambda: np.seterr(over="raise"),
+    "deterministic algorithms": lambda: torch.use_deterministic_algorithms(True, warn_only=True),
+    "flushing of small numbers to zero": lambda: torch.set_flush_denormal(True),
+}
+
+
+@pytest.mark.parametrize("what", LEFT)
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_a_setting_that_stays_changed_is_named_and_set_back(what, where):
+    before = [setting.get() for setting in TORCH.settings]
+    found = faults_of(Declaration(_with(LEFT[what], where), "float[n]"), "ENV-SETTINGS")
+    if where == "backward" and what in ("autocast on cpu", "default device"):
+        # The engine sets them back.
+        assert found == []
+    else:
+        assert [v.word for _, v in found] == ["mutates"]
+        assert f"{what} by {where}: " in found[0][0]["failure"]["got"]
+    assert [setting.get() for setting in TORCH.settings] == before
+
+
+def test_a_callable_may_not_leave_grad_mode_off():
+    def switching(x):
+        y = x * x
+        torch.set_grad_enabled(False)
+        return y
+
+    (found,) = faults_of(Declaration(switching, "float[n]"), "ENV-SETTINGS")
+    assert "grad mode by forward: True became False" in found[0]["failure"]["got"]
+
+
+@pytest.mark.parametrize("change", [_inside, lambda: torch.set_grad_enabled(False), lambda: torch.rand(3)])
+@pytest.mark.parametrize("where", ["forward", "backward"])
+def test_what_is_set_back_is_no_fault(change, where):
+    assert faults_of(Declaration(_with(change, where), "float[n]"), "ENV-SETTINGS") == []

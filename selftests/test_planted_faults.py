@@ -76,6 +76,7 @@ NO_SCRIPT = {
     "VJP-REPEAT-StateOfTheLastCall": "earlier calls",
     "VJP-REPEAT-SharedOutput": "earlier calls",
     "VJP-CHAIN-instances-StateOfTheLastCall": "several calls",
+    **{str(p): "settings of the process" for p in PLANTED if p.property_id == "ENV-SETTINGS"},
     "ENV-THREADS-SharedScratch": "threads",
     "ENV-THREADS-StateOfTheLastCall": "threads",
 }

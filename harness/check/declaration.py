@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from keyword import iskeyword
 from pathlib import Path
@@ -109,6 +110,8 @@ class Declaration:
         self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
         self.once, self.stochastic, self.single_backward, self.nonlinear = once, stochastic, single_backward, nonlinear
         self.casts, self.backward_only = casts, backward_only
+        # Whether it was found to draw random numbers, though that was not declared.
+        self.undeclared = False
         self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
         self.dtypes, self.conditioning = _words(dtypes), conditioning
         self.sizes, self.also = dict(sizes or {}), _words(also)
@@ -163,6 +166,12 @@ class Declaration:
         # .backward() frees the graph.
         fresh = self.backward_only or self.single_backward
         return Treatment(seeded=self.stochastic, fresh=fresh, backward_only=self.backward_only)
+
+    def drawing(self) -> Declaration:
+        """The declaration of a Function that was found to draw random numbers."""
+        found = copy(self)
+        found.stochastic = found.undeclared = True
+        return found
 
     @property
     def untreated(self) -> Treatment:
@@ -221,7 +230,7 @@ class Declaration:
         if claim.test in _NEVER or claim.simulated or claim.abstract:
             return False
         if self.stochastic and not PROPERTIES[claim.property_id].of_stochastic:
-            return False
+            return self.undeclared and claim.property_id == "ENV-RANDOM"
         return all(word in (*self.also, *_SEEN) for word, tests in REQUESTS.items() if claim.test in tests)
 
     def sketch(self, implementation: Implementation) -> Own:
@@ -246,6 +255,8 @@ class Declaration:
 
     def own(self, implementation: Implementation, facts: Facts) -> Own:
         """The Function, given the facts that `discover` found."""
+        if facts.draws and not self.stochastic:
+            return self.drawing().own(implementation, facts)
         device = implementation.devices()[0]
         function = self.sketch(implementation)
         cls = function.body(None, None)
@@ -279,6 +290,7 @@ class Declaration:
             devices=implementation.devices(),
             sees_inside=not isinstance(cls, Native),
             holds_others=facts.holds_others,
+            reads_new_memory=facts.reads_new_memory,
             composite=facts.composite,
             computes_in=REAL_OF.get(facts.dtypes[0], facts.dtypes[0]),
             on=mine,
@@ -290,7 +302,8 @@ class Own(Function):
     """A user's Function. ``on`` is the implementation that calls it as its `Treatment` says.
 
     ``sees_inside`` says whether it is a class, whose forward and backward can be observed. ``holds_others`` says
-    whether it uses tensors that require grad and are not arguments, for example the parameters of a module.
+    whether it uses tensors that require grad and are not arguments, for example the parameters of a module, and
+    ``reads_new_memory`` whether its results depend on memory that was never written.
     ``composite`` says whether its reference takes tensors, ``referee`` is that reference.
     """
 
@@ -298,6 +311,7 @@ class Own(Function):
     referee: Referee | None = field(default=None, repr=False)
     sees_inside: bool = True
     holds_others: bool = False
+    reads_new_memory: bool = False
     composite: bool = True
     on: Implementation | None = field(default=None, repr=False)
 

@@ -14,8 +14,10 @@ from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.outside import draws, reads_new_memory
 from autograd_conformance.harness.check.staleness import stale
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
@@ -42,7 +44,13 @@ def discover(
 
     ``without`` has the dtypes that it is known not to take, with the reason. ``note`` gets each call before it runs.
     """
-    refused = dict(without or {})
+    with kept(implementation):
+        return _discovered(declaration, implementation, dict(without or {}), note)
+
+
+def _discovered(
+    declaration: Declaration, implementation: Implementation, refused: dict[str, str], note: Callable[[Call], None]
+) -> Facts:
     function = declaration.sketch(implementation)
     function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
     mine = adapted(implementation, declaration.treatment)
@@ -73,6 +81,9 @@ def discover(
             f"it raises in every dtype of {', '.join(function.dtypes)}; the first error is "
             f"{next(each for found in tried.values() for each in found if isinstance(each, str))}"
         )
+    simple = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
+    if not declaration.stochastic and any(draws(subject.made(call)) for call in simple):
+        return replace(_discovered(declaration.drawing(), implementation, refused, note), draws=True)
     outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
     first = recast(working[0], dtypes[0], function)
     untreated = Subject(adapted(implementation, declaration.untreated), function, subject.device)
@@ -81,21 +92,23 @@ def discover(
         dtype=dtypes[0], device=subject.device,
     )  # fmt: skip
     _verify_soft(declaration, subject.made(first))
-    given = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
-    composite = _composite(declaration, subject, given, len(outputs))
-    examples = [untreated.made(recast(call, dtypes[0], function)) for call in working[:_TRIED]]
+    composite = _composite(declaration, subject, simple, len(outputs))
+    examples = [untreated.made(call) for call in simple]
+    wide = replace(subject, function=replace(function, outputs=outputs))
     return Facts(
         outputs,
         dtypes,
         _materializes(subject, first, outputs),
         composite,
         refused,
-        not isinstance(subject.cls, Native),
-        tuple(stale(declaration, examples, oracle)),
-        _holds_others(examples[0]),
-        declaration.reference is not None and composite,
-        batches(subject.cls, implementation),
-        tuple(_coarse(declaration, replace(subject, function=replace(function, outputs=outputs)), working, dtypes)),
+        is_class=not isinstance(subject.cls, Native),
+        stale=tuple(stale(declaration, examples, oracle)),
+        holds_others=_holds_others(examples[0]),
+        compared=declaration.reference is not None and composite,
+        batches=batches(subject.cls, implementation),
+        reads_new_memory="new_memory" in implementation.capabilities
+        and any(reads_new_memory(subject.made(call)) for call in simple),
+        coarse=tuple(_coarse(declaration, wide, working, dtypes)),
     )
 
 

@@ -32,6 +32,10 @@ class Facts:
     compared: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
+    # Whether it draws random numbers that change its results, although that is not declared.
+    draws: bool = False
+    # Whether its results depend on memory that was allocated but never written.
+    reads_new_memory: bool = False
     # A sentence for each result that is less precise than its dtype.
     coarse: tuple[str, ...] = ()
 
@@ -54,6 +58,8 @@ class Facts:
             yield "uses tensors that require grad but are not arguments; their gradients are not checked"
         if self.batches:
             yield "has a vmap rule"
+        if self.draws:
+            yield "draws random numbers; they are seeded before forward and before backward, as with stochastic=True"
         if not self.materialize:
             yield "backward gets None, not zeros, for unused outputs"
         if not self.is_class:

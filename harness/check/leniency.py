@@ -28,6 +28,9 @@ from autograd_conformance.strategies.calls import (
     contiguous,
 )
 
+# The property that explains the numbers of a call which reads memory that was never written.
+_MEMORY = "MEM-WRITTEN"
+
 # The most non-finite entries of a gradient to look at.
 _PLACES = 4
 
@@ -105,6 +108,9 @@ class Lenient(Policy):
         return None if refusal is not None and mistake(refusal) else refusal
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
+        if self.function.reads_new_memory:
+            # Its numbers are chance, and what follows from them.
+            return None if self.property.id == _MEMORY else _MEMORY
         # A second derivative needs the answer also while Hypothesis shrinks: it decides between wrong and detached.
         if not (explaining() or self.property.group == "second order"):
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -48,6 +49,13 @@ def adapted(
     treating: Any = type(kind.__name__, (_Treating, kind), {**asdict(treatment), "__module__": kind.__module__})
     found: Implementation = treating.__new__(treating)
     vars(found).update(vars(implementation), counted=(cls, count))
+    return found
+
+
+def unseeded(implementation: Implementation) -> Implementation:
+    """The adapted implementation, which seeds nothing."""
+    found = copy(implementation)
+    vars(found)["seeded"] = False
     return found
 
 

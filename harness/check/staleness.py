@@ -50,12 +50,15 @@ def _gradients(example: Example, *factors: float) -> list[list[Any]]:
     """The gradients for constant cotangents, one for each factor, through one graph."""
     implementation = example.implementation
     outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+    given = [constant_cotangents(example, outputs, factor) for factor in factors]
+    return [copied(implementation, pullback(cotangents)) for cotangents in given]
+
+
+def constant_cotangents(example: Example, outputs: Sequence[Any], factor: float = 1.0) -> list[Any]:
+    """A cotangent with this value everywhere for each output that requires grad, None for the others."""
+    implementation = example.implementation
     kinds = [implementation.describe(y) if implementation.requires_grad(y) else None for y in outputs]
-
-    def cotangents(factor: float) -> list[Any]:
-        return [None if k is None else example.tensor(np.full(k.shape, factor), k.dtype) for k in kinds]
-
-    return [copied(example.implementation, pullback(cotangents(factor))) for factor in factors]
+    return [None if k is None else example.tensor(np.full(k.shape, factor), k.dtype) for k in kinds]
 
 
 def _twice(example: Example) -> bool:

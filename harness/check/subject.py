@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.leniency import Lenient
+from autograd_conformance.harness.check.native import unseeded
 from autograd_conformance.harness.check.referee import Refuses
+from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Policy
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.subject import Subject
@@ -78,6 +80,10 @@ class OwnSubject(Subject):
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in every dtype, its own first, because no other property compares dtypes."""
         return (call, *(recast(call, dtype, self.function) for dtype in self.dtypes if dtype != call.dtype))
+
+    def unseeded_example(self, call: Call) -> Example:
+        example = self.example(call)
+        return Example(unseeded(self.implementation), self.function, self.cls, call, expected=example.expected)
 
     def source(self) -> Source | str | None:
         assert isinstance(self.function, Own)

@@ -37,9 +37,10 @@ _NEXT = {
 # What is not verified if a property could not be decided.
 VERIFYING = {"VJP-FD": "gradient", "DBL-CORRECT": "second derivative"}
 
-# The properties that explain most come first.
+# The properties that explain most come first: what comes from outside the call, and then the plain call.
+_OUTSIDE = ("ENV-RANDOM", "MEM-WRITTEN", "ENV-SETTINGS")
 _FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
-ORDER = (*_FIRST, *(name for name in PROPERTIES if name not in _FIRST))
+ORDER = (*_OUTSIDE, *_FIRST, *(name for name in PROPERTIES if name not in (*_OUTSIDE, *_FIRST)))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ FOLLOWS = {
     "VJP-REF": "the plain call with the same values is wrong as well (VJP-REF); fix that first",
     "VJP-NONE": "the plain call raises as well, outside of backward (VJP-NONE); fix that first",
     "VJP-FD": "the first derivative of the same call is wrong as well (VJP-FD); fix that first",
+    "MEM-WRITTEN": "the same call reads memory that was never written (MEM-WRITTEN); fix that first",
     "VJP-COTANGENT-LAYOUT": "the same call is right with contiguous cotangents",
     "FWD-LAYOUT": "the same call is right with contiguous inputs",
     "VJP-MASK": "the same call is right if every input requires grad",

@@ -12,6 +12,7 @@ from typing import Any
 
 from autograd_conformance.harness.checking.script_call import Pieces, Source, names_in
 from autograd_conformance.harness.checking.script_source import Sources
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.outcomes import in_words
 from autograd_conformance.implementations.protocol import Implementation, ScriptText
 from autograd_conformance.implementations.scripting import Named, NoScript
@@ -64,7 +65,9 @@ def script_for(
     user's Function comes from, or why a script cannot import it; a documented Function is written out.
     """
     try:
-        return _written(implementation, function, test, failure, source), ""
+        # The Function is called, which may leave settings changed.
+        with kept(implementation):
+            return _written(implementation, function, test, failure, source), ""
     except NoScript as reason:
         return None, str(reason)
     except Exception as problem:  # noqa: BLE001 - a script that cannot be written must not hide the failure

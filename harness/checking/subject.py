@@ -16,6 +16,7 @@ from autograd_conformance.harness.checking.assertions import FOLLOWS, Assertions
 from autograd_conformance.harness.checking.examined import passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.outcomes import Broken, Record, message_of, one_line
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function, Shapes
@@ -135,6 +136,10 @@ class Subject(Assertions):
         self.tried.append(call)
         return example
 
+    def unseeded_example(self, call: Call) -> Example:
+        """An example before whose calls no random numbers are seeded."""
+        return self.example(call)
+
     @cached_property
     def cls(self) -> Any:
         """The custom Function as the implementation's own class."""
@@ -151,7 +156,9 @@ class Subject(Assertions):
         self.choices, self.tried = {}, []
         excused = self.record.excused
         try:
-            yield
+            # What a Function leaves changed would show in the next examples, and in other tests.
+            with kept(self.implementation):
+                yield
             self.record.answered += self.record.excused == excused
         except Broken:
             raise

@@ -45,6 +45,8 @@ METHODS: dict[str, tuple[str, ...]] = {
     "autocast": ("autocast",),
     "saved_hooks": ("offload",),
     "checkpoint": ("checkpoint",),
+    "settings": ("reseed",),
+    "new_memory": ("new_memory",),
 }
 # Names of the array namespace that only a capability needs.
 _NAMES = {"numpy": ("to_numpy", "from_numpy"), "sparse": ("sparse_matmul",)}

@@ -1,0 +1,72 @@
+"""Whether the results of a Function depend on what is outside the call: random numbers, and what memory held before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.check.staleness import constant_cotangents
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.observe import copied
+
+# The relative difference that counts as rounding.
+_NEAR = 1e-6
+
+
+def draws(example: Example) -> bool:
+    """Whether the results of a call change with the seed of random numbers, and with nothing else."""
+    states = example.implementation.random_states
+    before = [state.get() for state in states]
+    try:
+        first = _results(example)
+        if before == [state.get() for state in states]:
+            return False
+        first, again, other = (_results(example, seed) for seed in (1, 1, 2))
+    except Exception:  # noqa: BLE001 - the tests report what a call raises
+        return False
+    return all(map(_same, first, again)) and not all(map(_near, first, other))
+
+
+def reads_new_memory(example: Example) -> bool:
+    """Whether the results of a call change with what the memory held that it allocates."""
+    zeros, filled = (_in_new_memory(example, fill) for fill in (False, True))
+    if zeros is None or filled is None:
+        # An index that was never written may be out of range.
+        return zeros is not filled
+    return not all(map(_near, zeros, filled))
+
+
+def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
+    """The results if new memory is filled with NaN, or with zeros; None if the call raises."""
+    try:
+        with example.implementation.new_memory(fill):
+            return _results(example)
+    except Exception:  # noqa: BLE001 - the tests report what a call raises
+        return None
+
+
+def _results(example: Example, seed: int | None = None) -> list[Any]:
+    """Outputs and gradients in NumPy; the seed is set before forward and before backward."""
+    implementation = example.implementation
+
+    def start() -> None:
+        if seed is not None:
+            implementation.reseed(seed)
+
+    start()
+    outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+    found = copied(implementation, outputs)
+    start()
+    return [*found, *copied(implementation, pullback(constant_cotangents(example, outputs)))]
+
+
+def _same(a: Any, b: Any) -> bool:
+    return a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
+
+
+def _near(a: Any, b: Any) -> bool:
+    if a is None or b is None or a.shape != b.shape:
+        return a is b
+    scale = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
+    return np.allclose(a, b, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True)

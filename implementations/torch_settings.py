@@ -1,0 +1,126 @@
+"""The settings of a process that runs torch, its random numbers, and what new memory holds."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+import torch.utils.deterministic
+from torch.overrides import TorchFunctionMode
+
+from autograd_conformance.implementations.protocol import RandomState, Setting
+
+
+def _attribute(what: str, owner: Any, name: str) -> Setting:
+    return Setting(what, lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
+
+
+def _autocast(device: str) -> tuple[Setting, Setting]:
+    return (
+        Setting(
+            f"autocast on {device}",
+            lambda: torch.is_autocast_enabled(device),
+            lambda on: torch.set_autocast_enabled(device, on),
+        ),
+        Setting(
+            f"dtype of autocast on {device}",
+            lambda: torch.get_autocast_dtype(device),
+            lambda dtype: torch.set_autocast_dtype(device, dtype),
+        ),
+    )
+
+
+def _set_device(device: Any) -> None:
+    torch.set_default_device(None if device == torch.device("cpu") else device)
+
+
+_DETERMINISM = Setting(
+    "deterministic algorithms", torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode
+)
+_FILLING = _attribute("filling of uninitialized memory", torch.utils.deterministic, "fill_uninitialized_memory")
+
+# The smallest number of double precision; it becomes zero in a product if small numbers are flushed.
+_TINY = 5e-324
+
+
+SETTINGS = (
+    Setting("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
+    Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
+    Setting("default device", torch.get_default_device, _set_device),
+    *_autocast("cpu"),
+    *_autocast("cuda"),
+    Setting("cache of autocast", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),
+    Setting(
+        "anomaly mode",
+        lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()),
+        lambda mode: torch.set_anomaly_enabled(*mode),
+    ),
+    _DETERMINISM,
+    _FILLING,
+    Setting("number of threads", torch.get_num_threads, torch.set_num_threads),
+    Setting(
+        "precision of float32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
+    ),
+    Setting("flushing of small numbers to zero", lambda: _TINY * 1.0 == 0.0, torch.set_flush_denormal),
+    _attribute("torch.backends.cudnn.benchmark", torch.backends.cudnn, "benchmark"),
+    _attribute("torch.backends.cudnn.deterministic", torch.backends.cudnn, "deterministic"),
+    Setting("error handling of NumPy", np.geterr, lambda handling: np.seterr(**handling)),
+)  # fmt: skip
+
+
+def _numpy_state() -> Any:
+    return [part.tobytes() if isinstance(part, np.ndarray) else part for part in np.random.get_state()]
+
+
+RANDOM_STATES = (
+    RandomState("torch's random numbers", lambda: torch.get_rng_state().numpy().tobytes(), torch.manual_seed),
+    RandomState("NumPy's random numbers", _numpy_state, np.random.seed),
+    RandomState("Python's random numbers", random.getstate, random.seed),
+)
+
+
+def reseed(seed: int = 0) -> None:
+    """Seed all random numbers."""
+    for state in RANDOM_STATES:
+        state.seed(seed)
+
+
+_ALLOCATING = (
+    torch.empty, torch.empty_like, torch.empty_permuted, torch.empty_strided, torch.Tensor.new_empty,
+    torch.Tensor.new_empty_strided,
+)  # fmt: skip
+
+
+class _Zeroing(TorchFunctionMode):
+    """Fills new tensors with zeros. (A dispatch mode would see those of C++ too, but imports the compiler.)"""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if func in _ALLOCATING:
+            with torch.no_grad():
+                found.zero_()
+        return found
+
+
+@contextmanager
+def new_memory(fill: bool) -> Iterator[None]:
+    """Within this context torch fills the memory that it allocates with NaN and the largest integers, or with zeros.
+
+    Either way its algorithms are the deterministic ones, so that nothing else differs.
+    """
+    before = [(setting, setting.get()) for setting in (_DETERMINISM, _FILLING)]
+    with warnings.catch_warnings(), nullcontext() if fill else _Zeroing():
+        # There is not a deterministic algorithm for each operation.
+        warnings.simplefilter("ignore")
+        _DETERMINISM.set("warn")
+        _FILLING.set(fill)
+        try:
+            yield
+        finally:
+            for setting, value in before:
+                setting.set(value)
