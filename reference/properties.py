@@ -238,7 +238,8 @@ _ALL = (
     ),
     Property(
         "VJP-FINITE",
-        "where the reference gradient is finite at extreme magnitudes, so is the gradient",
+        "where the outputs are finite at extreme magnitudes and the reference gradient fits the dtype, the gradient is "
+        "finite",
         cause="a term of backward overflows, or is 0 / 0, where the result does not",
         cure="rewrite it (a sigmoid's gradient from its output, for instance), or apply where() to the input instead "
         "of to the result",

@@ -29,11 +29,18 @@ EXTREMES: dict[str, Callable[[Precision], float]] = {
     "log of largest": lambda p: float(math.floor(math.log(p.largest))),
 }  # fmt: skip
 
-# Values of both signs for which no product of two overflows.
+
+def _far(p: Precision) -> float:
+    """A number of which no product of two overflows; where the dtype has enough of them, no eighth power."""
+    bits = math.frexp(p.largest)[1]
+    return 2.0 ** min((bits - 1) // 2, max(bits // 8, 16))
+
+
+# Values of both signs that are large, but not too large for formulas in built-in operations.
 MODERATE: dict[str, Callable[[Precision], float]] = {
     **{name: EXTREMES[name] for name in ("zero", "negative zero", "tiny", "subnormal")},
-    "root of largest": EXTREMES["root of largest"],
-    "minus root of largest": lambda p: -EXTREMES["root of largest"](p),
+    "far": _far,
+    "minus far": lambda p: -_far(p),
     "log of largest": EXTREMES["log of largest"],
     "twice minus log of largest": lambda p: -2 * EXTREMES["log of largest"](p),
 }

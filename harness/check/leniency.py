@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import noise
+from autograd_conformance.harness.check import extremes, noise
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.mistakes import mistake
@@ -19,7 +19,7 @@ from autograd_conformance.harness.checking.observe import may_be_view
 from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
-from autograd_conformance.harness.outcomes import Kind, one_line
+from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.calls import (
@@ -30,9 +30,6 @@ from autograd_conformance.strategies.calls import (
 
 # The property that explains the numbers of a call which reads memory that was never written.
 _MEMORY = "MEM-WRITTEN"
-
-# The most non-finite entries of a gradient to look at.
-_PLACES = 4
 
 
 class Lenient(Policy):
@@ -165,24 +162,10 @@ class Lenient(Policy):
         return all(bool(np.all(np.isfinite(y.value))) for y in self.subject.made(call).expected.outputs)
 
     def finite_given(self, example: Example, finite: bool) -> bool:
-        # Only up to magnitudes at which products of two inputs are finite.
-        root = math.sqrt(_largest(example.call.dtype))
-        moderate = all(bool(np.all(np.abs(x) <= root)) for x in example.values if isinstance(x, np.ndarray))
-        if moderate and not finite:
-            _assert_numbers(self.subject, example)
-        return finite and moderate
+        return finite and extremes.comparable(example)
 
     def infinite(self, example: Example, number: int, array: Any, expected: Tracked) -> list[Unexpected] | None:
-        # A surrogate gradient without a soft function must only not be NaN.
-        unknown = self.function.surrogate and self.function.soft is None
-        found = []
-        for place in list(np.argwhere(np.isnan(array) if unknown else ~np.isfinite(array)))[:_PLACES]:
-            index = tuple(int(i) for i in place)
-            slope = 0.0 if unknown else _slope(example, number, index)
-            if slope is not None and abs(slope) < _largest(example.call.dtype) / 4:
-                hint = "the outputs are finite here; look for an overflow or a 0 / 0 inside backward"
-                found.append(Unexpected(index, f"about {slope:.3g}", hint))
-        return found
+        return extremes.unexpected(example, number, array)
 
 
 class _Unexplained(Lenient):
@@ -190,48 +173,3 @@ class _Unexplained(Lenient):
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         return None
-
-
-def _assert_numbers(subject: Subject, example: Example) -> None:
-    """Assert that no output is NaN where it is finite in double precision."""
-    rows = zip(example.output_names, example.outputs(), example.expected.outputs, strict=True)
-    for number, (name, y, expected) in enumerate(rows):
-        wrong = np.argwhere(np.isnan(subject.implementation.numpy(y)) & np.isfinite(expected.value))
-        if len(wrong):
-            index = tuple(int(i) for i in wrong[0])
-            hint = "it is finite in double precision; look for an overflow inside that is then divided or subtracted"
-            which = {"tensor": name, "number": number, "aspect": "finite", "index": list(index)}
-            details = {"got": "nan", "expected": expected.value[index], "hint": hint, "kind": Kind.NAN}
-            subject.wrong_value(example.call, f"{name} at {index}", component=which, **details)
-
-
-def _largest(dtype: str) -> float:
-    return float(PRECISION[dtype].largest)
-
-
-def _slope(example: Example, number: int, index: tuple[int, ...]) -> float | None:
-    """The slope of <cotangents, outputs> along one entry in double precision; None if it is unclear or not finite.
-
-    Differences to both sides, with two steps each, must agree.
-    """
-    compute, slot = example.function.soft or example.function.forward, example.slots[number]
-    arguments = example.expected.reference_arguments(exact=True)
-    x = np.array(arguments[slot])
-    if np.iscomplexobj(x):
-        return None
-    size = abs(float(x[index])) or 1.0
-    found = []
-    with np.errstate(all="ignore"):
-        for step in (2.0**-12 * size, -(2.0**-12) * size, 2.0**-16 * size, -(2.0**-16) * size):
-            ends = []
-            for moved in (step, 0.0):
-                other = x.copy()
-                other[index] += moved
-                outputs = compute(*(other if n == slot else a for n, a in enumerate(arguments)))
-                pairs = zip(example.expected.cotangents, outputs, strict=True)
-                ends.append(sum(float(np.sum(np.real(np.conj(g) * y))) for g, y in pairs if g is not None))
-            found.append((ends[0] - ends[1]) / step)
-    if not np.all(np.isfinite(found)):
-        return None
-    spread, mean = max(found) - min(found), sum(found) / len(found)
-    return mean if spread <= 0.05 * abs(mean) or max(map(abs, found)) == 0 else None
