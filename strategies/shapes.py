@@ -131,6 +131,26 @@ def smaller_shape_tuples(function: Function, shapes: Shapes) -> tuple[Shapes, ..
     return tuple(each for each in found if _simplicity(each) < _simplicity(shapes) and each[0] != shapes[0])
 
 
+def long_shape(function: Function, length: int) -> Shape | None:
+    """The shape of the only tensor with so many entries along one dimension; None if all its lengths are limited."""
+    (argument,) = function.arrays
+    names = dict.fromkeys(_named(argument.dims))
+    sizes: dict[str, int | Shape] = {name: _least(function.sizes.get(name, SIDES)) for name in names}
+    starred = [token for token in argument.dims.split() if token[0] in "*~"]
+    sizes.update({token: (1,) * function.sizes.get(token, (0,))[0] for token in starred})
+    for name in (*names, *starred):
+        if name in names and name not in function.sizes:
+            return _resolve(argument.dims, {**sizes, name: length})
+        if name in starred and function.sizes.get(name, (0, MAX_RANK))[1]:
+            ones = (1,) * (function.sizes.get(name, (0,))[0] - 1)
+            return _resolve(argument.dims, {**sizes, name: (length, *ones)})
+    return None
+
+
+def _least(sides: Iterable[int]) -> int:
+    return min((side for side in sides if side), default=0)
+
+
 @lru_cache
 def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
     """The shapes in groups, each of which is drawn equally often, the simplest first.

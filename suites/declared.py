@@ -33,6 +33,7 @@ from autograd_conformance.suites.functions import (
     test_low_precision,
     test_second_order,
     test_state,
+    test_sweeps,
     test_vjp_contract,
     test_vjp_state,
     test_vjp_values,
@@ -40,7 +41,7 @@ from autograd_conformance.suites.functions import (
 
 _MODULES = (
     test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_low_precision, test_second_order,
-    test_state, test_vjp_contract, test_vjp_state, test_vjp_values,
+    test_state, test_sweeps, test_vjp_contract, test_vjp_state, test_vjp_values,
 )  # fmt: skip
 
 

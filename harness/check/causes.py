@@ -65,7 +65,9 @@ class Causes:
             return None if self._judge.derives(contiguous(call)) else "VJP-FD"
         if about.plain and self.subject.variant:
             return None if self._judge.derives(self._ordinary(call)) else "VJP-FD"
-        return self._nearest(call, self._judge.passes, "VJP-REF")
+        found = self._nearest(call, self._judge.passes, "VJP-REF")
+        extreme = found == "VJP-REF" and about.id == "VJP-FINITE" and self._judge.passes(_tame(call))
+        return None if extreme else found
 
     def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
@@ -91,8 +93,7 @@ class Causes:
 
     def _ordinary(self, call: Call) -> Call:
         """The call with ordinary values in the most precise dtype: what is wrong there is nothing peculiar."""
-        args = tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in call.args)
-        return recast(replace(contiguous(call), args=args, smooth=True), self.function.dtypes[0], self.function)
+        return recast(replace(_tame(call), smooth=True), self.function.dtypes[0], self.function)
 
     @cached_property
     def _judge(self) -> _Judge:
@@ -203,6 +204,12 @@ def _shows(probe: Callable[[], bool]) -> bool:
         return probe()
     except Exception:  # noqa: BLE001 - a user's Function may raise anything
         return False
+
+
+def _tame(call: Call) -> Call:
+    """The contiguous call with ordinary values."""
+    plain = contiguous(call)
+    return replace(plain, args=tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in plain.args))
 
 
 def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:

@@ -292,6 +292,7 @@ class Declaration:
             holds_others=facts.holds_others,
             reads_new_memory=facts.reads_new_memory,
             composite=facts.composite,
+            maps_entries=facts.maps_entries,
             computes_in=REAL_OF.get(facts.dtypes[0], facts.dtypes[0]),
             on=mine,
         )
@@ -303,8 +304,9 @@ class Own(Function):
 
     ``sees_inside`` says whether it is a class, whose forward and backward can be observed. ``holds_others`` says
     whether it uses tensors that require grad and are not arguments, for example the parameters of a module, and
-    ``reads_new_memory`` whether its results depend on memory that was never written.
-    ``composite`` says whether its reference takes tensors, ``referee`` is that reference.
+    ``reads_new_memory`` whether its results depend on memory that was never written. ``composite`` says whether its
+    reference takes tensors, ``referee`` is that reference. ``maps_entries`` says whether it maps each entry of its only
+    tensor for itself.
     """
 
     declaration: Declaration
@@ -313,6 +315,7 @@ class Own(Function):
     holds_others: bool = False
     reads_new_memory: bool = False
     composite: bool = True
+    maps_entries: bool = False
     on: Implementation | None = field(default=None, repr=False)
 
     def wants(self, claim: Claim) -> bool:

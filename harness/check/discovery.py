@@ -16,6 +16,7 @@ from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.outside import draws, reads_new_memory
 from autograd_conformance.harness.check.staleness import stale
+from autograd_conformance.harness.check.sweeping import largest_errors, maps_entries
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
@@ -94,7 +95,13 @@ def _discovered(
     _verify_soft(declaration, subject.made(first))
     composite = _composite(declaration, subject, simple, len(outputs))
     examples = [untreated.made(call) for call in simple]
-    wide = replace(subject, function=replace(function, outputs=outputs))
+    known = replace(
+        subject, function=replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes)
+    )
+    new_memory = "new_memory" in implementation.capabilities
+    reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
+    # Chance numbers say nothing about a map.
+    maps = not declaration.stochastic and not reads and maps_entries(known)
     return Facts(
         outputs,
         dtypes,
@@ -106,9 +113,10 @@ def _discovered(
         holds_others=_holds_others(examples[0]),
         compared=declaration.reference is not None and composite,
         batches=batches(subject.cls, implementation),
-        reads_new_memory="new_memory" in implementation.capabilities
-        and any(reads_new_memory(subject.made(call)) for call in simple),
-        coarse=tuple(_coarse(declaration, wide, working, dtypes)),
+        reads_new_memory=reads,
+        coarse=tuple(_coarse(declaration, known, working, dtypes)),
+        maps_entries=maps,
+        sweeps=tuple(largest_errors(known)) if maps else (),
     )
 
 

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.formula import gradients_of_formula
+from autograd_conformance.harness.check.sweeping import Sweep, swept, with_numbers
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Unexpected
 from autograd_conformance.reference.rounding import PRECISION
@@ -25,8 +26,10 @@ from autograd_conformance.reference.rounding import PRECISION
 _PLACES = 4
 # The power of a number that the most precise dtype has to hold, and that of its inverse.
 _POWER = 8
-# The share by which a right output may be off, in any dtype.
-_OFF = 0.25
+# The share by which a right output may be off, in any dtype, and by which a gradient must be off to be looked at.
+_OFF, _OFF_SLOPE = 0.25, 0.02
+# By how many times the formula in built-in operations has to be better.
+_BETTER = 8
 
 
 def comparable(example: Example) -> bool:
@@ -69,6 +72,78 @@ def unexpected(example: Example, number: int, array: Any) -> list[Unexpected]:
         if slope is not None and abs(slope) < PRECISION[example.call.dtype].largest / 4:
             found.append(Unexpected(index, f"about {slope:.3g}", _hint(example, number, index)))
     return found
+
+
+def lost_by_formula(example: Example) -> dict[tuple[str, tuple[int, ...]], Any]:
+    """An infinite error where built-in operations of the same formula give no number, by gradient and shape."""
+    found = gradients_of_formula(example) or ()
+    pairs = [(name, g) for name, g in zip(example.names, found, strict=False) if g is not None]
+    return {(name, g.shape): np.where(np.isfinite(g), 0.0, np.inf) for name, g in pairs}
+
+
+def lost(example: Example) -> list[float]:
+    """Numbers at which a gradient is not finite, but should be, out of a call of every number."""
+    found = swept(example)
+    with np.errstate(all="ignore"):
+        wrong = _decided(found) & ~np.isfinite(found.gradient)
+    formula = _formula(example) if np.any(wrong) else None
+    return _some(found.inputs[wrong if formula is None else wrong & np.isfinite(formula)])
+
+
+def imprecise(example: Example) -> list[float]:
+    """Numbers at which a gradient is far off, and that of built-in operations is not, out of a call of every number."""
+    found, formula = swept(example), _formula(example)
+    if formula is None:
+        return []
+    with np.errstate(all="ignore"):
+        off = np.abs(found.gradient - found.gradient_expected)
+        allowed = math.sqrt(PRECISION[found.dtype].unit) * (1 + np.abs(found.gradient_expected))
+        better = np.abs(formula - found.gradient_expected) <= off / _BETTER
+        wrong = _decided(found) & np.isfinite(found.gradient) & (off > allowed) & better
+    return _some(found.inputs[wrong])
+
+
+def _decided(found: Sweep) -> Any:
+    """Where the output is right and the gradient fits the dtype."""
+    fits = np.abs(found.gradient_expected) < PRECISION[found.dtype].largest / 4
+    return fits & (np.abs(found.output - found.output_expected) <= _OFF * np.abs(found.output_expected))
+
+
+def _formula(example: Example) -> Any:
+    """The gradient of the formula for a call of every number; None if it is not known."""
+    found = gradients_of_formula(with_numbers(example))
+    return None if found is None or found[0] is None else found[0].astype(np.float64).ravel()
+
+
+def steep(example: Example) -> list[float]:
+    """Numbers at which the gradient in double precision is not the slope, out of a call of every number."""
+    example = with_numbers(example)
+    x, arguments = example.values[example.slots[0]], example.expected.reference_arguments(exact=True)
+    compute, slot = example.function.soft or example.function.forward, example.slots[0]
+
+    def at(values: Any) -> Any:
+        return compute(*(values if n == slot else a for n, a in enumerate(arguments)))[0]
+
+    (claim,) = example.expected.vjp(example.expected.cotangents, exact=True)
+    with np.errstate(all="ignore"):
+        middle, slopes = at(x), []
+        for bits in (12, 16):
+            step = 2.0**-bits * np.maximum(np.abs(x), 2.0**-4)
+            slopes.append(((at(x + step) - middle) / step, (middle - at(x - step)) / step))
+        (ahead, behind), (near_ahead, near_behind) = slopes
+        slope, rough = (near_ahead + near_behind) / 2, (ahead + behind) / 2
+        noise = 2.0**-30 * np.abs(middle) / step
+        gap = np.abs(near_ahead - near_behind)
+        smooth = gap <= np.maximum(np.abs(ahead - behind) / 8, noise)
+        off = np.abs(claim - slope) > _OFF_SLOPE * np.maximum(np.abs(slope), np.abs(claim)) + 4 * np.abs(slope - rough)
+        wrong = smooth & off & (np.abs(claim - slope) > 4 * noise) & np.isfinite(slope)
+    return _some(x[wrong])
+
+
+def _some(values: Any) -> list[float]:
+    """A few of the numbers, the smallest in size first: these are met most often."""
+    ordered = values[np.argsort(np.abs(values), kind="stable")]
+    return [float(x) for x in dict.fromkeys(ordered[:: max(1, len(ordered) // _PLACES)])][:_PLACES]
 
 
 def _hint(example: Example, number: int, index: tuple[int, ...]) -> str:

@@ -38,12 +38,15 @@ class Facts:
     reads_new_memory: bool = False
     # A sentence for each result that is less precise than its dtype.
     coarse: tuple[str, ...] = ()
+    # Whether it maps single entries, and then a sentence for each 16-bit dtype: the largest errors over all numbers.
+    maps_entries: bool = False
+    sweeps: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
-        sentences = {name: tuple(found[name]) for name in ("stale", "coarse")}
+        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps")}
         return cls(**{**found, "outputs": outputs, "dtypes": dtypes, **sentences})
 
     def lines(self) -> Iterator[str]:
@@ -54,6 +57,7 @@ class Facts:
         yield f"takes {', '.join(self.dtypes)}"
         for what, why in self.refused.items():
             yield f"does not take {what}: {why}"
+        yield from self.sweeps
         if self.holds_others:
             yield "uses tensors that require grad but are not arguments; their gradients are not checked"
         if self.batches:

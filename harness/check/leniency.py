@@ -144,8 +144,12 @@ class Lenient(Policy):
         known, gradients = noise.noise(self.subject, contiguous(call)), self.subject.made(call).names
         # A result with another name is computed from gradients.
         largest = max((known[name] for name in gradients if name in known), default=0.0)
-        pairs = zip(whats, expected, strict=True)
-        return [None if e is None else e.widened(known.get(what, largest)) for what, e in pairs]
+        lost = extremes.lost_by_formula(self.subject.made(call))
+        rows = zip(whats, expected, strict=True)
+        return [
+            None if e is None else e.widened(known.get(what, largest) + lost.get((what, e.shape), 0.0))
+            for what, e in rows
+        ]
 
     def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
         given = [o.dtypes[dtype] for o in self.function.outputs if o.dtypes.get(dtype) in PRECISION]
@@ -163,6 +167,15 @@ class Lenient(Policy):
 
     def finite_given(self, example: Example, finite: bool) -> bool:
         return finite and extremes.comparable(example)
+
+    def lost(self, example: Example) -> list[float]:
+        return extremes.lost(example)
+
+    def imprecise(self, example: Example) -> list[float]:
+        return extremes.imprecise(example)
+
+    def steep(self, example: Example) -> list[float]:
+        return extremes.steep(example)
 
     def infinite(self, example: Example, number: int, array: Any, expected: Tracked) -> list[Unexpected] | None:
         return extremes.unexpected(example, number, array)

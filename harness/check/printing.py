@@ -12,6 +12,7 @@ from typing import Any
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.verdicts import (
     LOST,
+    NOT_FINITE,
     ORDER,
     RAISES,
     REFUSED,
@@ -97,7 +98,8 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     found: dict[Any, list[Judged]] = {}
     for line, v in ranked:
         raised = v.word == RAISES and v.follows not in causes
-        key = _error(line["failure"]) if raised else _root(v.follows or ndjson.test_of(line), causes)
+        own = line["property"] if v.word == NOT_FINITE else ndjson.test_of(line)
+        key = _error(line["failure"]) if raised else _root(v.follows or own, causes)
         found.setdefault(key, []).append((line, v))
     return [_headed(group) for group in found.values()]
 

@@ -91,6 +91,18 @@ class Policy:
         wrong = [tuple(int(i) for i in place) for place in np.argwhere(finite & ~np.isfinite(array))]
         return [Unexpected(index, expected.value[index]) for index in wrong]
 
+    def lost(self, example: Example) -> list[float]:
+        """Numbers at which the gradient of a call of every number may be NaN or infinite, but should not be."""
+        return []
+
+    def imprecise(self, example: Example) -> list[float]:
+        """Numbers at which the gradient of a call of every number may be off by more than rounding can cause."""
+        return []
+
+    def steep(self, example: Example) -> list[float]:
+        """Numbers at which the gradient of a call of every number may be another than the slope."""
+        return []
+
     def finite_given(self, example: Example, finite: bool) -> bool:
         """Whether gradients must be finite, given whether the outputs are."""
         return finite

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, ClassVar, NoReturn
 
 import pytest
@@ -24,6 +25,10 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, calls
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import few_shape_tuples, shape_tuples
+from autograd_conformance.strategies.sweeps import at_number, swept_calls
+
+# The most choices of arguments that are not tensors.
+_CHOICES = 256
 
 
 @dataclass
@@ -111,6 +116,22 @@ class Subject(Assertions):
 
     def _admitted(self, call: Call) -> bool:
         return not any(has(call) for has in self.excluded)
+
+    def sweeps(self) -> st.SearchStrategy[Call]:
+        """Calls of a long tensor for every number of a 16-bit dtype, in one dtype."""
+        if self.replayed is not None:
+            return st.just(self.replayed)
+        found = islice(swept_calls(self.function, self.dtypes[0], device=self.device), _CHOICES)
+        return st.sampled_from(list(filter(self._admitted, found)))
+
+    def suspects(self, call: Call, looks: Callable[[Example], list[float]]) -> Iterator[Example]:
+        """The calls of single numbers at which a call of every number looks wrong; such a call itself in a replay."""
+        self.record.checks += 1
+        if call.tensors[0].specials:
+            yield self.example(call)
+            return
+        for value in looks(self.example(call)):
+            yield self.example(at_number(call, value, self.function))
 
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in each dtype that the test compares: its own."""

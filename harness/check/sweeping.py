@@ -1,0 +1,150 @@
+"""Functions that map single entries: which they are, and their results for every number of a 16-bit dtype."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.reference.rounding import PRECISION, round_to
+from autograd_conformance.strategies.sweeps import HALF, NUMBERS, mapped, numbers, swept_calls, tried_calls
+from autograd_conformance.strategies.values import fill
+
+# The entries of a trial, and of one that shows how long a call of all numbers takes; that must be at most so many
+# seconds.
+_SHORT, _LONG, _SECONDS = 48, 1024, 1.0
+# The choices of other arguments to try.
+_CHOICES = 8
+
+
+def maps_entries(subject: Subject) -> bool:
+    """Whether the Function maps each entry of its only tensor, as trials show: the same value gives the same result.
+
+    Neither the place of an entry nor the other entries count.
+    """
+    function = subject.function
+    if mapped(function) is None or function.dtypes[0] in HALF or not set(HALF) & set(function.dtypes):
+        return False
+    dtype = function.dtypes[0]
+    long = list(islice(swept_calls(function, dtype, _SHORT), _CHOICES))
+    try:
+        tried = (*long, *islice(tried_calls(function, dtype), 2 * _CHOICES))
+        return bool(long) and all(_maps_entries(subject.made(call)) for call in tried) and _is_fast(subject)
+    except Exception:  # noqa: BLE001 - a Function may take no long tensors
+        return False
+
+
+def _maps_entries(example: Example) -> bool:
+    rng, slot = np.random.default_rng(0), example.slots[0]
+    shape = example.values[slot].shape
+    first, second = (_drawn(example, rng, shape) for _ in range(2))
+    order, kept = rng.permutation(first.size), rng.random(first.size) < 0.5
+    plain = _outputs(example, first)
+    moved = _outputs(example, first.ravel()[order].reshape(shape))
+    mixed = _outputs(example, np.where(kept.reshape(shape), first, second))
+    if plain.shape != shape:
+        return False
+    flat = plain.ravel()
+    return _same(moved.ravel(), flat[order]) and _same(mixed.ravel()[kept], flat[kept])
+
+
+def _drawn(example: Example, rng: np.random.Generator, shape: Any) -> Any:
+    argument = example.arguments[0]
+    values = fill("dense", argument.values, shape, rng)
+    low, high = argument.bounds or (0.0, 1.0)
+    return low + (high - low) * values
+
+
+def _outputs(example: Example, values: Any) -> Any:
+    (output,) = example.given({0: values}).outputs()
+    return example.implementation.numpy(output)
+
+
+def _same(a: Any, b: Any) -> bool:
+    # Vector instructions compute the last entries otherwise.
+    return np.allclose(a, b, rtol=2.0**-20, atol=0, equal_nan=True)
+
+
+def _is_fast(subject: Subject) -> bool:
+    example = subject.made(next(swept_calls(subject.function, subject.function.dtypes[0], _LONG)))
+    example.run()
+    started = time.process_time()
+    example.run()
+    return (time.process_time() - started) * NUMBERS / _LONG < _SECONDS
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The inputs of a call of every number, its output and gradient, and those in double precision; all flat."""
+
+    dtype: str
+    inputs: Any
+    output: Any
+    gradient: Any
+    output_expected: Any
+    gradient_expected: Any
+
+
+def swept(example: Example) -> Sweep:
+    """The results of a call of `strategies.sweeps`, with every number in its tensor."""
+    example = with_numbers(example)
+    outputs, gradients = example.run()
+    numpy = example.implementation.numpy
+    exact = example.expected
+    rows = [
+        example.values[example.slots[0]],
+        numpy(outputs[0]),
+        numpy(gradients[0]),
+        example.function.forward(*exact.reference_arguments(exact=True))[0],
+        exact.vjp(exact.cotangents, exact=True)[0],
+    ]
+    return Sweep(example.call.dtype, *(np.asarray(row, np.float64).ravel() for row in rows))
+
+
+def with_numbers(example: Example) -> Example:
+    """The call of every number."""
+    dtype = example.call.dtype if example.call.dtype in HALF else HALF[0]
+    shape = example.values[example.slots[0]].shape
+    return example.given({0: numbers(dtype, example.arguments[0]).reshape(shape)})
+
+
+def units(got: Any, expected: Any, dtype: str) -> Any:
+    """The errors of numbers in units of the last place; NaN where double precision does not fit the dtype.
+
+    Infinite where a number is not finite.
+    """
+    precision = PRECISION[dtype]
+    with np.errstate(all="ignore"):
+        ulp = np.maximum(2.0 ** np.floor(np.log2(np.abs(expected))) * 2 * precision.unit, precision.subnormal)
+        error = np.where(np.isfinite(got), np.abs(got - expected) / ulp, np.inf)
+        return np.where(np.isfinite(round_to(expected, dtype)), error, np.nan)
+
+
+def largest_errors(subject: Subject) -> Iterator[str]:
+    """A sentence for each 16-bit dtype: the largest errors of output and gradient over all its numbers."""
+    for dtype in HALF:
+        call = next(swept_calls(subject.function, dtype, NUMBERS), None) if dtype in subject.function.dtypes else None
+        if call is not None:
+            try:
+                found = swept(subject.made(call))
+            except Exception:  # noqa: BLE001 - the tests will report it
+                continue
+            output = _largest(found, found.output, found.output_expected)
+            gradient = _largest(found, found.gradient, found.gradient_expected)
+            yield f"every number in {dtype}: output off by {output}, gradient by {gradient}"
+
+
+def _largest(found: Sweep, got: Any, expected: Any) -> str:
+    errors = units(got, expected, found.dtype)
+    if not np.any(np.isfinite(errors)):
+        return "what is not finite"
+    place = int(np.argmax(np.where(np.isfinite(errors), errors, -1.0)))
+    lost = np.flatnonzero(np.isinf(errors))
+    worst = f"{errors[place]:.2g} ulp" + (f" at {found.inputs[place]:.4g}" if errors[place] > 1 else "")
+    return worst + (f", not finite at {found.inputs[lost[0]]:.4g}" if len(lost) else "")
