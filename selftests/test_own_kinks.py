@@ -157,3 +157,28 @@ def test_a_surrogate_is_not_asked():
     checked = Checked(Declaration(function, *ONE, surrogate=True), seed=0)
     claim = next(claim for claim, _ in claims().values() if claim.test == "VJP-FD/kinks")
     assert list(checked.subjects(claim)) == []
+
+
+def scaled_in(dtype):
+    """Eight times x in one precision alone, with the right gradient."""
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):  # noqa: ARG004 - the interface
+            if x.dtype != dtype:
+                raise TypeError(f"only {dtype}")
+            return 8 * x
+
+        @staticmethod
+        def backward(ctx, g):  # noqa: ARG004 - the interface
+            return 8 * g
+
+    return Scaled
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_a_lower_precision_has_no_slopes_nearby(dtype):
+    """Its numbers are further apart than the points that are compared."""
+    lines = list(Checked(Declaration(scaled_in(dtype), "float[n,m]"), seed=1).lines("VJP-FD"))
+    assert [line["outcome"] for line in lines if line.get("variant") == "kinks"] == []
+    assert not any(line["outcome"] == "fail" for line in lines)

@@ -10,9 +10,14 @@ from autograd_conformance.strategies.scope import PLAIN
 DOUBLE = ("float64", "complex128")
 
 
+def _has_slopes(function):
+    """Whether slopes can be measured near a point: in a lower precision the steps between numbers are too long."""
+    return function.computes_in == "float64" and (function.soft or not function.surrogate)
+
+
 @holds(
     "VJP-FD",
-    where=lambda f: (f.soft or not f.surrogate) and has_ties(f),
+    where=lambda f: _has_slopes(f) and has_ties(f),
     dtypes=DOUBLE,
     examples=0.15,
     variant="kinks",
