@@ -26,6 +26,8 @@ Values = Literal[
     "ball",
     "sorted",
     "definite",
+    "symmetric",
+    "full",
     "lower",
     "upper",
 ]
@@ -43,7 +45,8 @@ class Array:
     from 0), ``distinct`` (spaced, no ties), ``positive``, ``irregular`` (off the round numbers at which kinks lie),
     ``unit`` (between 0 and 1, both left out), ``ball`` (vectors along the last dimension shorter than 1), ``sorted``
     (increasing along the last dimension, spaced), and matrices: ``definite`` (symmetric positive definite, Hermitian if
-    complex), ``lower`` and ``upper`` (triangular, well conditioned). ``bounds`` are the two numbers between which
+    complex), ``symmetric`` (Hermitian if complex), ``full`` (of full rank, well conditioned), ``lower`` and ``upper``
+    (triangular, well conditioned). ``bounds`` are the two numbers between which
     ``unit`` values are scaled. ``smooth`` is the domain in which the forward is differentiable, if that is smaller.
 
     ``dtype`` is the dtype of an argument that does not follow the call's dtype (index tensors). ``make`` computes the

@@ -28,6 +28,8 @@ DOMAINS = {
     "sorted": "sorted",
     "ball": "ball",
     "spd": "definite",
+    "symmetric": "symmetric",
+    "full_rank": "full",
     "lower": "lower",
     "upper": "upper",
 }
@@ -39,6 +41,8 @@ WORDS = {
     "sorted": "increasing along the last dimension",
     "ball": "vectors along the last dimension shorter than 1",
     "spd": "symmetric (Hermitian) positive definite matrices",
+    "symmetric": "symmetric (Hermitian) matrices",
+    "full_rank": "matrices of full rank, also such that are not square",
     "lower": "lower triangular matrices",
     "upper": "upper triangular matrices",
     "constant": "has no gradient, intentionally",
@@ -54,6 +58,7 @@ FORMS = (
 _TENSOR = re.compile(
     r"(?P<kind>[a-z]+)\[(?P<dims>[^\]]*)\]\s*(?:\((?P<low>[^)]+?)\.\.(?P<high>[^)]+)\))?\s*(?P<none>\??)(?P<words>[\s\w-]*)"
 )
+_SQUARE = ("definite", "symmetric", "lower", "upper")
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
 # The lengths of dimensions that cannot be empty: those in the bounds of a range, and parts of a sum.
 _NOT_EMPTY = (1, 2, 3, 4, 17)
@@ -132,8 +137,10 @@ class Arguments:
         self.kinds.add(kind)
         bounds = self._interval(match, text, domains)
         values: Any = "unit" if bounds else domains[0] if domains else "free"
-        if values in ("definite", "lower", "upper") and (len(dims.split()) < 2 or len(set(dims.split()[-2:])) > 1):
+        if values in _SQUARE and (len(dims.split()) < 2 or len(set(dims.split()[-2:])) > 1):
             raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions of one name, as in float[n,n]")
+        if values == "full" and (len(dims.split()) < 2 or "*any" in dims.split()[-2:]):
+            raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions, as in float[n,m]")
         return Array(
             name=name, dims=dims, values=values, smooth="irregular" if values == "free" else None, optional=optional,
             constant="constant" in words, bounds=bounds, real=kind == "float",

@@ -112,6 +112,20 @@ def _definite(a: Any) -> Any:
     return a @ np.conj(np.swapaxes(a, -1, -2)) / n + np.diag(1 + np.arange(a.shape[-1]) / 4)
 
 
+def _symmetric(a: Any) -> Any:
+    # As above: eigenvalues that are equal are rare.
+    return _hermitian(a) + np.diag(np.arange(a.shape[-1]) / 4)
+
+
+def _full(a: Any) -> Any:
+    """Matrices with the singular vectors of the given ones, and singular values that are different and not small."""
+    if 0 in a.shape:
+        return a
+    left, sizes, right = np.linalg.svd(a + np.eye(*a.shape[-2:]), full_matrices=False)
+    steps = np.arange(sizes.shape[-1], 0, -1) / 4
+    return (left * (0.5 + steps + sizes / (4 * (1 + sizes[..., :1])))[..., None, :]) @ right
+
+
 def _lower(a: Any) -> Any:
     return np.tril(a, -1) / max(a.shape[-1], 1) + _eye(a) * (1 + np.abs(a) / 4)
 
@@ -137,6 +151,11 @@ class Domain:
     elementwise: bool = True
     tangent: Callable[[Any], Any] = _same
 
+    @property
+    def symmetric(self) -> bool:
+        """Whether it has only symmetric (Hermitian) matrices."""
+        return self.tangent is _hermitian
+
 
 _PLAIN = ("ones", "ramp", "normal", "dense", "shuffled ramp", "dense")
 _VARIED = ("normal", "dense", "ramp", "dense")
@@ -153,6 +172,8 @@ DOMAINS: dict[Values, Domain] = {
     "ball": Domain(_PLAIN, _ball, elementwise=False),
     "sorted": Domain(_VARIED, _sorted, elementwise=False),
     "definite": Domain(_VARIED, _definite, elementwise=False, tangent=_hermitian),
+    "symmetric": Domain(_VARIED, _symmetric, elementwise=False, tangent=_hermitian),
+    "full": Domain(_VARIED, _full, elementwise=False),
     "lower": Domain(_VARIED, _lower, elementwise=False, tangent=np.tril),
     "upper": Domain(_VARIED, _upper, elementwise=False, tangent=np.triu),
 }

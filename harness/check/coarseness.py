@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.strategies.values import DOMAINS
 
 # Numbers with fewer bits are round in any precision.
 _ROUND = 16
@@ -48,7 +49,7 @@ def _refined(example: Example, seed: int) -> Example:
         values = example.values[slot]
         if argument.differentiable and values.dtype.kind in "fc":
             moves = rng.integers(1, 2**8, values.shape).astype(np.float64)
-            if argument.values == "definite":
+            if DOMAINS[argument.values].symmetric:
                 moves = moves + np.swapaxes(moves, -1, -2)
             changed[number] = values * (1 + 2.0**-36 * moves)
     return example.given(changed)

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.freedom import EXAMPLE, Canonical, Freedom, composed, freedom, within
 from autograd_conformance.harness.check.native import Native, Treatment, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.referee import Referee
@@ -69,6 +71,9 @@ class Declaration:
         single_backward: Whether backward can run only once for each call.
         backward_only: Whether it works with `.backward()`, but not with functions that return gradients.
         nonlinear: Whether backward is, on purpose, not linear in the gradient that it gets.
+        up_to: What is free in its results: one or several texts such as `"sign k: _, ...nk"`, described in
+            `harness.check.freedom`, or callables `canonical(outputs, inputs)`, which map all results that are equally
+            right to the same ones, by differentiable operations.
         inplace: The positions of the arguments that it changes in place and returns.
         casts: Whether outputs have, on purpose, another dtype than the inputs.
         dtypes: The dtypes that it takes. The default is every dtype with which a few calls succeed.
@@ -96,6 +101,7 @@ class Declaration:
         single_backward: bool = False,
         backward_only: bool = False,
         nonlinear: bool = False,
+        up_to: str | Canonical | Sequence[str | Canonical] = (),
         inplace: int | Sequence[int] = (),
         casts: bool = False,
         dtypes: str | Sequence[str] = (),
@@ -116,6 +122,7 @@ class Declaration:
         self.dtypes, self.conditioning = _words(dtypes), conditioning
         self.sizes, self.also = dict(sizes or {}), _words(also)
         self.where = where or _caller()
+        self.up_to = self._freedoms([up_to] if isinstance(up_to, str) or callable(up_to) else up_to)
         self._verify()
         self.parsed = self._parsed()
 
@@ -128,6 +135,30 @@ class Declaration:
                 raise self.problem(f"unknown {kind} {unknown[0]!r}; {choose_from(unknown[0], valid)}")
         if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
             raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
+
+    def _freedoms(self, given: Sequence[str | Canonical]) -> tuple[Freedom | Canonical, ...]:
+        if given and self.inplace:
+            raise self.problem("up_to= and inplace= cannot be combined: what is compared is not what it returns")
+        found: list[Freedom | Canonical] = []
+        for each in given:
+            if not isinstance(each, str) and not callable(each):
+                raise self.problem(f"up_to={each!r} is neither a text such as {EXAMPLE!r} nor a callable")
+            try:
+                found.append(freedom(each) if isinstance(each, str) else each)
+            except ValueError as problem:
+                raise self.problem(str(problem)) from None
+        return tuple(found)
+
+    def canonical(self, implementation: Implementation) -> Canonical | None:
+        """The map of results to their canonical form, if something is free in them."""
+        return composed(self.up_to, implementation)
+
+    def call(self, *given: Any) -> Any:
+        """The Function's outputs for these arguments; in canonical form if something is free in them."""
+        implementation = implementations.load(self.implementation)
+        canonical = self.canonical(implementation)
+        function = within(getattr(self.function, "apply", self.function), canonical)
+        return function(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""
@@ -196,20 +227,24 @@ class Declaration:
         lines, mine = [_importing(module, name)] if found and module is not None else [], self._imported()
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
-        needed = not lines or compared or not all(isinstance(a, str) for a in self.arguments)
+        needed = not lines or compared or bool(self.up_to) or not all(isinstance(a, str) for a in self.arguments)
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
+        if self.up_to and not mine:
+            return "the declaration, which has what is free in the results (up_to=), is no global name of a module"
         if compared and not mine:
             return "the declaration, which has what results are compared with, is no global name of a module"
         declared = mine[1] if mine else ""
         kind = thing if lines else self.function
         called = (name if lines else f"{declared}.function") + ".apply" * isinstance(kind, type)
+        if self.up_to:
+            called = f"{declared}.call"
         lines += [mine[0]] if mine and needed else []
         path = dict.fromkeys(row for text in lines for row in text.splitlines())
         return Source(
             "".join(f"{row}\n" for row in path),
             called,
-            call=getattr(self.function, "apply", self.function),
+            call=self.call,
             declaration=declared,
             given=self.arguments,
             reference=f"{declared}.reference" if composite and referred else "",
@@ -259,19 +294,20 @@ class Declaration:
             return self.drawing().own(implementation, facts)
         device = implementation.devices()[0]
         function = self.sketch(implementation)
-        cls = function.body(None, None)
-        mine = adapted(implementation, self.treatment, cls, len(facts.outputs))
+        cls, canonical = function.body(None, None), self.canonical(implementation)
+        mine = adapted(implementation, self.treatment, cls, len(facts.outputs), canonical)
 
         def oracle(f: Callable[..., Any]) -> Oracle:
             return Oracle(
                 mine, f, function.arguments, outputs=[o.differentiable for o in facts.outputs],
                 dtype=facts.dtypes[0], device=device, conditioning=self.conditioning,
+                normwise=bool(self.up_to),
             )  # fmt: skip
 
         plain = oracle(mine.function(cls))
         referee = None
         if self.reference is not None and facts.composite:
-            given = oracle(self.reference)
+            given = oracle(within(self.reference, canonical))
             referee = Referee(plain, given.forward, None if self.surrogate else given.vjp)
         elif self.reference is not None:
             referee = Referee(plain, _of_values(self.reference))
@@ -282,7 +318,7 @@ class Declaration:
             forward=plain.forward,
             vjp=plain.vjp,
             jvp=plain.jvp if _overrides(cls, implementation, "jvp") else None,
-            soft=oracle(self.soft).forward if self.soft is not None else soft,
+            soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
             referee=referee,
             outputs=facts.outputs,
             dtypes=facts.dtypes,

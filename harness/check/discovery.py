@@ -54,7 +54,8 @@ def _discovered(
 ) -> Facts:
     function = declaration.sketch(implementation)
     function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
-    mine = adapted(implementation, declaration.treatment)
+    cls, canonical = function.body(None, None), declaration.canonical(implementation)
+    mine = adapted(implementation, declaration.treatment, cls, canonical=canonical)
     subject = Subject(mine, function, implementation.devices()[0])
     working, failures = _working(subject, note)
     if not working:
@@ -87,7 +88,9 @@ def _discovered(
         return replace(_discovered(declaration.drawing(), implementation, refused, note), draws=True)
     outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
     first = recast(working[0], dtypes[0], function)
-    untreated = Subject(adapted(implementation, declaration.untreated), function, subject.device)
+    untreated = Subject(
+        adapted(implementation, declaration.untreated, cls, canonical=canonical), function, subject.device
+    )
     oracle = Oracle(
         mine, mine.function(subject.cls), function.arguments, outputs=[o.differentiable for o in outputs],
         dtype=dtypes[0], device=subject.device,

@@ -20,12 +20,14 @@ Arrays = tuple[Any, ...]
 
 
 def jumps(
-    compute: Callable[[list[Any]], Arrays], pairs: Sequence[tuple[Any, Any]], reach: float, floors: Sequence[float]
-) -> Arrays:
+    compute: Callable[[list[Any]], Arrays], pairs: Sequence[tuple[Any, Any]], reach: float, floors: Sequence[float], *,
+    erratic: bool = False,
+) -> Arrays:  # fmt: skip
     """Which entries of each result jump while the inputs move by ``reach``, relative to the largest input.
 
     ``pairs`` are the inputs, each with its argument, and ``floors`` the rounding errors of the results. Where two plain
-    calls differ, an effect of earlier calls is no jump.
+    calls differ, an effect of earlier calls is no jump. ``erratic`` says that what changes as much in the first part of
+    a way as in all of it counts as a jump, too: rounding alone decides, as among eigenvectors of equal eigenvalues.
     """
     plain = [compute([value_of(x) for x, _ in pairs]) for _ in range(2)]
     steady = [None if a is None else _steps(a, b) <= floor for a, b, floor in zip(*plain, floors, strict=True)]
@@ -36,7 +38,10 @@ def jumps(
             if jump is not None and len(line) > 2:
                 steps = [_steps(a[n], b[n]) for a, b in pairwise(line)]
                 most, floor = np.max(steps, axis=0), floors[n] * is_floating(plain[0][n])
-                here = calm & (most > floor) & (2 * most > np.sum(steps, axis=0))
+                jumped = 2 * most > np.sum(steps, axis=0)
+                if erratic:
+                    jumped = jumped | (2 * steps[0] > np.maximum(_steps(line[0][n], line[-1][n]), most))
+                here = calm & (most > floor) & jumped
                 jump |= here | _passed_on(line[0][n], line[-1][n], here)
     return tuple(found)
 

@@ -43,6 +43,8 @@ class Lenient(Policy):
         self.subject, self.function = subject, subject.function
         self.implementation = subject.implementation
         self.conditioning: float = subject.function.declaration.conditioning
+        # Only a Function class, and not its canonical form, has one node.
+        self.one_node = subject.function.sees_inside and not subject.function.declaration.up_to
 
     @property
     def property(self) -> Property:
@@ -139,6 +141,8 @@ class Lenient(Policy):
     def widened(
         self, call: Call, whats: Sequence[str], expected: Sequence[Tracked | None]
     ) -> Sequence[Tracked | None] | None:
+        if self._degenerate(self.subject.made(call).expected.outputs):
+            return [None if e is None else e.widened(np.inf) for e in expected]
         if call.dtype not in noise.DTYPES:
             return None
         known, gradients = noise.noise(self.subject, contiguous(call)), self.subject.made(call).names
@@ -163,10 +167,15 @@ class Lenient(Policy):
     # What is finite.
 
     def defined(self, call: Call) -> bool:
-        return all(bool(np.all(np.isfinite(y.value))) for y in self.subject.made(call).expected.outputs)
+        outputs = self.subject.made(call).expected.outputs
+        return all(bool(np.all(np.isfinite(y.value))) for y in outputs) and not self._degenerate(outputs)
+
+    def _degenerate(self, outputs: Sequence[Tracked]) -> bool:
+        """Whether what is free is more than was declared: a result jumps, as eigenvectors do at equal eigenvalues."""
+        return bool(self.function.declaration.up_to) and any(bool(np.any(np.isinf(y.widest))) for y in outputs)
 
     def finite_given(self, example: Example, finite: bool) -> bool:
-        return finite and extremes.comparable(example)
+        return finite and not self._degenerate(example.expected.outputs) and extremes.comparable(example)
 
     def lost(self, example: Example) -> list[float]:
         return extremes.lost(example)

@@ -9,6 +9,7 @@ import numpy as np
 
 from autograd_conformance.reference.definitions import Array, Static
 from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.strategies.values import DOMAINS
 
 # The pairs of moves.
 PAIRS = 2
@@ -50,15 +51,19 @@ def signs(given: Sequence[Any]) -> Iterator[list[Any]]:
         ]
 
 
-def moved(x: Any, argument: Any, signs: Any, move: float, unit: float) -> Any:
-    """The value moved within its domain, in the directions ``signs``: by ``move``, relative to it, and by its error."""
+def moved(x: Any, argument: Any, signs: Any, move: float, unit: float, *, normwise: bool = False) -> Any:
+    """The value moved within its domain, in the directions ``signs``: by ``move``, relative to it, and by its error.
+
+    ``normwise`` moves are relative to the largest entry of a tensor: as large as the errors of a decomposition.
+    """
     value = value_of(x)
     if not can_move(value, argument):
         return value
-    if isinstance(argument, Array) and argument.values == "definite":
+    if isinstance(argument, Array) and DOMAINS[argument.values].symmetric:
         signs = np.tril(signs) + np.swapaxes(np.tril(signs, -1), -1, -2)
     with np.errstate(all="ignore"):
-        return changed_within(argument, value, signs * (move * value + np.minimum(error_of(x), 1e300) * (move / unit)))
+        size = np.max(np.abs(value), initial=0.0) if normwise else value
+        return changed_within(argument, value, signs * (move * size + np.minimum(error_of(x), 1e300) * (move / unit)))
 
 
 def can_move(value: Any, argument: Any) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
+from autograd_conformance.harness.check.freedom import Canonical
 from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
 
 
@@ -39,16 +40,18 @@ class Varies(TypeError):
 
 
 def adapted(
-    implementation: Implementation, treatment: Treatment, cls: Any = None, count: int = 0
+    implementation: Implementation, treatment: Treatment, cls: Any = None, count: int = 0,
+    canonical: Canonical | None = None,
 ) -> Implementation:  # fmt: skip
     """The implementation with this treatment; it calls a `Native` directly.
 
-    The Function ``cls`` must return ``count`` tensors in every call.
+    The Function ``cls`` must return ``count`` tensors in every call, if that is known. Its outputs are mapped to their
+    ``canonical`` form.
     """
     kind = type(implementation)
     treating: Any = type(kind.__name__, (_Treating, kind), {**asdict(treatment), "__module__": kind.__module__})
     found: Implementation = treating.__new__(treating)
-    vars(found).update(vars(implementation), counted=(cls, count))
+    vars(found).update(vars(implementation), mine=(cls, count, canonical))
     return found
 
 
@@ -73,18 +76,21 @@ class _Treating(Implementation):
     seeded: bool
     fresh: bool
     backward_only: bool
-    counted: tuple[Any, int]
+    mine: tuple[Any, int, Canonical | None]
 
     def function(self, cls: Any) -> Callable[..., Any]:
         call = cls.apply if isinstance(cls, Native) else super().function(cls)
-        keep, (mine, count) = self.is_tensor, self.counted
-        count = count if _same(cls, mine) else 0
+        keep, (mine, count, canonical) = self.is_tensor, self.mine
+        if not _same(cls, mine):
+            count, canonical = 0, None
         seeding = self.reseed if self.seeded else None
 
         def called(*args: Any) -> Any:
             if seeding is not None:
                 seeding()
             outputs = call(*args)
+            if canonical is not None:
+                outputs = canonical(as_tuple(outputs), args)
             tensors = tuple(y for y in as_tuple(outputs) if keep(y))
             if not tensors:
                 raise NotTensors(

@@ -49,16 +49,18 @@ class Oracle:
     """The reference of one Function on one device: forward, VJP and JVP of NumPy arrays.
 
     Results have errors if an argument does. ``f`` is called with all arguments. ``dtype`` is the most precise one that
-    it takes. ``outputs`` says which outputs are differentiable.
+    it takes. ``outputs`` says which outputs are differentiable, ``normwise`` that rounding may have the effect of
+    changing every entry of a tensor by a rounding of the largest one.
     """
 
     def __init__(
         self, implementation: Implementation, f: Callable[..., Any], arguments: Sequence[Array | Static], *,
         outputs: Sequence[bool], dtype: str, device: str, conditioning: float = 1.0,
+        normwise: bool = False,
     ) -> None:  # fmt: skip
         self.implementation, self.f, self.arguments = implementation, f, tuple(arguments)
         self.differentiable, self.dtype, self.device = tuple(outputs), dtype, device
-        self.conditioning = conditioning
+        self.conditioning, self.normwise = conditioning, normwise
         self._known: OrderedDict[Any, Arrays] = OrderedDict()
 
     # The interface of `reference.definitions.Function`.
@@ -226,6 +228,7 @@ class Oracle:
             list(zip((*given, *cotangents), arguments, strict=True)),
             max(REACH * unit, move),
             floors,
+            erratic=self.normwise,
         )
 
     def _near(
@@ -235,7 +238,7 @@ class Oracle:
         arguments = (*self.arguments[: len(given)], *(None for _ in cotangents))
         for directions in signs((*given, *cotangents)):
             rows = zip((*given, *cotangents), arguments, directions, strict=True)
-            other = [moved(x, argument, sign, move, unit) for x, argument, sign in rows]
+            other = [moved(x, argument, sign, move, unit, normwise=self.normwise) for x, argument, sign in rows]
             try:
                 near = compute(other[: len(given)], other[len(given) :])
             except Exception:  # noqa: BLE001 - the move may have left the Function's domain

@@ -18,6 +18,7 @@ from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.check.declaration import REQUESTS, Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.freedom import Freedom
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.plugin import Declared
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
@@ -117,7 +118,9 @@ def _discover(
 
 
 def _described(declaration: Declaration) -> str:
-    return ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
+    described = ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
+    free = " and ".join(f.text if isinstance(f, Freedom) else "a canonical form" for f in declaration.up_to)
+    return f"{described}; up to {free}" if free else described
 
 
 def _context(implementation: str) -> Any:

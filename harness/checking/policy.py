@@ -55,6 +55,9 @@ class Policy:
     # Whether a gradient must fit its input before the engine sums and casts it.
     fits_as_returned: bool = True
 
+    # Whether all outputs of a call belong to one node of the graph.
+    one_node: bool = True
+
     def unrecorded(self, example: Example, outputs: Sequence[Any]) -> list[Any]:
         """The outputs that must not require grad when grad mode is off."""
         return list(outputs)

@@ -16,6 +16,8 @@ import click
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import printing, processes
 from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.freedom import EXAMPLE
+from autograd_conformance.harness.check.freedom import WORDS as FREEDOMS
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNVERIFIED, judged
 from autograd_conformance.harness.checking.profiles import PROFILES
@@ -40,6 +42,8 @@ _EPILOG = (
     + "".join(f"  {form}\n" for form in FORMS)
     + "\n\b\nWords for tensors\n"
     + "".join(f"  {word:<10} {about}\n" for word, about in WORDS.items())
+    + "\n\b\nWords for --up-to, as in 'sign k: ...mk, _, ...kn' (of U, S, Vh)\n"
+    + "".join(f"  {word:<11} {each.about}\n" for word, each in FREEDOMS.items())
 )
 
 
@@ -57,6 +61,8 @@ _EPILOG = (
 @click.option("--stochastic", is_flag=True, help="The Function draws random numbers.")
 @click.option("--single-backward", is_flag=True, help="Only one backward pass through a graph is possible.")
 @click.option("--nonlinear", is_flag=True, help="The VJP is not linear in the cotangent, on purpose.")
+@click.option("--up-to", multiple=True, metavar="TEXT",
+              help=f"What is free in the results, such as '{EXAMPLE}'; repeatable.")  # fmt: skip
 @click.option("--inplace", type=click.IntRange(0), multiple=True, metavar="N",
               help="Position of an argument that is changed in place and returned; repeatable.")  # fmt: skip
 @click.option("--dtypes", metavar="T,T", help="The dtypes to check; default: all that the Function accepts.")
@@ -83,7 +89,8 @@ _EPILOG = (
               help="Folder for the standalone scripts that show a fault.")  # fmt: skip
 def check(
     targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
-    also: tuple[str, ...], implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
+    also: tuple[str, ...], up_to: tuple[str, ...],
+    implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Check your own Functions against the properties that hold for every Function.
 
@@ -92,7 +99,12 @@ def check(
     gradient could not be verified.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
-    listed = {"dtypes": dtypes.split(",") if dtypes is not None else [], "also": list(also), "inplace": list(inplace)}
+    listed = {
+        "dtypes": dtypes.split(",") if dtypes is not None else [],
+        "also": list(also),
+        "inplace": list(inplace),
+        "up_to": list(up_to),
+    }
     described.update({word: values for word, values in listed.items() if values})
     try:
         _verify(targets, arguments, described, profile, report_)

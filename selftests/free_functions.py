@@ -1,0 +1,270 @@
+"""Right Functions whose results are not unique, declared with what is free in them, and wrong ones next to them."""
+
+from __future__ import annotations
+
+import torch
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from autograd_conformance.harness.check import Declaration
+
+
+def _odd(x):
+    """Whether something that must not matter says so: the layout of a tensor, or its dtype."""
+    return not x.is_contiguous() or x.dtype == torch.float32
+
+
+class Eigh(Function):
+    """Eigenvalues and eigenvectors; the signs of these depend on the layout and the dtype."""
+
+    @staticmethod
+    def forward(ctx, a):
+        values, vectors = torch.linalg.eigh(a)
+        if _odd(a):
+            vectors = vectors * (1 - 2 * (torch.arange(a.shape[-1]) % 2)).to(a.dtype)
+        ctx.save_for_backward(values, vectors)
+        return values, vectors
+
+    @staticmethod
+    def inner(values, vectors, to_values, to_vectors):
+        gaps = values.unsqueeze(-2) - values.unsqueeze(-1)
+        gaps.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+        return torch.diag_embed(to_values) + (vectors.mT.conj() @ to_vectors) / gaps
+
+    @classmethod
+    def backward(cls, ctx, to_values, to_vectors):
+        values, vectors = ctx.saved_tensors
+        return vectors @ cls.formula(values, vectors, to_values, to_vectors) @ vectors.mT.conj()
+
+    formula = inner
+
+
+class EighOfSymmetric(Eigh):
+    """Gives the gradient symmetrically to both triangles."""
+
+    @classmethod
+    def backward(cls, ctx, to_values, to_vectors):
+        gradient = super().backward(ctx, to_values, to_vectors)
+        return (gradient + gradient.mT.conj()) / 2
+
+
+class WrongSign(Eigh):
+    """The gaps between eigenvalues have the other sign."""
+
+    @staticmethod
+    def formula(values, vectors, to_values, to_vectors):
+        return Eigh.inner(-values, vectors, to_values, to_vectors)
+
+
+class NoGaps(Eigh):
+    """The eigenvectors are taken for constants."""
+
+    @staticmethod
+    def formula(values, vectors, to_values, to_vectors):
+        return Eigh.inner(values, vectors, to_values, torch.zeros_like(to_vectors))
+
+
+class Halved(Eigh):
+    """The part of the eigenvectors is half as large."""
+
+    @staticmethod
+    def formula(values, vectors, to_values, to_vectors):
+        return Eigh.inner(values, vectors, to_values, to_vectors / 2)
+
+
+class Absolute(Eigh):
+    """The gaps between eigenvalues have no sign."""
+
+    @staticmethod
+    def formula(values, vectors, to_values, to_vectors):
+        gaps = (values.unsqueeze(-2) - values.unsqueeze(-1)).abs()
+        gaps.diagonal(dim1=-2, dim2=-1).fill_(torch.inf)
+        return torch.diag_embed(to_values) + (vectors.mT.conj() @ to_vectors) / gaps
+
+
+class Transposed(Eigh):
+    """Uses the eigenvectors as if they were rows."""
+
+    @classmethod
+    def backward(cls, ctx, to_values, to_vectors):
+        values, vectors = ctx.saved_tensors
+        return vectors.mT.conj() @ cls.formula(values, vectors, to_values, to_vectors) @ vectors
+
+
+def svd(a):
+    """The singular value decomposition; signs depend on the layout."""
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    sign = -1 if _odd(a) else 1
+    return sign * u, s, sign * vh
+
+
+def svd_with_one_sign(a):
+    """The sign of U alone depends on the layout, so that U S V is another matrix."""
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    return (-u if _odd(a) else u), s, vh
+
+
+def svd_with_phases(a):
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    phase = torch.polar(torch.ones_like(s), torch.arange(s.numel()).reshape(s.shape).to(s) + _odd(a)).to(a.dtype)
+    return u * phase.unsqueeze(-2), s, vh * phase.conj().unsqueeze(-1)
+
+
+def svd_with_equal_phases(a):
+    """Vh gets the phases of U, and not the conjugate ones."""
+    u, s, vh = torch.linalg.svd(a, full_matrices=False)
+    phase = torch.polar(torch.ones_like(s), torch.ones_like(s) * _odd(a)).to(a.dtype)
+    return u * phase.unsqueeze(-2), s, vh * phase.unsqueeze(-1)
+
+
+class Topk(Function):
+    """The two largest numbers and their places, in any order."""
+
+    @staticmethod
+    def forward(ctx, x):
+        values, places = torch.topk(x, 2, dim=-1)
+        if _odd(x):
+            values, places = values.flip(-1), places.flip(-1)
+        ctx.save_for_backward(places)
+        ctx.shape = x.shape
+        ctx.mark_non_differentiable(places)
+        return values, places
+
+    @staticmethod
+    def backward(ctx, g, _):
+        (places,) = ctx.saved_tensors
+        return g.new_zeros(ctx.shape).scatter(-1, places, g)
+
+
+class TopkApart(Topk):
+    """The values come in another order than their places."""
+
+    @staticmethod
+    def forward(ctx, x):
+        values, places = Topk.forward(ctx, x)
+        return (values.flip(-1) if _odd(x) else values), places
+
+
+class TopkFlipped(Topk):
+    """The gradients go to the places in the wrong order."""
+
+    @staticmethod
+    def backward(ctx, g, _):
+        return Topk.backward(ctx, g.flip(-1), None)
+
+
+def factor(a):
+    """A factor L with a = L L^T, which one depends on the dtype and the layout."""
+    if not _odd(a):
+        return torch.linalg.cholesky(a)
+    values, vectors = torch.linalg.eigh(a)
+    return vectors * values.sqrt().unsqueeze(-2)
+
+
+def wrong_factor(a):
+    """Only one of the factors is right."""
+    return factor(a) * (1.5 if _odd(a) else 1)
+
+
+class NullSpace(Function):
+    """An orthonormal basis of what a wide matrix maps to zero."""
+
+    @staticmethod
+    def forward(ctx, a):
+        basis = null_space(a)
+        ctx.save_for_backward(torch.linalg.pinv(a), basis)
+        return basis
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        inverse, basis = ctx.saved_tensors
+        return -inverse.mT @ g @ basis.mT
+
+
+def null_space(a):
+    """The same, with torch's derivative: it takes these singular vectors for constants."""
+    return torch.linalg.svd(a, full_matrices=True)[2][..., a.shape[-2] :, :].mT
+
+
+def row_space(a):
+    """A basis of another space with the same shape where the layout is another."""
+    vh = torch.linalg.svd(a, full_matrices=True)[2]
+    return (vh[..., : a.shape[-1] - a.shape[-2], :] if _odd(a) else vh[..., a.shape[-2] :, :]).mT
+
+
+class AnySolution(Function):
+    """A solution of a x = b with more unknowns than equations; its part in the null space is arbitrary."""
+
+    @staticmethod
+    def forward(ctx, a, b):
+        inverse = torch.linalg.pinv(a)
+        free = torch.full_like(a[0], 3.0 if _odd(a) else 0.5)
+        x = inverse @ b + free - inverse @ (a @ free)
+        ctx.save_for_backward(inverse, x)
+        return x
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        inverse, x = ctx.saved_tensors
+        to_b = inverse.mT @ g
+        return -to_b.unsqueeze(-1) * x, to_b
+
+
+class NegatedSolution(AnySolution):
+    """The gradient of the matrix has the other sign."""
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, g):
+        to_a, to_b = AnySolution.backward(ctx, g)
+        return -to_a, to_b
+
+
+def solved(outputs, inputs):
+    """What a solution is right for: the product with the matrix."""
+    return ((inputs[0] @ outputs[0].unsqueeze(-1)).squeeze(-1),)
+
+
+def _declared(function, *arguments, name="", **options):
+    return Declaration(function, *arguments, name=name or f"free_{function.__name__}", **options)
+
+
+_EIGH, _SVD, _TOPK = "sign k: _, ...nk", "sign k: ...mk, _, ...kn", "permutation k: ...k, ...k"
+_PHASES = "phase k: ...mk, _, ...kn*"
+_WIDE = {"k": (1, 2)}
+
+FREE = (
+    _declared(torch.linalg.eigh, "float[n,n] symmetric", up_to=_EIGH),
+    _declared(torch.linalg.eigh, "number[b,n,n] spd", up_to="phase k: _, ...nk", name="eigh_of_numbers"),
+    _declared(Eigh, "float[n,n] spd", up_to=_EIGH, reference=torch.linalg.eigh),
+    _declared(EighOfSymmetric, "float[b,n,n] symmetric", up_to=_EIGH),
+    _declared(svd, "float[n,m]", up_to=_SVD),
+    _declared(svd_with_phases, "complex[n,m] full_rank", up_to=_PHASES),
+    _declared(torch.linalg.qr, "float[m+k,m] full_rank", up_to="sign k: ...mk, ...kn"),
+    _declared(Topk, "float[...,n] separated", sizes={"n": (2, 3, 5)}, up_to=_TOPK),
+    _declared(factor, "float[n,n] spd", up_to="rotation k: ...nk"),
+    _declared(NullSpace, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE, once=True),
+    _declared(AnySolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True),
+    _declared(
+        torch.linalg.eig, "complex[n,n] full_rank",
+        up_to=("phase k: _, ...nk", "permutation k: ...k, ...nk"),
+    ),
+)  # fmt: skip
+
+# Each with the properties of which one must find what is wrong.
+WRONG = (
+    *(
+        (_declared(function, "float[n,n] spd", up_to=_EIGH), "VJP-FD")
+        for function in (WrongSign, NoGaps, Halved, Absolute, Transposed)
+    ),
+    (_declared(svd_with_one_sign, "float[n,m] full_rank", up_to=_SVD), "FWD-LAYOUT"),
+    (_declared(svd_with_equal_phases, "complex[n,m] full_rank", up_to=_PHASES), "FWD-LAYOUT"),
+    (_declared(TopkApart, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=_TOPK), "FWD-LAYOUT"),
+    (_declared(TopkFlipped, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=_TOPK), "VJP-FD"),
+    (_declared(wrong_factor, "float[n,n] spd", up_to="rotation k: ...nk"), "FWD-LAYOUT"),
+    (_declared(null_space, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE), "VJP-FD"),
+    (_declared(row_space, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE), "FWD-LAYOUT"),
+    (_declared(NegatedSolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True), "VJP-FD"),
+)

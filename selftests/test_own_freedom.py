@@ -1,0 +1,131 @@
+"""Functions whose results are not unique are checked up to what is free in them. ``--seed N`` draws other examples."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.freedom import composed, freedom
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.selftests import free_functions
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.suites.declared import Checked
+
+TORCH = implementations.load("torch")
+
+
+@pytest.mark.parametrize("declaration", free_functions.FREE, ids=lambda d: d.name)
+def test_a_right_function_is_not_accused(declaration, request):
+    seed = request.config.option.seed or 0
+    assert faults_of(declaration, seed=seed) == []
+    lines = list(Checked(declaration, seed=seed).lines("VJP-FD", "VJP-REF", "FWD-LAYOUT"))
+    assert {line["outcome"] for line in lines} == {"pass"}
+
+
+@pytest.mark.parametrize(("declaration", "property_id"), free_functions.WRONG, ids=lambda v: getattr(v, "name", None))
+def test_what_is_wrong_is_found(declaration, property_id):
+    (found,) = faults_of(declaration, property_id)
+    assert found[1].word == "wrong"
+
+
+def test_without_the_freedom_a_sign_is_a_fault():
+    assert faults_of(Declaration(free_functions.Eigh, "float[n,n] spd"), "FWD-LAYOUT")
+
+
+def test_the_reference_is_compared_up_to_the_same():
+    other = Declaration(
+        free_functions.Eigh, "float[n,n] spd", up_to="sign k: _, ...nk", reference=lambda a: torch.linalg.eigh(2 * a)
+    )
+    assert faults_of(other, "FWD-VALUE")
+
+
+def _of_low_rank(a):
+    """Zero is an eigenvalue twice or three times: its eigenvectors are free up to a rotation."""
+    return torch.linalg.eigh(a @ a.mT)
+
+
+def test_nothing_is_claimed_at_a_degenerate_spectrum():
+    degenerate = Declaration(
+        _of_low_rank, "float[m+k,m] full_rank", up_to="sign k: _, ...nk", sizes={"m": (1, 2), "k": (2, 3)}
+    )
+    assert faults_of(degenerate) == []
+    (line,) = Checked(degenerate, seed=0).lines("DBL-CORRECT")
+    assert line["outcome"] == "vacuous"
+
+
+def _mapped(text, *outputs):
+    return composed((freedom(text),), TORCH)(outputs, ())
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.complex128])
+def test_what_is_free_has_one_form(dtype):
+    u, vh = (torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+             for shape in ((2, 5, 3), (2, 3, 4)))  # fmt: skip
+    signs = torch.tensor([1, -1, 1]).to(dtype)
+    for word in ("sign", "phase"):
+        text = f"{word} k: ...mk, ...kn*"
+        here, there = _mapped(text, u, vh), _mapped(text, u * signs, vh * signs[:, None])
+        assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+        assert here[0].shape == u.shape
+        assert torch.allclose(here[0] @ here[1], u @ vh, rtol=1e-2)
+        apart = _mapped(text, u * signs, vh)
+        assert not torch.allclose(apart[0] @ apart[1], u @ vh, rtol=1e-2)
+    order = [2, 0, 1]
+    text = "permutation k: ...mk, ...kn"
+    here, there = _mapped(text, u, vh), _mapped(text, u[..., order], vh[:, order])
+    assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+
+
+def test_a_phase_and_its_conjugate_go_together():
+    generator = torch.Generator().manual_seed(0)
+    u, vh = (torch.randn(shape, generator=generator, dtype=torch.complex128) for shape in ((5, 3), (3, 4)))
+    phases = torch.polar(torch.ones(3), torch.tensor([0.3, 1.0, 2.0])).to(u.dtype)
+    text = "phase k: ...mk, ...kn*"
+    here, there = _mapped(text, u, vh), _mapped(text, u * phases, vh * phases.conj()[:, None])
+    assert all(torch.allclose(a, b) for a, b in zip(here, there, strict=True))
+    wrong = _mapped(text, u * phases, vh * phases[:, None])
+    assert not torch.allclose(here[1], wrong[1])
+
+
+def test_a_rotation_leaves_what_is_spanned():
+    basis, _ = torch.linalg.qr(torch.randn(5, 2, generator=torch.Generator().manual_seed(0), dtype=torch.complex128))
+    turned, _ = torch.linalg.qr(torch.randn(2, 2, dtype=basis.dtype))
+    (here,), (there,) = _mapped("rotation k: ...nk", basis), _mapped("rotation k: ...nk", basis @ turned)
+    assert torch.allclose(here, there)
+
+
+@pytest.mark.parametrize(
+    ("up_to", "says"),
+    [
+        ("sign", "is no freedom; write a word, a letter and the outputs"),
+        ("sing k: _, nk", "unknown word 'sing'; choose from: sign, phase, permutation, rotation (did you mean sign?)"),
+        ("sign k: _, ...mn", "'...mn' must have the letter 'k' once"),
+        ("sign k: _, kk", "'kk' must have the letter 'k' once"),
+        ("sign k: _, n-k", "'n-k' is no output"),
+        ("sign k: _, _", "nothing is free in any output"),
+        ((3,), "up_to=3 is neither a text such as"),
+    ],
+)
+def test_what_cannot_be_read_is_said(up_to, says):
+    with pytest.raises(UsageProblem) as problem:
+        Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to)
+    assert says in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("up_to", "says"),
+    [
+        ("sign k: ...nk", "describes 1 outputs, but the Function returns 2"),
+        ("sign k: _, k", "output 1 has 2 dimensions, unlike 'k'"),
+        ("sign k: _, ...bnk", "output 1 has 2 dimensions, unlike '...bnk'"),
+    ],
+)
+def test_what_does_not_fit_the_outputs_is_said(up_to, says):
+    with pytest.raises(UsageProblem) as problem:
+        faults_of(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to))
+    assert says in str(problem.value)
