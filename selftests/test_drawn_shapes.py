@@ -35,6 +35,11 @@ def test_sums_and_fixed_lengths_are_computed() -> None:
     assert set(found) == {((h + p - 1, 2), (p,), (h,), (6, 1)) for h in (0, 4) for p in (1, 3)}
 
 
+def test_products_are_computed() -> None:
+    found = shape_tuples(made("n*p", "2*n+p-1", "n 3*p*p", sizes={"n": (0, 2), "p": (1, 3)}))
+    assert set(found) == {((n * p,), (2 * n + p - 1,), (n, 3 * p * p)) for n in (0, 2) for p in (1, 3)}
+
+
 def test_free_shapes_are_shared_under_one_name() -> None:
     found = shape_tuples(made("n *s", "*s", sizes={"n": (2,), "*s": (0, 3)}))
     assert all(x == (2, *s) for x, s in found)

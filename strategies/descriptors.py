@@ -1,13 +1,15 @@
 """Arguments described by short texts: ``float[n,m]``, ``int(0..3)``, ``'mean' | 'sum'``.
 
 A tensor is a kind, its dimensions in brackets, and words that narrow its values: ``float[n,m] positive``. Dimensions
-are names (the same length wherever a name occurs), lengths, sums such as ``h+p-1``, ``...`` (any shape, the same
-wherever it occurs) and ``~`` (any shape that broadcasts with the others). Any other text is not a tensor.
+are names (the same length wherever a name occurs), lengths, sums and products such as ``h+p-1`` and ``2*n``, ``...``
+(any shape, the same wherever it occurs) and ``~`` (any shape that broadcasts with the others). Any other text is not a
+tensor.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -179,11 +181,17 @@ class Arguments:
 
     def _bound(self, text: str, whole: str) -> Callable[[Mapping[str, int]], int]:
         """A bound of a range: an integer, the name of a dimension, or a sum of these."""
-        if re.fullmatch(r"\s*-?\s*\w+(\s*[+-]\s*\w+)*\s*", text) is None:
-            raise Unreadable(f"{whole!r}: {text!r} is not an integer, a dimension, or a sum of these")
-        terms = [(sign, n if n.isdigit() else self._canonical(n)) for sign, n in re.findall(r"([+-]?)\s*(\w+)", text)]
-        self._bounds.update({name: whole for _, name in terms if not name.isdigit()})
-        return lambda sides: sum((-1 if s == "-" else 1) * (int(n) if n.isdigit() else sides[n]) for s, n in terms)
+        if re.fullmatch(r"\s*-?\s*\w+(\s*[+*-]\s*\w+)*\s*", text) is None:
+            raise Unreadable(f"{whole!r}: {text!r} is not an integer, a dimension, or a sum or product of these")
+        signed = re.findall(r"([+-]?)([\w*]+)", text.replace(" ", ""))
+        terms = [(s, [n if n.isdigit() else self._canonical(n) for n in term.split("*")]) for s, term in signed]
+        self._bounds.update({name: whole for _, names in terms for name in names if not name.isdigit()})
+
+        def value(sides: Mapping[str, int]) -> int:
+            products = [math.prod(int(n) if n.isdigit() else sides[n] for n in names) for _, names in terms]
+            return sum(-p if sign == "-" else p for (sign, _), p in zip(terms, products, strict=True))
+
+        return value
 
     def _verify_bounds(self) -> None:
         """Check that each dimension in the bounds of a range belongs to a tensor, and keep it from being empty."""
@@ -216,8 +224,10 @@ class Arguments:
     def _token(self, token: str, whole: str) -> str:
         if token in ("...", "~"):
             return {"...": "*any", "~": "~any"}[token]
-        if re.fullmatch(r"(\w+)(\s*[+-]\s*\w+)*", token) is None:
-            raise Unreadable(f"{whole!r}: {token!r} is not a dimension; write a name, a length, a sum, ... or ~")
+        if re.fullmatch(r"(\w+)(\s*[+*-]\s*\w+)*", token) is None:
+            raise Unreadable(
+                f"{whole!r}: {token!r} is not a dimension; write a name, a length, a sum, a product, ... or ~"
+            )
         return _NAME.sub(lambda name: self._canonical(name[0]), token.replace(" ", ""))
 
     def _canonical(self, name: str) -> str:

@@ -79,15 +79,15 @@ def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
         if isinstance(value, tuple):
             shape.extend(value)
         else:
-            terms = re.findall(r"([+-]?)\s*([a-z_]+|\d+)", token)
-            shape.append(sum((-1 if sign == "-" else 1) * _term(name, sizes) for sign, name in terms))
+            terms = re.findall(r"([+-]?)\s*([\w*]+)", token)
+            shape.append(sum((-1 if sign == "-" else 1) * _term(text, sizes) for sign, text in terms))
     return tuple(shape)
 
 
-def _term(name: str, sizes: Mapping[str, int | Shape]) -> int:
-    value = sizes[name] if name in sizes else int(name)
-    assert isinstance(value, int)
-    return value
+def _term(text: str, sizes: Mapping[str, int | Shape]) -> int:
+    """The value of a product of names and numbers."""
+    factors = [sizes[name] if name in sizes else int(name) for name in text.split("*")]
+    return math.prod(factor for factor in factors if isinstance(factor, int))
 
 
 @lru_cache
