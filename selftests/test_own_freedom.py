@@ -7,10 +7,12 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.freedom import composed, freedom
+from autograd_conformance.harness.commands.check import check
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import free_functions
 from autograd_conformance.selftests.checking import faults_of
@@ -129,3 +131,23 @@ def test_what_does_not_fit_the_outputs_is_said(up_to, says):
     with pytest.raises(UsageProblem) as problem:
         faults_of(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to))
     assert says in str(problem.value)
+
+
+declared = Declaration(free_functions.Halved, "float[n,n] spd", up_to="sign k: _, ...nk")
+
+
+def test_a_script_calls_the_declaration():
+    source = declared.source()
+    assert source.apply == "declared.call"
+    assert "import declared" in source.lines
+    matrix = torch.tensor([[2.0, 0.5], [0.5, 3.0]])
+    here, there = declared.call(matrix), declared.call(matrix.double())
+    assert torch.allclose(here[1].double(), there[1])
+    local = Declaration(free_functions.Halved, "float[n,n] spd", up_to="sign k: _, ...nk")
+    assert "up_to=" in local.source()
+
+
+def test_the_command_reads_what_is_free():
+    found = CliRunner().invoke(check, ["torch:linalg.eigh", "--arg", "float[n,n]", "--up-to", "sing k: _, ...nk"])
+    assert found.exit_code == 2
+    assert "did you mean sign?" in found.output
