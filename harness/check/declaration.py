@@ -18,7 +18,7 @@ import numpy as np
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.freedom import EXAMPLE, Canonical, Freedom, composed, freedom, within
+from autograd_conformance.harness.check.freedom import Canonical, Freedom, composed, freedom, within
 from autograd_conformance.harness.check.native import Native, Treatment, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.referee import Referee
@@ -139,15 +139,10 @@ class Declaration:
     def _freedoms(self, given: Sequence[str | Canonical]) -> tuple[Freedom | Canonical, ...]:
         if given and self.inplace:
             raise self.problem("up_to= and inplace= cannot be combined: what is compared is not what it returns")
-        found: list[Freedom | Canonical] = []
-        for each in given:
-            if not isinstance(each, str) and not callable(each):
-                raise self.problem(f"up_to={each!r} is neither a text such as {EXAMPLE!r} nor a callable")
-            try:
-                found.append(freedom(each) if isinstance(each, str) else each)
-            except ValueError as problem:
-                raise self.problem(str(problem)) from None
-        return tuple(found)
+        try:
+            return tuple(map(freedom, given))
+        except ValueError as problem:
+            raise self.problem(str(problem)) from None
 
     def canonical(self, implementation: Implementation) -> Canonical | None:
         """The map of results to their canonical form, if something is free in them."""
@@ -155,10 +150,8 @@ class Declaration:
 
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
-        implementation = implementations.load(self.implementation)
-        canonical = self.canonical(implementation)
-        function = within(getattr(self.function, "apply", self.function), canonical)
-        return function(*given)
+        canonical = self.canonical(implementations.load(self.implementation))
+        return within(getattr(self.function, "apply", self.function), canonical)(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""

@@ -163,8 +163,16 @@ WORDS = {
 }
 
 
-def freedom(text: str) -> Freedom:
-    """The freedom that a text describes, such as ``"sign k: _, ...nk"``. Raises ValueError with what is wrong."""
+def freedom(given: str | Canonical) -> Freedom | Canonical:
+    """The freedom that a text describes; a callable as it is. Raises ValueError with what is wrong."""
+    if isinstance(given, str):
+        return _described(given)
+    if not callable(given):
+        raise ValueError(f"up_to={given!r} is neither a text such as {EXAMPLE!r} nor a callable")
+    return given
+
+
+def _described(text: str) -> Freedom:
     match = _TEXT.fullmatch(text)
     if match is None:
         raise ValueError(f"up_to={text!r} is no freedom; write a word, a letter and the outputs, as in {EXAMPLE!r}")
