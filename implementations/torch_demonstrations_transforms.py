@@ -31,16 +31,17 @@ def _slope_at_kink(w: Words) -> str:
     got = f"sum((g.conj() * u).real.sum() for g, u in zip(gradients, {listed(along)}) if g is not None)"
     near = [f" + near[{place}]" for place in range(len(along))]
     tensors = listed([w.names[n] for n in w.shown.tracked])
-    lines = _NEARBY.format(tensors=tensors, **_loss(w, along, near), apart=_APART) + w.helpers() + w.forward()
+    apart, step, bent = _NEAR[found["precision"]]
+    lines = _NEARBY.format(tensors=tensors, **_loss(w, along, near), apart=apart, step=step) + w.helpers() + w.forward()
     lines += f"gradients = {w.grad()}\ngot = float({got})\n"
     # Points apart have slopes that are a little apart.
-    lines += f"low, high, bound = min(slopes), max(slopes), {found['bound'] + _BENT}\n"
+    lines += f"low, high, bound = min(slopes), max(slopes), {found['bound'] + bent}\n"
     lines += 'print(f"slope: got {got}, expected {low} to {high}, bound {bound}")\n'
     return lines + "sys.exit(not low - bound <= got <= high + bound)\n"
 
 
-# How far the points nearby are apart, and how much their slopes may differ because of that.
-_APART, _BENT = "2**-20", 2.0**-14
+# How far the points nearby are apart, the step of differences, and how much their slopes may differ because of that.
+_NEAR = {"float64": ("2**-20", "2**-26", 2.0**-14), "float32": ("2**-9", "2**-13", 2.0**-6)}
 
 # The slopes of the forward at points nearby, where it has no kink.
 _NEARBY = """\
@@ -52,7 +53,7 @@ def loss(near, t):
 def slope(seed):
     torch.manual_seed(seed)
     near = [{apart} * (2 * torch.rand_like(x) - 1) for x in {tensors}]
-    h = {apart} / 64
+    h = {step}
     return (loss(near, h) - loss(near, -h)) / (2 * h)
 
 

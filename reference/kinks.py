@@ -18,10 +18,26 @@ import numpy as np
 
 from autograd_conformance.reference.ladder import Arrays, Mapping, Verdict
 
-# How far the nearby points are, and the step of their differences as a share of that.
-_RADII = (2.0**-12, 2.0**-15)
-_SHARE = 2.0**-5
-_ROUNDING = 2.0**-53
+
+@dataclass(frozen=True)
+class Reach:
+    """How far the nearby points are, for a function that rounds to ``unit``: two radii, and the step of differences."""
+
+    radii: tuple[float, float]
+    step: float
+    unit: float
+
+    @property
+    def noise(self) -> float:
+        """The error that rounding causes in a slope, relative to the numbers that are rounded."""
+        return 16 * self.unit / self.step
+
+
+# Half precision has none: its steps would be as large as the distance to other kinks.
+REACHES = {
+    "float64": Reach((2.0**-12, 2.0**-15), 2.0**-20, 2.0**-53),
+    "float32": Reach((2.0**-6, 2.0**-9), 2.0**-13, 2.0**-24),
+}
 
 # The nearby points to look at, and those to look at before a claim is called wrong.
 _FEW, _MANY = 6, 256
@@ -56,17 +72,19 @@ class Slopes:
 class Near:
     """The points near a point, at which a weighted sum of the outputs of ``f`` is differentiated."""
 
-    def __init__(self, f: Mapping, points: Arrays, weights: Arrays, scales: Arrays) -> None:
-        self._f, self._points, self._scales = f, points, scales
+    def __init__(self, f: Mapping, points: Arrays, weights: Arrays, scales: Arrays, reach: Reach) -> None:
+        self._f, self._points, self._scales, self._reach = f, points, scales, reach
         self._weights = tuple(None if v is None else np.asarray(v) for v in weights)
         self._start = [np.array(y) for y in f(points)]
+        moved = [(x, s) for x, s in zip(points, scales, strict=True) if x is not None and s is not None and np.any(s)]
+        self._length = max((float(np.max(np.abs(x)) / np.max(np.abs(s))) for x, s in moved), default=0.0)
         rows = zip(self._weights, self._start, strict=True)
         self._size = sum(float(np.sum(np.abs(v) * np.abs(y))) for v, y in rows if v is not None)
 
     def judge(self, claim: float, direction: Arrays, *, rounding: float, seed: int) -> tuple[Verdict, Slopes | None]:
         """Compare a claimed slope with those nearby. There are none where the function jumps, or leaves its domain."""
         with np.errstate(all="ignore"):
-            found = _Found(self._size)
+            found = _Found(self._size, self._length, self._reach)
             for number, place in enumerate(self._places(seed)):
                 if number >= (_FEW if found.slopes(rounding).admit(claim) else _MANY):
                     break
@@ -92,8 +110,8 @@ class Near:
     def _look(self, place: Arrays, direction: Arrays, found: _Found) -> bool:
         """Add the slopes near one place; False if the function has none there."""
         slopes, changes = [], []
-        for radius in _RADII:
-            step = _SHARE * radius
+        for radius in self._reach.radii:
+            step = self._reach.step * radius / self._reach.radii[-1]
             try:
                 ahead, behind = (
                     [np.array(y) for y in self._f(self._moved(place, radius, direction, s))] for s in (step, -step)
@@ -101,13 +119,19 @@ class Near:
             except Exception:  # noqa: BLE001 - the nearby point may lie outside the function's domain
                 return False
             slopes.append(self._difference(ahead, behind) / (2 * step))
-            changes.append(abs(self._difference(ahead, self._start)))
+            changes.append(self._changes(ahead))
         found.add(slopes, changes)
-        return bool(np.all(np.isfinite([*slopes, *changes])))
+        return bool(np.all(np.isfinite(slopes)) and np.all(np.isfinite(changes)))
 
     def _moved(self, place: Arrays, radius: float, direction: Arrays, step: float) -> Arrays:
         rows = zip(self._points, place, direction, strict=True)
         return tuple(x if x is None or p is None or d is None else x + (radius * p + step * d) for x, p, d in rows)
+
+    def _changes(self, ahead: Any) -> Any:
+        """The change of each weighted entry of the outputs: in a sum, many that move would hide one that jumps."""
+        rows = zip(self._weights, ahead, self._start, strict=True)
+        sizes = [np.ravel(np.abs(v) * np.abs(a - b)) for v, a, b in rows if v is not None]
+        return np.concatenate([np.zeros(1), *sizes])
 
     def _difference(self, ahead: Any, behind: Any) -> float:
         rows = zip(self._weights, ahead, behind, strict=True)
@@ -115,15 +139,18 @@ class Near:
 
 
 class _Found:
-    """The slopes and changes at the places looked at."""
+    """The slopes and changes at the places looked at.
 
-    def __init__(self, size: float) -> None:
-        self._noise = 16 * _ROUNDING * size / (_SHARE * _RADII[-1])
+    ``size`` is that of the outputs, ``length`` that of the inputs in units of what they may move.
+    """
+
+    def __init__(self, size: float, length: float, reach: Reach) -> None:
+        self._reach, self._length = reach, length
         self._slopes: list[list[float]] = []
-        self._changes: list[list[float]] = []
+        self._changes: list[list[Any]] = []
         self._size = size
 
-    def add(self, slopes: list[float], changes: list[float]) -> None:
+    def add(self, slopes: list[float], changes: list[Any]) -> None:
         self._slopes.append(slopes)
         self._changes.append(changes)
 
@@ -133,11 +160,12 @@ class _Found:
         far, near = np.array(self._slopes).T
         largest = float(np.max(np.abs(near)))
         # A curved function has other slopes at the larger radius; so has one whose rounding shows.
-        tolerance = 4 * float(np.max(np.abs(far - near))) + self._noise + 1e-6 * largest + rounding
+        coarse = 1e-6 * largest + self._reach.noise * (self._size + self._length * largest)
+        tolerance = 4 * float(np.max(np.abs(far - near))) + coarse + rounding
         return Slopes(float(np.min(near)), float(np.max(near)), tolerance)
 
     @property
     def jumps(self) -> bool:
-        """Whether the function does not come close to its value at the point."""
+        """Whether an entry of the function does not come close to its value at the point."""
         far, near = np.max(self._changes, axis=0)
-        return bool(near > far / _SHRINKS + 64 * _ROUNDING * self._size)
+        return bool(np.any(near > far / _SHRINKS + 64 * self._reach.unit * self._size))

@@ -188,11 +188,12 @@ class Assertions(Examined):
             moved = [[number, list(entries)] for number, entries in each.places]
             nearest, tolerance = each.slopes.nearest(each.claim), each.slopes.tolerance
             ends = {"low": each.slopes.low, "high": each.slopes.high, "bound": tolerance}
+            place = {"moved": moved, "precision": self.function.computes_in}
             self.wrong_value(
                 example.call, "slope where entries are special or equal", got=each.claim, expected=nearest,
                 bound=f"{tolerance:.3g} (off by {abs(each.claim - nearest):.3g})", hint=each.words,
                 kind=Kind.NAN if np.isnan(each.claim) else Kind.WRONG,
-                component={"what": "slope", "aspect": "value", "moved": moved, **ends},
+                component={"what": "slope", "aspect": "value", **place, **ends},
             )  # fmt: skip
 
     def assert_unbiased(self, example: Example, results: Results) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.reference.kinks import Near, Slopes
+from autograd_conformance.reference.kinks import REACHES, Near, Slopes
 from autograd_conformance.reference.ladder import Verdict, inner
 from autograd_conformance.strategies.kinks import Place, moves
 
@@ -37,7 +37,9 @@ def at_kinks(
     Each direction moves entries that are equal, together or alone. ``rounding`` bounds the error of an inner product.
     """
     points, weights, slots = example.expected.points(), example.expected.cotangents, example.slots
-    near = Near(example.expected.outputs_at, points, weights, _scales(example, points))
+    near = Near(
+        example.expected.outputs_at, points, weights, _scales(example, points), REACHES[example.function.computes_in]
+    )
     for places in moves(example.call, [example.values[slot] for slot in slots]):
         along = direction(example, places)
         claim, error = inner(tuple(gradients), along), rounding(gradients, along)
