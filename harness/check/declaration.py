@@ -204,9 +204,8 @@ class Declaration:
 
     @property
     def candidates(self) -> tuple[str, ...]:
-        """The dtypes that the declaration admits. Discovery finds out which of them the Function takes."""
-        among = self.parsed.dtypes
-        return tuple(d for d in (self.dtypes or among) if d in among)
+        """The dtypes that the declaration admits, the most precise first. Discovery finds out which of them work."""
+        return tuple(d for d in self.parsed.dtypes if not self.dtypes or d in self.dtypes)
 
     def source(self, composite: bool = True, referred: bool = True) -> Source | str:
         """How a script imports the Function, or the reason why it cannot.
