@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import subprocess
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch")
@@ -10,6 +14,7 @@ import numpy as np
 import torch
 
 from autograd_conformance import implementations
+from autograd_conformance.benchmarks.right import DECLARATIONS
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.oracle import Oracle
@@ -32,6 +37,25 @@ _VALUES = ("FWD-VALUE", "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-CHA
 @pytest.mark.parametrize("declaration", RIGHT, ids=lambda d: d.name)
 def test_a_right_function_is_not_accused(declaration):
     assert faults_of(declaration, *_VALUES) == []
+
+
+def _commit():
+    """The hash of the commit; empty outside a repository."""
+    folder = Path(__file__).parent
+    ran = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
+    return ran.stdout.strip()
+
+
+@pytest.mark.parametrize("place", range(6))
+def test_some_of_many_right_functions_are_not_accused(place, request):
+    """Each commit tries others; ``--seed N`` chooses them and their examples. `benchmarks/right.py` checks all."""
+    given = request.config.option.seed
+    seed = random.Random(_commit()).randrange(2**32) if given is None else given
+    name = random.Random(seed).sample(sorted(DECLARATIONS), 6)[place]
+    lines = list(Checked(DECLARATIONS[name], profile="quick", seed=seed).lines())
+    judged = [(line, verdict(line)) for line in lines]
+    assert [(line, f"{name}, --seed {seed}") for line, v in judged if v is not None and v.fault] == []
+    assert any(line["outcome"] == "pass" for line in lines)
 
 
 @pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
@@ -176,3 +200,8 @@ def test_arguments_of_one_shape_are_equal_on_purpose_alone():
     assert not np.any(x == y)
     x, y = tensor_values(Call("mul", tensors, (Cotangent(),)), function)
     assert np.all(x == y)
+
+
+def test_the_most_precise_dtype_is_the_plain_one_in_whatever_order_they_are_declared():
+    declared = Declaration(right.Relu, "float[n]", dtypes=("float16", "float32", "float64"))
+    assert declared.candidates == ("float64", "float32", "float16")

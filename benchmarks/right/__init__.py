@@ -1,0 +1,14 @@
+"""Right custom Functions of many fields, declared as users would. ``python benchmarks/right.py`` checks them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from autograd_conformance.harness.check import Declaration
+
+# The Functions of each field, by the name of its module.
+FIELDS: dict[str, tuple[Declaration, ...]] = {
+    module.name: import_module(f"{__name__}.{module.name}").DECLARATIONS for module in iter_modules(__path__)
+}
+DECLARATIONS = {declaration.name: declaration for field in FIELDS.values() for declaration in field}
