@@ -24,6 +24,11 @@ COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
 
 
+def outside_with(folder: Path) -> dict[str, str]:
+    """The environment of what these tests start, with a folder on Python's path."""
+    return {**OUTSIDE, "PYTHONPATH": os.pathsep.join(filter(None, (str(folder), OUTSIDE.get("PYTHONPATH"))))}
+
+
 @dataclass(frozen=True)
 class Run:
     """What a run of the command left: exit status, output, and its report."""

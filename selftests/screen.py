@@ -20,6 +20,8 @@ from autograd_conformance.selftests.conftest import OUTSIDE
 
 # What a program sends: a control sequence, an operating system command, a control character, or text.
 _PIECE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|([\x00-\x1f])|([^\x00-\x1f]+)")
+# A control sequence that is not complete.
+_BEGUN = re.compile(r"(?:\x1b(?:\[[?\d;]*)?)?$")
 
 
 @dataclass
@@ -31,9 +33,13 @@ class Screen:
     row: int = 0
     column: int = 0
     hidden: bool = False
+    begun: str = ""
 
     def feed(self, text: str) -> None:
-        """Do as a terminal does that is sent this text."""
+        """Do as a terminal does that is sent this text, which may end within a control sequence."""
+        text = self.begun + text
+        self.begun = _BEGUN.search(text)[0]  # type: ignore[index]
+        text = text.removesuffix(self.begun)
         for found in _PIECE.finditer(text):
             number, command, control, plain = found.groups()
             if command:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -25,7 +24,7 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
 from autograd_conformance.selftests.checking import faults_of
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
@@ -287,7 +286,7 @@ def test_every_form_of_argument_is_drawn():
 
 def check(*words, folder):
     done = subprocess.run(
-        [COMMAND, "check", *map(str, words)], cwd=folder, env={**OUTSIDE, "PYTHONPATH": str(OPS.parent)},
+        [COMMAND, "check", *map(str, words)], cwd=folder, env=outside_with(OPS.parent),
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout, done.stderr
@@ -296,7 +295,9 @@ def check(*words, folder):
 def test_the_shortest_way(tmp_path):
     status, out, err = check("user_ops:Wrong", *(w for a in PAIR for w in ("--arg", a)), folder=tmp_path)
     assert (status, err) == (1, "")
-    assert out.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
+    found, verdict = out.split("\n\n", 1)
+    assert found.startswith("found: Wrong: WRONG: VJP-FD: gradients agree with finite differences of the reference\n")
+    assert verdict.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
     assert "WRONG: VJP-FD" in out
     assert "argument 1 (w)" in out
     script = tmp_path / "autograd-conformance-scripts" / "Wrong-VJP-FD.py"
@@ -322,7 +323,7 @@ def test_what_is_said_on_the_command_line(tmp_path):
     assert "if it changes an argument on purpose, declare inplace=(its position,)" in err
     status, out, err = check(*words, "--inplace", 0, "--dtypes", "float64, float32", folder=tmp_path)
     assert (status, err) == (0, "")
-    assert "takes float64, float32\n  1 checks hold, 0 do not" in out
+    assert "takes float64, float32\n  1 check holds, 0 do not" in out
 
 
 def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
@@ -347,7 +348,7 @@ def test_a_function_that_dies_is_told_and_the_others_are_checked(tmp_path):
     assert sorted(told) == ["3", "5", "6", "7"]
     late, right = re.split(r"^(?=Kept)", out, flags=re.MULTILINE)
     assert "CRASHES: FWD-EMPTY" in late
-    assert "1 checks hold, 1 do not" in late
+    assert "1 check holds, 1 does not" in late
     assert "2 checks hold, 0 do not" in right
 
 
@@ -430,7 +431,7 @@ def test_a_class_of_tests(tmp_path):
         "TestWrong = checks(Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)'))\n"
         "TestKept = checks(Declaration(user_ops.Single, 'float[...]'), profile='quick', seed=1)\n"
     )
-    environment = {**OUTSIDE, "PYTHONPATH": os.pathsep.join([str(OPS.parent)]), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment = {**outside_with(OPS.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "--strict-markers",
          "-p", "no:cacheprovider", "test_mine.py"],

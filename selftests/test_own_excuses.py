@@ -21,7 +21,7 @@ from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
 from autograd_conformance.selftests.builtins import BUILTINS
 from autograd_conformance.selftests.checking import faults_of
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
@@ -96,7 +96,7 @@ def test_a_reference_verifies_a_gradient_too(tmp_path):
 
 def test_what_was_not_verified_has_an_exit_status(tmp_path):
     words = [COMMAND, "check", ops.__file__, "--functions", "Half,Single", "--properties", "VJP-FD"]
-    environment = {**OUTSIDE, "PYTHONPATH": str(Path(ops.__file__).parent)}
+    environment = outside_with(Path(ops.__file__).parent)
     done = subprocess.run(
         [*words, "--profile", "quick"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

@@ -53,7 +53,7 @@ def command(name: str) -> list[str]:
 
 
 def output(words: list[str]) -> str:
-    """What the command prints; of a run what it says about the fault, without the script."""
+    """What the command prints at the end; of a run what it says about the fault, without the script."""
     with tempfile.TemporaryDirectory() as folder:
         place = ["--scripts", f"{folder}/scripts"] if words[0] == "check" else ["--report", f"{folder}/r.ndjson"]
         done = subprocess.run(
@@ -61,6 +61,9 @@ def output(words: list[str]) -> str:
             cwd=ROOT, capture_output=True, text=True, check=False,
         )  # fmt: skip
         text = (done.stdout + done.stderr).replace(f"{folder}/scripts", "autograd-conformance-scripts")
+    if text.startswith("found: "):
+        # The verdict says all of it again.
+        text = text.partition("\n\n")[2]
     if words[0] == "run":
         text = re.split(r"^=+ failures =+\n", text, flags=re.M)[-1]
         text = re.split(r"^  (?:script|standalone)|^=", text, maxsplit=1, flags=re.M)[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.check.verdicts import ORDER
 from autograd_conformance.harness.checking.marks import Claim
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import NotRun
@@ -51,6 +52,7 @@ class Declared:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("autograd-conformance")
     group.addoption("--declared", required=True, metavar="FILE", help="plan of the Functions to check")
+    group.addoption("--done", metavar="FILE", help="the test ids, a line each, that have a result and are left out")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,3 +60,22 @@ def pytest_configure(config: pytest.Config) -> None:
     plan = Plan.read(Path(config.option.declared))
     catalog: Catalog = Declared(tuple(plan.facts), plan)
     config.stash[CATALOG] = catalog
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Sort the tests: all of one Function together, and what tells most first."""
+    yield
+    done = set(Path(config.option.done).read_text(encoding="utf-8").splitlines()) if config.option.done else set()
+    functions = list(config.stash[CATALOG].names)
+
+    def place(item: pytest.Item) -> tuple[int, int, str]:
+        key = _key(item)
+        return functions.index(key["function"]), ORDER.index(key["property"]), key.get("variant", "")
+
+    items[:] = sorted((item for item in items if _key(item)["id"] not in done), key=place)
+
+
+def _key(item: pytest.Item) -> dict[str, Any]:
+    subject: OwnSubject = item.callspec.params["subject"]  # type: ignore[attr-defined]
+    return subject.key

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +28,7 @@ from autograd_conformance.harness.outcomes import in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
 
-_WIDTH = 110
+_WIDEST = 110
 
 # Lines of a traceback that are shown.
 _FRAMES = 6
@@ -40,19 +42,22 @@ _VARYING = r"'[^']*'|\d+"
 Judged = tuple[ndjson.Line, Verdict]
 
 
-def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) -> Iterator[str]:
+def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, unfinished: str = "") -> Iterator[str]:
     """The facts about a Function, its faults, and the checks without a verdict, as rows of text.
 
-    Reproduction scripts are written to the folder ``scripts``.
+    Reproduction scripts are written to the folder ``scripts``. ``unfinished`` says why there are no more lines.
     """
     yield title
     for fact in facts.lines():
         yield from _wrapped(fact, 2)
+    if unfinished:
+        yield from _wrapped(unfinished, 2)
     found = judged(lines, compared=facts.compared)
     faults = [(line, v) for line, v in found if v is not None and v.fault]
     notes = [(line, v) for line, v in found if v is not None and not v.fault]
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
-    counts = f"{held} checks hold, {len(faults) + len(facts.coarse)} do not" + (
+    wrong = len(faults) + len(facts.coarse)
+    counts = f"{held} {'check holds' if held == 1 else 'checks hold'}, {wrong} {'does' if wrong == 1 else 'do'} not" + (
         f", {len(notes)} undecided" if notes else ""
     )
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
@@ -72,6 +77,32 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path) 
         yield ""
         yield from _note(line, v)
     yield ""
+
+
+class Finds:
+    """Faults in the words in which they are shown as soon as they are found, before the verdict groups them."""
+
+    def __init__(self) -> None:
+        self._heads: dict[Any, str] = {}
+        self._follows: dict[str, dict[str, str]] = {}
+
+    def rows(self, line: ndjson.Line) -> list[str]:
+        """What a result says; empty if it is no fault. What one cause explains is shown once."""
+        v = verdict(line)
+        if v is None or not v.fault:
+            return []
+        name, failure = ndjson.test_of(line), line.get("failure", {})
+        follows = self._follows.setdefault(line["function"], {})
+        if v.word != RAISES:
+            follows[name] = v.follows
+        cause = (line["function"], _cause(line, v, follows))
+        if cause in self._heads:
+            return _wrapped(f"found: {line['function']}: {name}: same fault as {self._heads[cause]}", 0)
+        self._heads[cause] = name
+        sentence = PROPERTIES[line["property"]].sentence
+        result = in_words(failure) if "what" in failure else failure.get("message", "")
+        shown = [*_wrapped(f"found: {line['function']}: {v.word.upper()}: {name}: {sentence}", 0), *_wrapped(result, 4)]
+        return [*shown, *(_wrapped(f"call: {failure['call']}", 4) if failure.get("call") else [])]
 
 
 def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
@@ -97,11 +128,18 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     causes = {ndjson.test_of(line): v.follows for line, v in ranked if v.word != RAISES}
     found: dict[Any, list[Judged]] = {}
     for line, v in ranked:
-        raised = v.word == RAISES and v.follows not in causes
-        own = line["property"] if v.word == NOT_FINITE else ndjson.test_of(line)
-        key = _error(line["failure"]) if raised else _root(v.follows or own, causes)
-        found.setdefault(key, []).append((line, v))
+        found.setdefault(_cause(line, v, causes), []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[str, str]) -> Any:
+    """What the faults of one group have in common: an exception, a place, or the property that they follow from."""
+    if v.word in LOST:
+        return v.word, _innermost(line["failure"].get("traceback", []))
+    if v.word == RAISES and v.follows not in causes:
+        return _error(line["failure"])
+    own = line["property"] if v.word == NOT_FINITE else ndjson.test_of(line)
+    return _root(v.follows or own, causes)
 
 
 def _root(name: str, causes: Mapping[str, str]) -> str:
@@ -111,6 +149,12 @@ def _root(name: str, causes: Mapping[str, str]) -> str:
         name = causes[name]
         seen.add(name)
     return name
+
+
+def _innermost(stack: Sequence[str]) -> str:
+    """The function in which a process was lost; the stack has those of other threads first."""
+    current = next((n for n, row in enumerate(stack) if row.startswith("Current thread")), -1)
+    return re.sub(_VARYING, "", next(iter(stack[current + 1 :]), ""))
 
 
 def _error(failure: Mapping[str, Any]) -> tuple[str, ...]:
@@ -176,5 +220,10 @@ def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
 def _wrapped(text: str, indent: int) -> list[str]:
     first, later = " " * indent, " " * (indent + 2)
     return textwrap.wrap(
-        text, _WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+        text, _width(), initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
     ) or [first]
+
+
+def _width() -> int:
+    """The columns of a line: those of the terminal, unless it is wide."""
+    return min(_WIDEST, shutil.get_terminal_size().columns) if sys.stdout.isatty() else _WIDEST

@@ -1,37 +1,28 @@
-"""Discovery and checks of users' Functions, in processes that may die."""
+"""Discovery of users' Functions, in processes that may die."""
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from autograd_conformance import implementations
-from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.check.declaration import REQUESTS, Declaration
+from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.freedom import Freedom
 from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.check.plugin import Declared
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
-from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import isolation
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.strategies.calls import Call
 
 # Frameworks that have started threads when they are imported do not survive a fork.
 _FORKABLE = ("torch", "hips", "mygrad", "model")
-
-_PYTEST = (*isolation.ARGUMENTS, "-p", Declared.__module__, *isolation.ROOT, str(SUITES / "functions"))
-_ISOLATED = ("-p", "xdist", "--numprocesses=1", "--max-worker-restart=1000")
 
 
 @dataclass
@@ -44,18 +35,21 @@ class Found:
     problems: dict[str, str] = field(default_factory=dict)
 
 
-def find_out(plan: Plan, implementation: str, *, seconds: float) -> Found:
+def find_out(plan: Plan, implementation: str, *, seconds: float, tell: Callable[[str], None] = lambda _: None) -> Found:
     """Load the target and call each Function a few times. Raises UsageProblem if the target cannot be loaded.
 
-    If a call ends the process, the Function counts as not taking the call's dtype, unless no other dtype is left.
+    ``tell`` gets the name of the Function whenever it is called. If a call ends the process, the Function counts as not
+    taking the call's dtype, unless no other dtype is left.
     """
     found = Found(plan)
     without: dict[str, dict[str, str]] = {}
     while True:
         known = sorted({*found.plan.facts, *found.problems})
-        messages = list(_of_process(_discover, (plan, implementation, known, without), implementation, seconds))
-        for message in messages:
+        messages = []
+        for message in _of_process(_discover, (plan, implementation, known, without), implementation, seconds):
+            messages.append(message)
             _note(found, message)
+            tell(message.get("name", ""))
         last, before = messages[-1], messages[-2] if len(messages) > 1 else {"kind": ""}
         if last["kind"] == "end":
             return found
@@ -123,38 +117,61 @@ def _described(declaration: Declaration) -> str:
     return f"{described}; up to {free}" if free else described
 
 
-def _context(implementation: str) -> Any:
-    """The start method of processes."""
+def context(implementation: str) -> Any:
+    """The start method of processes that import an implementation."""
     return multiprocessing.get_context("fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn")
 
 
 def _of_process(
     work: Callable[..., None], arguments: Sequence[Any], implementation: str, seconds: float
 ) -> Iterator[dict[str, Any]]:
-    """The messages of a process. The last one says so if the process hung or died."""
-    context = _context(implementation)
-    mine, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_quietly, args=(work, theirs, *arguments))
+    """The messages of a process. The last one says so if the process hung or died.
+
+    The process ends with the generator.
+    """
+    start = context(implementation)
+    mine, theirs = start.Pipe(duplex=False)
+    process = start.Process(target=_quietly, args=(work, theirs, *arguments))
     process.start()
     theirs.close()
     message: dict[str, Any] = {}
-    while message.get("kind") != "end":
-        if not mine.poll(seconds):
-            process.kill()
-            process.join()
-            yield {"kind": "lost", "how": f"did not end within {seconds:g} s; raise --time-limit if it is only slow"}
-            return
-        try:
-            message = mine.recv()
-        except EOFError:
-            process.join()
-            yield {"kind": "lost", "how": _ending(process.exitcode)}
-            return
-        yield message
-    process.join()
+    try:
+        while message.get("kind") not in ("end", "lost"):
+            message = _next(mine, process, seconds)
+            yield message
+    finally:
+        process.kill()
+        process.join()
+
+
+def _next(pipe: Any, process: Any, seconds: float) -> dict[str, Any]:
+    """The next message of a process, or that it hung or died."""
+    if not pipe.poll(seconds):
+        return {"kind": "lost", "how": f"did not end within {seconds:g} s; raise --time-limit if it is only slow"}
+    try:
+        return dict(pipe.recv())
+    except EOFError:
+        process.join()
+        return {"kind": "lost", "how": _ending(process.exitcode)}
+
+
+# The option of Linux that sends a process a signal when the one that started it ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def heed_parent() -> None:
+    """Let only the process that started this one end it, on Linux also by being killed.
+
+    An interrupt at a terminal reaches both.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _quietly(work: Callable[..., None], pipe: Any, *arguments: Any) -> None:
+    heed_parent()
     # Output of the user's module would mix with the verdicts.
     sys.stdout.flush()
     null = os.open(os.devnull, os.O_WRONLY)
@@ -167,39 +184,3 @@ def _ending(code: int | None) -> str:
     if code is not None and code < 0:
         return f"ended the process ({signal.Signals(-code).name})"
     return f"ended the process (exit status {code})"
-
-
-def run(plan: Path, options: dict[str, Any], report_: Path, implementation: str) -> list[ndjson.Line]:
-    """Check the Functions of a plan, and return the result lines.
-
-    All tests run in one process. If it dies, they run again so that only the test that dies is lost.
-    """
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items() if value is not None]
-    common = [*_PYTEST, *words, f"--implementation={implementation}", f"--declared={plan}", f"--report={report_}"]
-    log = report_.with_suffix(".log")
-    for parallel in ((), _ISOLATED):
-        process = _context(implementation).Process(target=_pytest, args=([*common, *parallel], str(log)))
-        process.start()
-        process.join()
-        lines = ndjson.read(report_) if report_.exists() else []
-        if lines and lines[-1]["kind"] == "footer":
-            break
-    results = [line for line in lines if line["kind"] == "result"]
-    if not results:
-        if lines:
-            asked = ", ".join(f"--also {word}" for word in REQUESTS)
-            raise UsageProblem(f"none of the chosen properties applies; some are checked on request only: {asked}")
-        raise UsageProblem(f"no test could be run; the end of pytest's output: {_tail(log)}")
-    return results
-
-
-def _pytest(words: Sequence[str], log: str) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    isolation.isolate_environment()
-    sys.exit(int(pytest.main(list(words))))
-
-
-def _tail(log: Path) -> str:
-    return " ".join(log.read_text(encoding="utf-8", errors="replace").split()[-60:]) if log.exists() else "nothing"

@@ -28,7 +28,7 @@ from autograd_conformance.strategies.shapes import shape_tuples
 _REFERRED = ("FWD-VALUE", "VJP-REF", "VJP-FD")
 
 
-@dataclass
+@dataclass(repr=False)
 class OwnSubject(Subject):
     """A user's Function under test."""
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
+import signal
 import sys
 import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,12 +17,14 @@ from typing import Any
 import click
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import printing, processes
+from autograd_conformance.harness.check import processes
 from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.display import Display
+from autograd_conformance.harness.check.following import Following
 from autograd_conformance.harness.check.freedom import EXAMPLE
 from autograd_conformance.harness.check.freedom import WORDS as FREEDOMS
 from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNVERIFIED, judged
+from autograd_conformance.harness.check.telling import Telling
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import USAGE, Problem
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
@@ -31,6 +36,8 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.descriptors import FORMS, WORDS
 
 SCRIPTS = "autograd-conformance-scripts"
+
+INTERRUPTED = "interrupted"
 
 _PROFILES = tuple(name for name in PROFILES if name != "replay")
 
@@ -95,8 +102,8 @@ def check(
     """Check your own Functions against the properties that hold for every Function.
 
     A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
-    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked or the
-    gradient could not be verified.
+    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked, the
+    gradient could not be verified, or the check was interrupted.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -114,7 +121,30 @@ def check(
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
     run = _Run(implementation, scripts, report_, {**given, "profile": profile})
-    sys.exit(max(run.of(Plan(target, arguments, described)) for target in targets))
+    try:
+        with _heeding_termination():
+            status = max([run.of(Plan(target, arguments, described)) for target in targets])
+    except KeyboardInterrupt as interrupt:
+        raise Problem(str(interrupt) or INTERRUPTED) from None
+    sys.exit(status)
+
+
+@contextmanager
+def _heeding_termination() -> Iterator[None]:
+    """Take the signal with which other programs end this one for an interrupt."""
+
+    def terminate(*_: Any) -> None:
+        raise KeyboardInterrupt("terminated")
+
+    # Only the main thread can set handlers.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _verify(
@@ -174,51 +204,36 @@ class _Run:
 
     def of(self, plan: Plan) -> int:
         """Check one target and print the results. Returns the exit status."""
+        display, seconds = Display(), self.options["time_limit"]
+        telling = None
         try:
-            found = processes.find_out(plan, self.implementation, seconds=self.options["time_limit"])
-            matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
-            results = self._results(found.plan) if found.plan.facts else []
+            with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
+                found = processes.find_out(plan, self.implementation, seconds=seconds, tell=display.find_out)
+                telling = Telling(found, display, self.scripts)
+                matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
+                if found.plan.facts:
+                    self._follow(found.plan, Path(folder), display, telling)
         except UsageProblem as problem:
             click.echo(f"Error: {problem}", err=True)
             return USAGE
-        statuses = [
-            self._print(found, name, [r for r in results if r["function"] == name]) for name in found.plan.facts
-        ]
-        for sentence in found.problems.values():
+        for sentence in telling.found.problems.values():
             click.echo(f"Error: {sentence}", err=True)
-        return max((*statuses, USAGE if found.problems else 0))
+        return max(telling.status, USAGE if telling.found.problems else 0)
 
-    def _results(self, plan: Plan) -> list[ndjson.Line]:
-        with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder:
-            path = Path(folder, "plan.json")
-            plan.write(path)
-            written = Path(folder, "report.ndjson")
-            try:
-                return processes.run(path, self.options, written, self.implementation)
-            finally:
-                self._keep(written)
-
-    def _keep(self, written: Path) -> None:
-        """Copy the report to the file of --report, which may have the report of an earlier run until now."""
-        if self.kept is None or not written.exists():
-            return
+    def _follow(self, plan: Plan, folder: Path, display: Display, telling: Telling) -> None:
+        """Run the checks, and tell what they find."""
+        path = folder / "plan.json"
+        plan.write(path)
+        deviations = implementations.load(self.implementation).deviations
+        following = Following(folder, self.options, self.implementation, deviations)
+        display.follow(following)
+        unfinished = "the checks ended too early"
         try:
-            shutil.copyfile(written, self.kept)
-        except OSError as problem:
-            reason = problem.strerror or problem
-            message = f"the report cannot be written to {self.kept}: {reason}; choose a file with --report FILE"
-            raise UsageProblem(message) from None
-
-    def _print(self, found: processes.Found, name: str, lines: list[ndjson.Line]) -> int:
-        """Print the results of a Function. Returns its exit status."""
-        if not lines:
-            return 0
-        facts = found.plan.facts[name]
-        title = f"{name} ({found.places[name]}): {found.described[name]}"
-        click.echo("\n".join(printing.rows(title, facts, lines, self.scripts)))
-        verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
-        if any(v.word in (*LOST, ERROR) for v in verdicts):
-            return USAGE
-        if facts.stale or facts.coarse or any(v.fault for v in verdicts):
-            return 1
-        return USAGE if any(v.word == UNVERIFIED for v in verdicts) else 0
+            for line in following.lines(path, self.kept):
+                telling.note(line)
+            unfinished = ""
+        except KeyboardInterrupt as interrupt:
+            unfinished = str(interrupt) or INTERRUPTED
+            raise
+        finally:
+            telling.end(unfinished, following)

@@ -228,7 +228,7 @@ class Controller:
             self.others.remove(phase)
         elif last is not None and last.nodeid == phase.nodeid:
             self.finished.add(phase.nodeid)
-            self._add(results.died_line(last, self.selection))
+            self._add(results.died_line(last, self.selection.implementation.deviations))
             self.others.remove(phase)
             self.lost.pop(worker, None)
 

@@ -48,39 +48,33 @@ class Shown(Protocol):
 
 
 class Live:
-    """The display; other text is written above it."""
+    """The display; other text is written above it.
 
-    def __init__(self, progress: Shown, terminal: Any, stream: TextIO) -> None:
+    ``alone`` says that it refreshes itself, by a thread. In a process that forks, call `refresh` instead.
+    """
+
+    def __init__(self, progress: Shown, stream: TextIO, *, alone: bool = True) -> None:
         self._progress, self._stream = progress, stream
         self._console = _Terminal(file=stream, force_terminal=True)
         self._live = live.Live(
             console=self._console, get_renderable=self._picture, refresh_per_second=_RATE, transient=True,
-            redirect_stdout=False, redirect_stderr=False,
+            auto_refresh=alone, redirect_stdout=False, redirect_stderr=False,
         )  # fmt: skip
         self._measure()
-        self._writer, self._begun = terminal._tw, ""
-        terminal.flush()
-        self._writer.write = self._above
         self._live.start()
 
     def write(self, line: str) -> None:
+        """Add a permanent line."""
         self._console.print(Text(line), soft_wrap=True)
 
     def refresh(self) -> None:
-        pass  # it refreshes itself
+        """Show the current progress."""
+        if not self._live.auto_refresh:
+            self._live.refresh()
 
     def stop(self) -> None:
+        """Remove the display."""
         self._live.stop()
-        del self._writer.write
-        self._stream.close()
-
-    def _above(self, text: str, **_: Any) -> None:
-        """Write complete lines above the display, except those that pytest would rewrite in place."""
-        if text.startswith("\r"):
-            return
-        *lines, self._begun = (self._begun + text).split("\n")
-        for line in lines:
-            self.write(line)
 
     def _measure(self) -> None:
         """Set the size from the terminal itself: rich would use descriptors that pytest captures."""
@@ -102,3 +96,26 @@ class Live:
         texts = [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
         # Padding puts the bar on a line of its own.
         return Group(Padding(ProgressBar(total=total, completed=done, width=width), 0), *texts)
+
+
+class OverPytest(Live):
+    """The display in a process of pytest, whose own lines are written above it."""
+
+    def __init__(self, progress: Shown, terminal: Any, stream: TextIO) -> None:
+        self._writer, self._begun = terminal._tw, ""
+        terminal.flush()
+        super().__init__(progress, stream)
+        self._writer.write = self._above
+
+    def stop(self) -> None:
+        super().stop()
+        del self._writer.write
+        self._stream.close()
+
+    def _above(self, text: str, **_: Any) -> None:
+        """Write complete lines above the display, except those that pytest would rewrite in place."""
+        if text.startswith("\r"):
+            return
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self.write(line)

@@ -65,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--verified", action="store_true", help="skip the smoke stage: the adapter has already passed it")
     group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="time limit of a test in seconds")
     group.addoption("--memory-limit", type=float, metavar="GIB", help="memory limit of a worker in GiB")
+    group.addoption("--box", metavar="FILE", help="black box of a run without workers: what runs, for who follows it")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -87,7 +88,8 @@ def pytest_configure(config: pytest.Config) -> None:
     except UsageProblem as problem:
         raise pytest.UsageError(str(problem)) from None
     config.stash[_SELECTION] = selection
-    config.stash[_BOX] = BlackBox(Path(worker["box"]) if worker and worker["box"] else None)
+    box = worker["box"] if worker else config.option.box
+    config.stash[_BOX] = BlackBox(Path(box) if box else None)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
 
@@ -270,8 +272,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         yield
         subject.record.verify_exercised()
     except KeyboardInterrupt as raised:
-        # A user's interrupt goes to the controller; in a worker it comes from the implementation.
-        if hasattr(item.config, "workerinput"):
+        # A user's interrupt goes to the controller; in a process that another one follows, the tested code raised it.
+        if hasattr(item.config, "workerinput") or item.config.option.box:
             raise RuntimeError("the test raised KeyboardInterrupt") from raised
         raise
     except pytest.skip.Exception as raised:

@@ -154,9 +154,9 @@ class Progress:
             self._display = Log(self, terminal)
         else:
             # Imported where it is used: most runs have no terminal.
-            from autograd_conformance.harness.running.live import Live
+            from autograd_conformance.harness.running.live import OverPytest
 
-            self._display = Live(self, terminal, self._stream)
+            self._display = OverPytest(self, terminal, self._stream)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -226,10 +226,14 @@ class Progress:
                 self._names[last.nodeid] = last.key["id"]
 
 
+def refreshes() -> bool:
+    """Whether stdout is a terminal whose text can be refreshed in place."""
+    return sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
+
+
 def _terminal_of(config: pytest.Config) -> Any:
     """The terminal, if text on it can be refreshed in place."""
-    refreshes = sys.stdout.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown")
-    if not refreshes or config.option.capture == "no":
+    if not refreshes() or config.option.capture == "no":
         return None
     return os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
 

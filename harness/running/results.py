@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis.errors import Unsatisfiable
@@ -19,9 +19,6 @@ from autograd_conformance.harness.reports.ndjson import REFUSED, UNCHECKED, Line
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.implementations.deviations import Deviation, Frequency
 from autograd_conformance.strategies.calls import parse
-
-if TYPE_CHECKING:
-    from autograd_conformance.harness.running.selection import Selection
 
 # Lines of a traceback that a result keeps.
 _LINES = 16
@@ -58,8 +55,8 @@ def _script(subject: Subject, failure: Line) -> Line:
     return {"script": script} if script else {"no_script": problem}
 
 
-def died_line(last: LastWords, selection: Selection) -> Line:
-    """The line of a test id whose process hung or died."""
+def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
+    """The line of a test id whose process hung or died, on an implementation with these deviations."""
     failure: Line = {"type": last.kind, "message": last.cause, "traceback": last.frames[:_LINES]}
     if last.call and "function" in last.key:
         failure["call"] = last.call
@@ -71,7 +68,6 @@ def died_line(last: LastWords, selection: Selection) -> Line:
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "error", "failure": failure, **nothing}
     which = (test_of(last.key), last.key.get("function", ""))
-    deviations = selection.implementation.deviations
     listed = [d for d in deviations if d.names(*which)][:1]
     listed += [d for d in deviations if d.without_elements and _without_elements(last.call)]
     return {**line, **next(filter(None, (_as_listed(d, line) for d in listed)), {})}

@@ -1,0 +1,181 @@
+"""The checks of a plan, made in processes that may die, and followed while they are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograd_conformance.harness.catalogue import SUITES
+from autograd_conformance.harness.check import plugin
+from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.processes import context, heed_parent
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import isolation
+from autograd_conformance.harness.running.blackbox import LastWords, last_words
+from autograd_conformance.harness.running.results import died_line
+from autograd_conformance.implementations.deviations import Deviation
+
+_PYTEST = (*isolation.ARGUMENTS, "-p", plugin.__name__, *isolation.ROOT, str(SUITES / "functions"))
+
+# Seconds between two looks at what a process has written.
+_PERIOD = 0.1
+
+
+@dataclass
+class Following:
+    """The results of the checks of a plan so far.
+
+    ``folder`` has the files with which the processes tell what they do. If one dies, the test that it ran is lost, and
+    another process goes on with those that are left.
+    """
+
+    folder: Path
+    options: Mapping[str, Any]
+    # The name that the user gave the implementation, and its listed deviations.
+    implementation: str
+    deviations: Sequence[Deviation]
+    header: ndjson.Line | None = None
+    results: list[ndjson.Line] = field(default_factory=list)
+    _files: int = 0
+    _running: tuple[str, float] | None = None
+
+    @property
+    def total(self) -> int:
+        """The number of checks; 0 until it is known."""
+        return self.header["expected"] or 0 if self.header is not None else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every check has a result."""
+        return self.header is not None and len(self.results) == self.header["expected"]
+
+    def running(self) -> tuple[str, float] | None:
+        """The id of the test that runs, and for how many seconds."""
+        last = self._last_words()
+        if last is None:
+            return None
+        if self._running is None or self._running[0] != last.key["id"]:
+            self._running = last.key["id"], time.monotonic()
+        return last.key["id"], time.monotonic() - self._running[1]
+
+    def lines(self, plan: Path, report: Path | None) -> Iterator[ndjson.Line | None]:
+        """Make the checks. Yields each result as it comes, and None if nothing came for a moment.
+
+        Each result goes to the ``report`` at once. Raises UsageProblem if no test can be run.
+        """
+        began, file = time.monotonic(), None
+        try:
+            for line in self._made(plan):
+                if line is not None and report is not None:
+                    file = file or ndjson.ReportFile(report)
+                    file.write(line)
+                yield None if line is None or line["kind"] == "header" else line
+            if file is not None and self.header is not None:
+                ids = ndjson.census(line["id"] for line in self.results)
+                file.write(ndjson.footer([self.header, *self.results], ids, time.monotonic() - began))
+        except OSError as problem:
+            reason = problem.strerror or problem
+            message = f"the report cannot be written to {report}: {reason}; choose a file with --report FILE"
+            raise UsageProblem(message) from None
+        finally:
+            if file is not None:
+                file.close()
+
+    def _made(self, plan: Path) -> Iterator[ndjson.Line | None]:
+        """The header, each result as it comes, and None if nothing came for a moment."""
+        while not self.complete:
+            before = len(self.results)
+            for line in self._of_process(plan):
+                yield from self._noted(line)
+            last = self._last_words()
+            if not self.complete and last is not None:
+                yield from self._noted(died_line(last, self.deviations))
+            if not self.complete and len(self.results) == before:
+                raise UsageProblem(f"no test could be run; the end of pytest's output: {_tail(self._log)}")
+        if not self.results:
+            asked = ", ".join(f"--also {word}" for word in REQUESTS)
+            raise UsageProblem(f"none of the chosen properties applies; some are checked on request only: {asked}")
+
+    def _noted(self, line: ndjson.Line | None) -> Iterator[ndjson.Line | None]:
+        """The line, unless it is another header."""
+        if line is not None and line["kind"] == "result":
+            self.results.append(line)
+        elif line is not None and self.header is not None:
+            return
+        elif line is not None:
+            self.header = line
+        yield line
+
+    def _last_words(self) -> LastWords | None:
+        """What the process was doing when it wrote last, unless that has a result."""
+        last = last_words(self._box)
+        return None if last is None or any(r["id"] == last.key["id"] for r in self.results) else last
+
+    @property
+    def _box(self) -> Path:
+        return self.folder / "box"
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "pytest.log"
+
+    def _of_process(self, plan: Path) -> Iterator[ndjson.Line | None]:
+        """The header, if it is the first, and the results that a process writes until it ends."""
+        self._files += 1
+        report, done = (self.folder / f"{name}-{self._files}" for name in ("report", "done"))
+        done.write_text("\n".join(line["id"] for line in self.results), encoding="utf-8")
+        self._box.unlink(missing_ok=True)
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in self.options.items() if value is not None]
+        own = {
+            "declared": plan,
+            "done": done,
+            "report": report,
+            "box": self._box,
+            "implementation": self.implementation,
+        }
+        words += [f"--{name}={value}" for name, value in own.items()]
+        process = context(self.implementation).Process(target=_pytest, args=((*_PYTEST, *words), str(self._log)))
+        process.start()
+        try:
+            yield from _followed(report, process)
+        finally:
+            process.kill()
+            process.join()
+
+
+def _followed(report: Path, process: Any) -> Iterator[ndjson.Line | None]:
+    """The lines of a report except its footer, while a process writes it."""
+    read = 0
+    while True:
+        ended = not process.is_alive()
+        # The last line may be half written.
+        *texts, _ = report.read_bytes()[read:].split(b"\n") if report.exists() else [b""]
+        read += sum(len(text) + 1 for text in texts)
+        yield from (line for line in map(json.loads, texts) if line["kind"] != "footer")
+        if ended:
+            return
+        if not texts:
+            yield None
+            process.join(_PERIOD)
+
+
+def _pytest(words: Sequence[str], log: str) -> None:
+    heed_parent()
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    isolation.isolate_environment()
+    sys.exit(int(pytest.main(list(words))))
+
+
+def _tail(log: Path) -> str:
+    return " ".join(log.read_text(encoding="utf-8", errors="replace").split()[-60:]) if log.exists() else "nothing"
