@@ -10,12 +10,13 @@ from pathlib import Path
 
 import jinja2
 
-from autograd_conformance.harness.outcomes import NOT_RUN, OUTCOMES
+from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, OUTCOMES
 from autograd_conformance.harness.reports import history, ndjson
 from autograd_conformance.harness.reports.history import Change, Step
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import Report
 from autograd_conformance.harness.views import describe, plots
+from autograd_conformance.harness.views.causes import Cause, causes
 from autograd_conformance.harness.views.clause_table import worst
 from autograd_conformance.harness.views.matrix import SYMBOLS
 from autograd_conformance.reference.clauses import CONTRACT, DIALECTS
@@ -35,8 +36,9 @@ SIGNS = {
     "pass": "✓",
 }
 
-# The most changes of one step that the page lists; the tables have all of them.
+# The most changes of one step, and causes of one run, that the page lists; the tables have all of them.
 CHANGES = 200
+CAUSES = 40
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,11 @@ class Column:
     # The time of the run, if there are several of the same version.
     when: str
     changes: Mapping[str, Sequence[Change]]
+
+    @property
+    def causes(self) -> list[Cause]:
+        """The probable causes of the failures."""
+        return causes([line for line in self.report.results if line["outcome"] in FAILING])
 
     @property
     def label(self) -> str:
@@ -144,9 +151,11 @@ def html(reports: Sequence[Report]) -> str:
     columns = tuple(_columns(found, steps))
     labels = {id(column.report): column.label for column in columns}
     return environment.get_template("page.html").render(
-        columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, signs=SIGNS, meanings=OUTCOMES,
+        columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, most_causes=CAUSES,
+        signs=SIGNS, meanings=OUTCOMES,
         change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
         label=lambda report: labels[id(report)], message=describe.message, rerun=describe.rerun,
+        sentence=lambda line: describe.sentence(ndjson.claim_of(line)),
         version=ndjson.version_of("autograd-conformance"), made=ndjson.now(),
     )  # fmt: skip
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.gate import ABSENT, KINDS, Change, Gate
-from autograd_conformance.harness.views import describe, summary
+from autograd_conformance.harness.views import causes, describe, summary
 
-# The most changes shown in full, one for each property or clause, and the most shown by id for each other kind.
+# The most causes shown in full, and the most changes shown by id for each other kind.
 IN_FULL = 40
 BY_NAME = 40
 
@@ -18,12 +18,17 @@ def text(gate: Gate) -> Iterator[str]:
     """The lines to print."""
     by_kind = {kind: [change for change in gate.changes if change.kind == kind] for kind in KINDS}
     results = {line["id"]: line for line in gate.lines if line["kind"] == "result"}
-    in_full = [change for kind in KINDS if KINDS[kind].in_full for change in by_kind[kind]]
-    shown = list({_claim(change.id): change for change in reversed(in_full)}.values())[::-1][:IN_FULL]
-    for change in shown:
-        yield from _regression(gate, change, results[change.id])
-    rest = [change for change in in_full if change not in shown]
-    yield from _names(f"and {len(rest)} more", rest, most=len(rest))
+    in_full = {change.id: change for kind in KINDS if KINDS[kind].in_full for change in by_kind[kind]}
+    # What a cause explains is shown once for each kind of change.
+    apart = [
+        cause
+        for kind in KINDS
+        if KINDS[kind].in_full
+        for cause in causes.causes(results[change.id] for change in by_kind[kind])
+    ]
+    for cause in apart[:IN_FULL]:
+        yield from _regression(gate, in_full[cause.head["id"]], cause)
+    yield from _names(f"and {len(apart) - IN_FULL} more", [in_full[cause.head["id"]] for cause in apart[IN_FULL:]])
     for kind, found in by_kind.items():
         if kind != "same" and not KINDS[kind].in_full:
             yield from _names(f"{kind}: {KINDS[kind].title}", found)
@@ -31,8 +36,8 @@ def text(gate: Gate) -> Iterator[str]:
     yield f"gate: {'holds' if gate.holds else 'fails'}: {', '.join(counts)}"
 
 
-def _regression(gate: Gate, change: Change, line: ndjson.Line) -> Iterator[str]:
-    header = gate.lines[0]
+def _regression(gate: Gate, change: Change, cause: causes.Cause) -> Iterator[str]:
+    header, line = gate.lines[0], cause.head
     examples = gate.examples.get(change.id, gate.base.parameters["examples"])
     yield f"{change.kind}: {change.id} {KINDS[change.kind].title}"
     if change.old != ABSENT:
@@ -41,6 +46,7 @@ def _regression(gate: Gate, change: Change, line: ndjson.Line) -> Iterator[str]:
         yield f"  before, with this counterexample: {gate.elsewhere[change.id]}"
     yield f"  now: {change.new}, over {line['examples']} examples, on {header['implementation']['version']}"
     yield from summary.details(line)
+    yield from summary.same_cause(cause)
     yield f"  rerun: {_replay(gate, line) if 'failure' in line else describe.rerun(line, header)}"
     yield ""
 
@@ -52,14 +58,9 @@ def _replay(gate: Gate, line: ndjson.Line) -> str:
     return shlex.join(words + (["--functions", line["function"]] if "function" in line else []))
 
 
-def _claim(id: str) -> str:
-    """The property or clause of a test id."""
-    return id.partition("[")[0].partition("/")[0]
-
-
-def _names(title: str, found: Sequence[Change], most: int = BY_NAME) -> Iterator[str]:
+def _names(title: str, found: Sequence[Change]) -> Iterator[str]:
     if found:
         yield title
-        yield from (f"  {change.id}: {change.old} -> {change.new}" for change in found[:most])
-    if len(found) > most:
-        yield f"  ... and {len(found) - most} more"
+        yield from (f"  {change.id}: {change.old} -> {change.new}" for change in found[:BY_NAME])
+    if len(found) > BY_NAME:
+        yield f"  ... and {len(found) - BY_NAME} more"

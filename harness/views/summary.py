@@ -11,8 +11,7 @@ from tabulate import tabulate
 from autograd_conformance.harness.outcomes import FAILING, Kind, in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.reports.reading import place
-from autograd_conformance.harness.views import clause_table, describe, matrix
+from autograd_conformance.harness.views import causes, clause_table, describe, matrix
 
 # The most failures shown with a script, shown in full, and shown by id; the report has all of them.
 WITH_SCRIPT = 2
@@ -47,22 +46,27 @@ def clauses(results: Sequence[Line], width: int) -> list[str]:
 
 
 def failures(results: Sequence[Line], header: Line, suite: str | None = None) -> list[str]:
-    """Each failure with its smallest call, the actual and expected result, and the command to rerun it."""
-    found = sorted((line for line in results if line["outcome"] in FAILING), key=place)
+    """Each cause of failures with its smallest call, the actual and expected result, and the command to rerun it."""
+    failing = [line for line in results if line["outcome"] in FAILING]
+    found = causes.causes(failing)
     lines: list[str] = []
-    for number, line in enumerate(found[:IN_FULL]):
-        lines += _failure(line, describe.rerun(line, header, suite), number < WITH_SCRIPT)
+    if len(found) < len(failing):
+        which = "one probable cause" if len(found) == 1 else f"{len(found)} probable causes, the largest first"
+        lines += [f"{len(failing)} test ids by {which}", ""]
+    for number, cause in enumerate(found[:IN_FULL]):
+        lines += _failure(cause, describe.rerun(cause.head, header, suite), number < WITH_SCRIPT)
     rest = found[IN_FULL:]
     if rest:
-        lines += [f"and {len(rest)} more:", *(f"  {line['outcome']:8}{line['id']}" for line in rest[:BY_NAME])]
+        lines += [f"and {len(rest)} more:", *(f"  {c.head['outcome']:8}{c.title}" for c in rest[:BY_NAME])]
     if len(rest) > BY_NAME:
         lines.append(f"  ... {len(rest) - BY_NAME} more, in the report")
     return lines
 
 
-def _failure(line: Line, rerun: str, with_script: bool) -> list[str]:
+def _failure(cause: causes.Cause, rerun: str, with_script: bool) -> list[str]:
+    line = cause.head
     failure: Line = line.get("failure", {})
-    lines = [f"{line['outcome']}: {line['id']}", *details(line), f"  rerun: {rerun}"]
+    lines = [f"{line['outcome']}: {line['id']}", *details(line), *same_cause(cause), f"  rerun: {rerun}"]
     if "script" in failure and not with_script:
         lines.append("  standalone: see the script in the report")
     elif "script" in failure:
@@ -70,6 +74,12 @@ def _failure(line: Line, rerun: str, with_script: bool) -> list[str]:
     if "no_script" in failure:
         lines.append(f"  no script: {failure['no_script']}")
     return [*lines, ""]
+
+
+def same_cause(cause: causes.Cause) -> list[str]:
+    """The other test ids of a cause in a line, if there are any."""
+    count = len(cause.lines) - 1
+    return [f"  same cause: {count} more test id{'s' if count > 1 else ''}: {cause.others}"] if count else []
 
 
 def details(line: Line) -> list[str]:
