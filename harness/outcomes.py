@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
@@ -172,6 +174,14 @@ class Vacuous(AssertionError):
     """The examples of a test id did not exercise what it checks."""
 
 
+class TooSlow(Vacuous):
+    """The time of a test id was up before enough of its examples were run."""
+
+
+class OutOfTime(KeyboardInterrupt):
+    """The time of a test id is up. Hypothesis takes it for an interrupt, and so draws no more examples."""
+
+
 def _ignore(_: str) -> None:
     pass
 
@@ -202,9 +212,10 @@ class Record:
     ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with finite
     differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive, and
     ``suspicion`` a reason to try more examples. The implementation refused the ``excused`` examples, with ``excuse`` as
-    the last reason, and ran the ``answered`` ones. ``drawn`` says how the last examples were drawn; None if that cannot
-    reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound. ``further``
-    are failures of other kinds than the first.
+    the last reason, and ran the ``answered`` ones. The test may take ``allowed`` seconds. After ``until`` no example
+    begins, and the test is ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last
+    failure. ``drawn`` says how the last examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has
+    the largest error of each dtype, in units of its bound. ``further`` are failures of other kinds than the first.
     """
 
     examples: int = 0
@@ -221,7 +232,20 @@ class Record:
     call: str = ""
     drawn: Drawn | None = None
     further: list[Finding] = field(default_factory=list)
+    allowed: float = math.inf
+    until: float = math.inf
+    enough: int = 1
+    slow: bool = False
+    failed: Broken | None = None
     note: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
+
+    def limit(self, seconds: float, enough: int) -> None:
+        """Let no example begin after so many seconds, by which so many are enough."""
+        self.allowed, self.until, self.enough = seconds, time.monotonic() + seconds, enough
+
+    def another(self) -> Record:
+        """An empty record of the same test, within the same time."""
+        return Record(note=self.note, allowed=self.allowed, until=self.until)
 
     def begin(self, call: str) -> None:
         """Count an example."""
@@ -288,6 +312,8 @@ class Record:
 
     def verify_exercised(self) -> None:
         """Raise Vacuous unless the checks were conclusive or every example was refused."""
+        if self.slow and self.answered < self.enough and not self.refused_throughout:
+            raise TooSlow(f"{self.answered} {'example' if self.answered == 1 else 'examples'} held before time was up")
         if not (self.conclusive or self.refused_throughout):
             most = self.inconclusive < self.checks
             among = f", and all in {', '.join(self._undecided)}," if self._undecided and most else ""

@@ -77,6 +77,8 @@ class _Treating(Implementation):
     fresh: bool
     backward_only: bool
     mine: tuple[Any, int, Canonical | None]
+    # Called before each call and each backward of the Function.
+    on_call: Callable[[], None] = staticmethod(lambda: None)
 
     def function(self, cls: Any) -> Callable[..., Any]:
         call = cls.apply if isinstance(cls, Native) else super().function(cls)
@@ -86,6 +88,7 @@ class _Treating(Implementation):
         seeding = self.reseed if self.seeded else None
 
         def called(*args: Any) -> Any:
+            self.on_call()
             if seeding is not None:
                 seeding()
             outputs = call(*args)
@@ -105,10 +108,16 @@ class _Treating(Implementation):
     def differentiate(
         self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask
     ) -> tuple[Tensors, Callable[..., Any]]:
-        outputs, gradients = self._differentiated(f, primals, tracked)
+        outputs, found = self._differentiated(f, primals, tracked)
+
+        def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Any:
+            self.on_call()
+            return found(cotangents, wanted, differentiable)
+
         if not (self.seeded or self.fresh):
             return outputs, gradients
-        unused, once_more = [gradients], partial(self._once_more, f, primals, tracked)
+        unused: list[BackwardPass] = [gradients]
+        once_more = partial(self._once_more, f, primals, tracked)
 
         def again(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Any:
             use: BackwardPass = unused.pop() if unused else once_more()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,10 +14,12 @@ from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.subject import OwnSubject
 from autograd_conformance.harness.check.verdicts import ORDER
+from autograd_conformance.harness.checking.drawing import explaining, number
 from autograd_conformance.harness.checking.marks import Claim
+from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import NotRun
-from autograd_conformance.harness.running.plugin import CATALOG
+from autograd_conformance.harness.outcomes import NotRun, OutOfTime
+from autograd_conformance.harness.running.plugin import BOX, CATALOG
 from autograd_conformance.harness.running.selection import Catalog
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
@@ -79,3 +83,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _key(item: pytest.Item) -> dict[str, Any]:
     subject: OwnSubject = item.callspec.params["subject"]  # type: ignore[attr-defined]
     return subject.key
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Limit the time of the test, and that of each call of the Function: a slow one does not hang."""
+    subject: OwnSubject = item.callspec.params["subject"]  # type: ignore[attr-defined]
+    share = subject.share * item.obj.conformance_share  # type: ignore[attr-defined]
+    subject.record.limit(item.config.option.time_limit, number(share, PROFILES["quick"].examples))
+    box = item.config.stash[BOX]
+
+    def on_call() -> None:
+        box.goes_on()
+        # An example that has begun gets as much time again.
+        late = time.monotonic() > subject.record.until + subject.record.allowed
+        if late and not explaining() and threading.current_thread() is threading.main_thread():
+            raise OutOfTime
+
+    subject.implementation.on_call = on_call  # type: ignore[attr-defined]
+    return (yield)

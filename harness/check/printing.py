@@ -63,6 +63,9 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
     missing = " and ".join(what for name, what in VERIFYING.items() if name in unverified)
     yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
+    few = ", ".join(f"{ndjson.test_of(line)} ({line['slow']})" for line, v in found if v is None and "slow" in line)
+    if few:
+        yield from _wrapped(f"too slow for all examples, held in those before --time-limit: {few}", 2)
     notes.sort(key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
     for line, v, others in _grouped(list(_every(faults))):
         yield ""

@@ -12,10 +12,10 @@ from autograd_conformance.reference.properties import PROPERTIES
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
-REFUSED, UNKNOWN, UNVERIFIED = "refused", "not known", "not verified"
+REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
 
 # Verdicts that are not faults.
-NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED))
+NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
@@ -30,7 +30,7 @@ _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
 # What to do next.
 _NEXT = {
     CRASHES: "make this call in a script of your own, under a debugger",
-    HANGS: "if the Function is only slow, raise --time-limit; if not, make this call in a script of your own",
+    HANGS: "if a call takes so long, raise --time-limit; if not, make this call in a script of your own",
     ERROR: "find the last line of your code in the traceback; if there is none, report a bug of autograd-conformance",
 }
 
@@ -67,6 +67,8 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     claim, outcome = PROPERTIES[line["property"]], line["outcome"]
     # Tests of the same property with special values, or of averages, verify nothing by themselves.
     verifying = ndjson.test_of(line) in VERIFYING
+    if outcome == "vacuous" and line["vacuous"] == ndjson.SLOW:
+        return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
     if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
         return Verdict(UNVERIFIED, _TO_VERIFY)
     if mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
@@ -115,6 +117,7 @@ def _known(line: ndjson.Line) -> Verdict | None:
     return Verdict(UNKNOWN) if found is not None and found.word == UNVERIFIED else found
 
 
+_FOR_MORE = "for more examples raise --time-limit, or make the tensors smaller with sizes="
 _HIDDEN_NAN = "where() hides a 0 / 0 or an overflow inside backward; apply where() to the operands instead"
 _TO_VERIFY = (
     "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "

@@ -13,7 +13,7 @@ from typing import Any
 
 from autograd_conformance.harness.checking.drawing import prepare
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, Finding, Record
+from autograd_conformance.harness.outcomes import Broken, Finding, OutOfTime
 from autograd_conformance.reference.definitions import Function, Static
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import (
@@ -179,12 +179,12 @@ class Runs:
         """Whether the test holds with this call, and its failure if not; neither if that is unknown."""
         subject = self.subject
         kept, excluded = subject.record, subject.excluded
-        subject.record, subject.excluded, subject.replayed = Record(note=kept.note), (), call
+        subject.record, subject.excluded, subject.replayed = kept.another(), (), call
         prepare(self.test, subject.key["id"], 0, examples=1, least=examples, shrink=False)
         try:
             failure = _failure(lambda: self.test(subject=subject))
             return failure is None and subject.record.checks > 0 and not subject.record.excused, failure
-        except Exception:  # noqa: BLE001 - such a call cannot be tested
+        except (Exception, OutOfTime):  # noqa: BLE001 - such a call cannot be tested
             return False, None
         finally:
             subject.record, subject.excluded, subject.replayed = kept, excluded, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,12 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.assertions import FOLLOWS, Assertions
+from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.outcomes import Broken, Record, message_of, one_line
+from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, message_of, one_line
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function, Shapes
 from autograd_conformance.reference.properties import PROPERTIES
@@ -173,7 +175,23 @@ class Subject(Assertions):
 
     @contextmanager
     def blaming_the_function(self) -> Iterator[None]:
-        """Turn an exception of the implementation into a failure, unless the policy excuses it."""
+        """Turn an exception of the implementation into a failure, unless the policy excuses it.
+
+        Raises OutOfTime if no more examples may begin. Once one has failed, smaller ones are looked for as long again.
+        """
+        if time.monotonic() > self.record.until and not explaining():
+            raise OutOfTime
+        try:
+            with self._blaming():
+                yield
+        except Broken as broken:
+            if self.record.failed is None:
+                self.record.until = time.monotonic() + self.record.allowed
+            self.record.failed = broken
+            raise
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
         self.choices, self.tried = {}, []
         excused = self.record.excused
         try:

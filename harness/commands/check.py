@@ -88,7 +88,7 @@ _EPILOG = (
 )
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the examples.")
 @click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, metavar="S",
-              help="Time limit in seconds for each property of each Function.")  # fmt: skip
+              help="Seconds in which a property may begin examples, and that a single call may take.")  # fmt: skip
 @click.option(
     "--report", "report_", type=click.Path(path_type=Path), metavar="FILE", help="Write a report to this file."
 )

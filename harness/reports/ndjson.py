@@ -18,8 +18,8 @@ from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProble
 SCHEMA = 3
 DEFAULT_PATH = "autograd-conformance.ndjson"
 
-# Why a result is vacuous: every example was refused, or the checks were not conclusive.
-REFUSED, UNCHECKED = "refused", "unchecked"
+# Why a result is vacuous: every example was refused, the checks were not conclusive, or the time was up too early.
+REFUSED, UNCHECKED, SLOW = "refused", "unchecked", "slow"
 
 Line = dict[str, Any]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,10 @@ from autograd_conformance.harness.running.memory import OUT_OF_MEMORY, leave_pid
 
 # Parts of paths: frames in these files do not help to find a fault in the Function under test.
 MACHINERY = ("execnet", "hypothesis", "_pytest", "pluggy", "xdist", os.path.join("harness", "checking", "marks.py"))
+
+
+# The least seconds between two beginnings of a time limit.
+_PERIOD = 0.5
 
 
 class BlackBox:
@@ -29,6 +34,7 @@ class BlackBox:
         # Opened before pytest captures stderr's descriptor.
         self._file = open(path, "wb", buffering=0) if path else os.fdopen(os.dup(2), "wb", buffering=0)  # noqa: SIM115
         self._test: dict[str, Any] = {}
+        self._time_limit, self._armed = 0.0, 0.0
         if path is not None:
             leave_pid(path)
 
@@ -41,8 +47,18 @@ class BlackBox:
         """A test begins; ``key`` has the first fields of its result line."""
         self._test = {"nodeid": nodeid, "key": key}
         self.note("")
-        if time_limit > 0:
-            faulthandler.dump_traceback_later(time_limit, exit=True, file=self._file)
+        self._time_limit = time_limit
+        self._arm()
+
+    def _arm(self) -> None:
+        self._armed = time.monotonic()
+        if self._time_limit > 0:
+            faulthandler.dump_traceback_later(self._time_limit, exit=True, file=self._file)
+
+    def goes_on(self) -> None:
+        """The running test goes on, and does not hang: its time limit begins again."""
+        if time.monotonic() - self._armed >= _PERIOD:
+            self._arm()
 
     def drawing(self, drawn: Drawn | None) -> None:
         """Say how the next calls are drawn; None if they cannot be drawn again."""

@@ -20,7 +20,7 @@ from autograd_conformance.harness.checking import drawing, further, profiles
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, Record, UsageProblem, Vacuous
+from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, UsageProblem, Vacuous
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import header, results, smoke
 from autograd_conformance.harness.running.blackbox import BlackBox
@@ -38,9 +38,10 @@ _LISTED = 300
 
 # The source of the Functions, if another plugin sets it.
 CATALOG = pytest.StashKey[Catalog]()
+# The black box of this process.
+BOX = pytest.StashKey[BlackBox]()
 
 _SELECTION = pytest.StashKey[Selection]()
-_BOX = pytest.StashKey[BlackBox]()
 _BOXES = pytest.StashKey[Path]()
 
 
@@ -89,7 +90,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(str(problem)) from None
     config.stash[_SELECTION] = selection
     box = worker["box"] if worker else config.option.box
-    config.stash[_BOX] = BlackBox(Path(box) if box else None)
+    config.stash[BOX] = BlackBox(Path(box) if box else None)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
 
@@ -110,14 +111,14 @@ def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if _BOX in config.stash:
-        config.stash[_BOX].close()
+    if BOX in config.stash:
+        config.stash[BOX].close()
     if _BOXES in config.stash:
         shutil.rmtree(config.stash[_BOXES], ignore_errors=True)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    session.config.stash[_BOX].watch_signals()
+    session.config.stash[BOX].watch_signals()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -205,7 +206,7 @@ def _subject(item: pytest.Item) -> Examined | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    subject, box = _subject(item), item.config.stash[_BOX]
+    subject, box = _subject(item), item.config.stash[BOX]
     if subject is None:
         return (yield)
     subject.record = Record(note=box.note)
@@ -218,10 +219,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     """The test of an item as a function that runs all its passes."""
-    test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[_BOX]
+    test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[BOX]
     listed = subject.deviation
 
     def attempt(this: Try, arguments: dict[str, Any]) -> None:
+        subject.record.failed = None
         drawing.prepare(
             test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
             least=_LISTED if listed and listed.frequency is not Frequency.ALWAYS else 1, share=subject.share,
@@ -233,6 +235,11 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
         box.drawing(subject.record.drawn if this.database is None else None)
         try:
             test(**arguments)
+        except OutOfTime:
+            if subject.record.failed is not None:
+                # The smallest call so far.
+                raise subject.record.failed from None
+            subject.record.slow = True
         finally:
             if this.database is not None and this.database.has_given(subject.key["id"]):
                 subject.record.drawn = None
@@ -247,7 +254,7 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
             run(this, arguments)
         for this in selection.more_tries() if listed is None else ():
             record = subject.record
-            if record.exercised if selection.catalog.documented else not record.worth_more:
+            if record.slow or (record.exercised if selection.catalog.documented else not record.worth_more):
                 break
             run(this, arguments)
 

@@ -14,8 +14,8 @@ from hypothesis.errors import Unsatisfiable
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import FAILING, Broken, NotRun, Vacuous, message_of
-from autograd_conformance.harness.reports.ndjson import REFUSED, UNCHECKED, Line, test_of
+from autograd_conformance.harness.outcomes import FAILING, Broken, NotRun, TooSlow, Vacuous, message_of
+from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED, Line, test_of
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.implementations.deviations import Deviation, Frequency
 from autograd_conformance.strategies.calls import parse
@@ -105,6 +105,7 @@ def _figures(subject: Examined) -> Line:
         "inconclusive": record.inconclusive,
         "refused": record.refused,
         **({"excused": record.excused, "excuse": record.excuse[:_EXCUSE]} if record.excused else {}),
+        **({"slow": record.answered} if record.slow else {}),
         "worst": _figure(record.worst),
         **({"worst_by_dtype": by_dtype} if by_dtype else {}),
         "seconds": round(subject.cpu_seconds, 3),
@@ -128,7 +129,8 @@ def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[st
     if isinstance(error, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(error.msg)}
     if isinstance(error, Vacuous | Unsatisfiable):
-        return {"outcome": "vacuous", "vacuous": UNCHECKED, "reason": str(error)}
+        why = SLOW if isinstance(error, TooSlow) else UNCHECKED
+        return {"outcome": "vacuous", "vacuous": why, "reason": str(error)}
     leaves = list(_leaves(error))
     broken = [leaf for leaf in leaves if isinstance(leaf, Broken)]
     if broken and len(broken) == len(leaves):
