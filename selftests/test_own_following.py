@@ -35,6 +35,7 @@ waiting = Declaration(Waiting, "float[n,m]", "float[m]", "int(0..3)")
 after = Declaration(user_ops.Kept, "float[n]", name="After")
 """
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
+PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
 CHECK = (COMMAND, "check", "mine.py", "--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--time-limit", "100")
 FOUND = "found: Waiting: WRONG: VJP-FD: gradients agree with finite differences"
 # The display's lines.
@@ -64,7 +65,7 @@ def in_terminal(folder, send, *, columns=120):
             sent.append(1)
             send(process)
 
-    done = screen.run([*CHECK, "--report", "r.ndjson"], folder, columns=columns, environment=ENVIRONMENT, watch=watch)
+    done = screen.run([*CHECK, "--report", "r.ndjson"], folder, columns=columns, environment=PLACE, watch=watch)
     assert sent
     return done
 
@@ -90,7 +91,8 @@ def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
     assert f"{word}: not all of its checks were made" in after
     assert "1 check holds, 2 do not" in after
     assert "WRONG: VJP-FD: gradients agree" in after
-    assert f"After was not checked: {word}" in after
+    # The terminal breaks this line anywhere.
+    assert f"Afterwasnotchecked:{word}" in after.replace(" ", "")
     assert "Traceback" not in text
     assert max(map(len, done.screen.text)) <= columns
     assert "the run did not finish" in str(ndjson.flaw(ndjson.read(folder / "r.ndjson")))

@@ -68,8 +68,8 @@ def test_what_held_in_enough_examples_holds(tmp_path):
 
 
 def test_a_fault_of_a_slow_function_is_found(tmp_path):
-    words = ("--properties", "VJP-FD", "--time-limit", "4")
-    done, results = check(tmp_path, *words, name="Slow", base="Wrong", first=SLOW, arguments=PAIR)
+    words = ("--properties", "VJP-FD", "--time-limit", "15")
+    done, results = check(tmp_path, *words, name="Slow", base="Wrong", first="time.sleep(0.01)", arguments=PAIR)
     assert done.returncode == 1, done.stdout + done.stderr
     assert results["VJP-FD"]["outcome"] == "fail"
     assert "WRONG: VJP-FD" in done.stdout

@@ -46,6 +46,8 @@ class Following:
     header: ndjson.Line | None = None
     results: list[ndjson.Line] = field(default_factory=list)
     _files: int = 0
+    _read: int = 0
+    _left: list[ndjson.Line] = field(default_factory=list)
     _running: tuple[str, float] | None = None
 
     @property
@@ -131,6 +133,7 @@ class Following:
     def _of_process(self, plan: Path) -> Iterator[ndjson.Line | None]:
         """The header, if it is the first, and the results that a process writes until it ends."""
         self._files += 1
+        self._read = 0
         report, done = (self.folder / f"{name}-{self._files}" for name in ("report", "done"))
         done.write_text("\n".join(line["id"] for line in self.results), encoding="utf-8")
         self._box.unlink(missing_ok=True)
@@ -146,26 +149,37 @@ class Following:
         process = context(self.implementation).Process(target=_pytest, args=((*_PYTEST, *words), str(self._log)))
         process.start()
         try:
-            yield from _followed(report, process)
+            yield from self._followed(report, process)
         finally:
             process.kill()
             process.join()
 
+    def _followed(self, report: Path, process: Any) -> Iterator[ndjson.Line | None]:
+        """The lines of a report except its footer, while a process writes it."""
+        while True:
+            ended = not process.is_alive()
+            lines = self._new(report)
+            for self._left in (lines[n:] for n in range(1, len(lines) + 1)):
+                yield lines[-len(self._left) - 1]
+            if ended:
+                return
+            if not lines:
+                yield None
+                process.join(_PERIOD)
 
-def _followed(report: Path, process: Any) -> Iterator[ndjson.Line | None]:
-    """The lines of a report except its footer, while a process writes it."""
-    read = 0
-    while True:
-        ended = not process.is_alive()
+    def _new(self, report: Path) -> list[ndjson.Line]:
+        """The lines of a report that were not read before, except its footer."""
         # The last line may be half written.
-        *texts, _ = report.read_bytes()[read:].split(b"\n") if report.exists() else [b""]
-        read += sum(len(text) + 1 for text in texts)
-        yield from (line for line in map(json.loads, texts) if line["kind"] != "footer")
-        if ended:
-            return
-        if not texts:
-            yield None
-            process.join(_PERIOD)
+        *texts, _ = report.read_bytes()[self._read :].split(b"\n") if report.exists() else [b""]
+        self._read += sum(len(text) + 1 for text in texts)
+        return [line for line in map(json.loads, texts) if line["kind"] != "footer"]
+
+    def rest(self) -> list[ndjson.Line]:
+        """The results that a process has written, but that were not yielded before it was interrupted."""
+        found = self._left + self._new(self.folder / f"report-{self._files}")
+        lines = [line for line in found if line["kind"] == "result"]
+        self.results += lines
+        return lines
 
 
 def _pytest(words: Sequence[str], log: str) -> None:

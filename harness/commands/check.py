@@ -120,31 +120,54 @@ def check(
         implementations.check_version(implementations.load(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
-    run = _Run(implementation, scripts, report_, {**given, "profile": profile})
+    interrupts = _Interrupts()
+    run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts)
     try:
-        with _heeding_termination():
+        with interrupts.heeded():
             status = max([run.of(Plan(target, arguments, described)) for target in targets])
     except KeyboardInterrupt as interrupt:
         raise Problem(str(interrupt) or INTERRUPTED) from None
     sys.exit(status)
 
 
-@contextmanager
-def _heeding_termination() -> Iterator[None]:
-    """Take the signal with which other programs end this one for an interrupt."""
+class _Interrupts:
+    """Ctrl-C, and the signal with which other programs end this one: both raise KeyboardInterrupt."""
 
-    def terminate(*_: Any) -> None:
-        raise KeyboardInterrupt("terminated")
+    def __init__(self) -> None:
+        self._waits, self._arrived = False, ""
 
-    # Only the main thread can set handlers.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    @contextmanager
+    def heeded(self) -> Iterator[None]:
+        """A context in which they are heeded."""
+        # Only the main thread can set handlers.
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _handle(self, number: int, _: Any) -> None:
+        first, self._arrived = not self._arrived, INTERRUPTED if number == signal.SIGINT else "terminated"
+        if not (self._waits and first):
+            raise KeyboardInterrupt(self._arrived)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """A context in which the first one waits for `verify_none`: it must not come while something is printed."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self._waits = False
+
+    def verify_none(self) -> None:
+        """Raise KeyboardInterrupt if one has arrived."""
+        if self._arrived:
+            raise KeyboardInterrupt(self._arrived)
 
 
 def _verify(
@@ -201,6 +224,7 @@ class _Run:
     scripts: Path
     kept: Path | None
     options: dict[str, Any]
+    interrupts: _Interrupts
 
     def of(self, plan: Plan) -> int:
         """Check one target and print the results. Returns the exit status."""
@@ -228,12 +252,16 @@ class _Run:
         following = Following(folder, self.options, self.implementation, deviations)
         display.follow(following)
         unfinished = "the checks ended too early"
-        try:
-            for line in following.lines(path, self.kept):
-                telling.note(line)
-            unfinished = ""
-        except KeyboardInterrupt as interrupt:
-            unfinished = str(interrupt) or INTERRUPTED
-            raise
-        finally:
-            telling.end(unfinished, following)
+        with self.interrupts.waiting():
+            try:
+                for line in following.lines(path, self.kept):
+                    telling.note(line)
+                    self.interrupts.verify_none()
+                unfinished = ""
+            except KeyboardInterrupt as interrupt:
+                unfinished = str(interrupt)
+                for line in following.rest():
+                    telling.note(line)
+                raise
+            finally:
+                telling.end(unfinished, following)
