@@ -71,9 +71,8 @@ class Declaration:
         single_backward: Whether backward can run only once for each call.
         backward_only: Whether it works with `.backward()`, but not with functions that return gradients.
         nonlinear: Whether backward is, on purpose, not linear in the gradient that it gets.
-        up_to: What is free in its results: one or several texts such as `"sign k: _, ...nk"`, described in
-            `harness.check.freedom`, or callables `canonical(outputs, inputs)`, which map all results that are equally
-            right to the same ones, by differentiable operations.
+        up_to: What is free in its results: texts such as `"sign k: _, ...nk"`, described in `harness.check.freedom`, or
+            callables `canonical(outputs, inputs)` that map all equally right results to the same ones, differentiably.
         inplace: The positions of the arguments that it changes in place and returns.
         casts: Whether outputs have, on purpose, another dtype than the inputs.
         dtypes: The dtypes that it takes. The default is every dtype with which a few calls succeed.

@@ -98,5 +98,5 @@ class Display:
             what = "preparing"
         else:
             what = f"{len(self._following.results)} of {self._following.total} checks"
-        faults = f", {self.faults} {'does' if self.faults == 1 else 'do'} not hold" if self.faults else ""
+        faults = f", {self.faults} fault{'s' if self.faults > 1 else ''}" if self.faults else ""
         return f"{what}{faults}, {clock(time.monotonic() - self._began)}"

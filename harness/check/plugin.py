@@ -13,7 +13,7 @@ import pytest
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.check.verdicts import ORDER
+from autograd_conformance.harness.check.verdicts import TRIED
 from autograd_conformance.harness.checking.drawing import explaining, number
 from autograd_conformance.harness.checking.marks import Claim
 from autograd_conformance.harness.checking.profiles import PROFILES
@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     def place(item: pytest.Item) -> tuple[int, int, str]:
         key = _key(item)
-        return functions.index(key["function"]), ORDER.index(key["property"]), key.get("variant", "")
+        return functions.index(key["function"]), TRIED.index(key["property"]), key.get("variant", "")
 
     items[:] = sorted((item for item in items if _key(item)["id"] not in done), key=place)
 

@@ -16,6 +16,7 @@ from autograd_conformance.harness.check.verdicts import (
     LOST,
     NOT_FINITE,
     ORDER,
+    OUTSIDE,
     RAISES,
     REFUSED,
     UNVERIFIED,
@@ -86,7 +87,7 @@ class Finds:
     """Faults in the words in which they are shown as soon as they are found, before the verdict groups them."""
 
     def __init__(self) -> None:
-        self._heads: dict[Any, str] = {}
+        self._causes: set[Any] = set()
         self._follows: dict[str, dict[str, str]] = {}
 
     def rows(self, line: ndjson.Line) -> list[str]:
@@ -99,9 +100,9 @@ class Finds:
         if v.word != RAISES:
             follows[name] = v.follows
         cause = (line["function"], _cause(line, v, follows))
-        if cause in self._heads:
-            return _wrapped(f"found: {line['function']}: {name}: same fault as {self._heads[cause]}", 0)
-        self._heads[cause] = name
+        if cause in self._causes:
+            return []
+        self._causes.add(cause)
         sentence = PROPERTIES[line["property"]].sentence
         result = in_words(failure) if "what" in failure else failure.get("message", "")
         shown = [*_wrapped(f"found: {line['function']}: {v.word.upper()}: {name}: {sentence}", 0), *_wrapped(result, 4)]
@@ -126,13 +127,19 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
-    ranked = sorted(faults, key=lambda pair: (ORDER.index(pair[0]["property"]), pair[0].get("variant", "")))
+    ranked = sorted(faults, key=_rank)
     # Exceptions have causes of their own, unless they follow from a failure that is none.
     causes = {ndjson.test_of(line): v.follows for line, v in ranked if v.word != RAISES}
     found: dict[Any, list[Judged]] = {}
     for line, v in ranked:
         found.setdefault(_cause(line, v, causes), []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _rank(judgement: Judged) -> tuple[bool, int, str]:
+    """The place of a fault: what explains most comes first, but an exception says nothing about what it was met in."""
+    line, v = judgement
+    return v.word == RAISES and line["property"] in OUTSIDE, ORDER.index(line["property"]), line.get("variant", "")
 
 
 def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[str, str]) -> Any:

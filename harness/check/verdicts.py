@@ -38,9 +38,11 @@ _NEXT = {
 VERIFYING = {"VJP-FD": "gradient", "DBL-CORRECT": "second derivative"}
 
 # The properties that explain most come first: what comes from outside the call, and then the plain call.
-_OUTSIDE = ("ENV-RANDOM", "MEM-WRITTEN", "ENV-SETTINGS")
+OUTSIDE = ("ENV-RANDOM", "MEM-WRITTEN", "ENV-SETTINGS")
 _FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
-ORDER = (*_OUTSIDE, *_FIRST, *(name for name in PROPERTIES if name not in (*_OUTSIDE, *_FIRST)))
+# The order of the tests of a Function: what most faults break comes first.
+TRIED = (*_FIRST, *OUTSIDE, *(name for name in PROPERTIES if name not in (*OUTSIDE, *_FIRST)))
+ORDER = (*OUTSIDE, *_FIRST, *(name for name in PROPERTIES if name not in (*OUTSIDE, *_FIRST)))
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
             word, guess="" if word == RAISES and follows in _FIRST else PROPERTIES[follows].advice, follows=follows
         )
     if kind is Kind.RAISED:
-        return Verdict(RAISES, guess="" if claim.id in _FIRST else claim.advice)
+        return Verdict(RAISES, guess="" if claim.id in (*_FIRST, *OUTSIDE) else claim.advice)
     if kind is Kind.NAN and claim.group == "second order":
         return Verdict(claim.verdict, guess=_HIDDEN_NAN)
     if claim.verdict == STALE:
