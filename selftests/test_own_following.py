@@ -32,7 +32,7 @@ class Waiting(user_ops.Wrong):
         return user_ops.Wrong.forward(ctx, *args)
 
 waiting = Declaration(Waiting, "float[n,m]", "float[m]", "int(0..3)")
-after = Declaration(user_ops.Kept, "float[n]", name="After")
+after = Declaration(user_ops.Scaled, "float[n,m]", "float[m]", "int(0..3)", name="After")
 """
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
 PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
@@ -104,7 +104,7 @@ def test_the_progress_is_shown_below_what_was_found(folder):
     place = next(n for n, line in enumerate(shown) if line.startswith(FOUND))
     bar = next(n for n, line in enumerate(shown) if "━" in line)
     assert place < bar
-    assert re.fullmatch(r"3 of 9 checks, 1 fault, 0:\d\d", shown[bar + 1])
+    assert re.fullmatch(r"3 of 8 checks, 1 fault, 0:\d\d", shown[bar + 1])
     assert any(line.startswith("finding out about ") for lines in done.screens for line in lines)
 
 
@@ -139,11 +139,11 @@ def test_a_killed_process_costs_the_check_that_it_made(folder):
     assert "the process ended without a word" in text
     # The other checks are made, and none is made again.
     ids = [line["id"] for line in ndjson.read(folder / "r.ndjson") if line["kind"] == "result"]
-    assert len(ids) == len(set(ids)) == 9
+    assert len(ids) == len(set(ids)) == 8
     assert ndjson.flaw(ndjson.read(folder / "r.ndjson")) is None
     waiting, after = text.split("After (", 1)
     assert "1 check holds, 3 do not" in waiting
-    assert "5 checks hold, 0 do not" in after
+    assert "4 checks hold, 0 do not" in after
 
 
 def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(folder):
@@ -153,7 +153,7 @@ def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(f
     done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     tests = [(line["function"], ndjson.test_of(line)) for line in ndjson.read(folder / "r.ndjson")[1:-1]]
-    expected = ["VJP-FD", "VJP-FD/kinks", "VJP-FD/sweep", "FWD-DTYPE", "ENV-THREADS"]
+    expected = ["VJP-FD", "VJP-FD/kinks", "FWD-DTYPE", "ENV-THREADS"]
     assert tests == [(name, test) for name in ("Waiting", "After") for test in expected if (name, test) in tests]
     assert {test for _, test in tests} == set(expected)
     # What one cause explains is shown once, and the verdict follows when it is known.
