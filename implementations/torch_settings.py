@@ -39,6 +39,19 @@ def _set_device(device: Any) -> None:
     torch.set_default_device(None if device == torch.device("cpu") else device)
 
 
+def _precision() -> str:
+    """The precision of float32 products; "" if it was set by another interface, with which this one does not mix."""
+    try:
+        return torch.get_float32_matmul_precision()
+    except RuntimeError:
+        return ""
+
+
+def _set_precision(name: str) -> None:
+    if name:
+        torch.set_float32_matmul_precision(name)
+
+
 _DETERMINISM = Setting(
     "deterministic algorithms", torch.get_deterministic_debug_mode, torch.set_deterministic_debug_mode
 )
@@ -63,9 +76,7 @@ SETTINGS = (
     _DETERMINISM,
     _FILLING,
     Setting("number of threads", torch.get_num_threads, torch.set_num_threads),
-    Setting(
-        "precision of float32 products", torch.get_float32_matmul_precision, torch.set_float32_matmul_precision
-    ),
+    Setting("precision of float32 products", _precision, _set_precision),
     Setting("flushing of small numbers to zero", lambda: _TINY * 1.0 == 0.0, torch.set_flush_denormal),
     _attribute("torch.backends.cudnn.benchmark", torch.backends.cudnn, "benchmark"),
     _attribute("torch.backends.cudnn.deterministic", torch.backends.cudnn, "deterministic"),

@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.commands import check as check_command
+from autograd_conformance.harness.check.following import Following
 from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
@@ -158,13 +157,10 @@ def test_a_check_that_cannot_start_leaves_the_old_report(monkeypatch, tmp_path):
     """Otherwise the results of an earlier check could be taken for its own."""
     kept = tmp_path / "kept.ndjson"
     kept.write_text("old")
-    run = check_command._Run("torch", tmp_path, kept, {})
-    monkeypatch.setattr(check_command.processes, "run", lambda _, __, written, ___: [written.exists()])
-    assert run._results(Plan("mine.py")) == [False]
+    following = Following(tmp_path, {}, "torch", ())
+    monkeypatch.setattr(Following, "_made", lambda *_: iter(()))
+    assert list(following.lines(Path("plan.json"), kept)) == []
     assert kept.read_text() == "old"
-    monkeypatch.setattr(check_command.processes, "run", lambda _, __, written, ___: [written.write_text("new")])
-    run._results(Plan("mine.py"))
-    assert kept.read_text() == "new"
 
 
 def test_lists(said):

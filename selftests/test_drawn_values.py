@@ -25,7 +25,7 @@ from autograd_conformance.strategies.values import DOMAINS, EXTREMES, FILLS, SPE
 
 # The domains in which values keep few bits, and those of matrices.
 EXACT = ("any", "free", "nonzero", "positive", "distinct")
-MATRICES = ("definite", "lower", "upper")
+MATRICES = ("definite", "symmetric", "full", "lower", "upper")
 
 
 def _anything(values: Any) -> bool:
@@ -39,6 +39,8 @@ IN_DOMAIN: dict[str, Callable[[Any], bool]] = {
     "ball": lambda a: bool(np.sqrt(np.sum(np.abs(a) ** 2)) < 1),
     "sorted": lambda a: bool(np.all(np.diff(a.real) > 0.2)),
     "definite": lambda a: bool(np.all(np.linalg.eigvalsh(a) > 0.9)),
+    "symmetric": lambda a: bool(np.array_equal(a, np.conj(np.swapaxes(a, -1, -2)))),
+    "full": lambda a: bool(np.all(np.linalg.svd(a, compute_uv=False) >= 0.5)),
     "lower": lambda a: bool(np.all(a == np.tril(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
     "upper": lambda a: bool(np.all(a == np.triu(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
 }

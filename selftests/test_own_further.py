@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import jsonschema
@@ -15,6 +16,7 @@ import torch
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.strategies.shapes import smaller_shape_tuples
 from autograd_conformance.suites.declared import Checked
 
 SCHEMA = json.loads(Path(ndjson.__file__).with_name("report.schema.json").read_text(encoding="utf-8"))
@@ -128,3 +130,30 @@ def test_the_smallest_shape_that_shows_a_fault_is_found(seed):
     calls = [line["failure"]["call"] for line in lines if line["outcome"] == "fail"]
     assert calls
     assert {re.search(r"Tensor\(\((\d+, \d+)\)", call).group(1) for call in calls} == {"5, 2"}
+
+
+def for_three_and_for_expanded_cotangents(ctx, g):
+    found, other, _ = power_gradients(ctx, g)
+    wrong = ctx.p == 3 or (g.ndim > 0 and g.stride()[0] == 0 and g.shape[0] > 1)
+    return (2 * found if wrong else found), other, None
+
+
+def test_two_wrong_numbers_with_two_explanations_are_two_faults():
+    explained = [
+        failure["right_with"] for failure in failures(for_three_and_for_expanded_cotangents, "VJP-FD")["VJP-FD"]
+    ]
+    assert sorted(explained) == ["argument 2 (p) = 0", "contiguous cotangents"]
+
+
+def test_many_dimensions_have_few_smaller_shapes():
+    """Every combination of many lengths of five names would take minutes."""
+    arguments = ("float[b,h,n,d]", "float[b,h,m,d]", "float[b,h,m,e]")
+    function = Checked(
+        Declaration(lambda a, b, c: a.sum() + b.sum() + c.sum(), *arguments, name="Sums")
+    ).selection.functions[0]
+    shapes = ((1, 1, 1, 17), (1, 1, 1, 17), (1, 1, 1, 1))
+    started = time.process_time()
+    found = smaller_shape_tuples(function, shapes)
+    assert time.process_time() - started < 5
+    assert 10 < len(found) < 5000
+    assert ((1, 1, 1, 2), (1, 1, 1, 2), (1, 1, 1, 1)) in found

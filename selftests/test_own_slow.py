@@ -28,7 +28,7 @@ class {name}(user_ops.{base}):
 
 declared = Declaration({name}, {arguments})
 """
-SLOW = "time.sleep(0.05)"
+SLOW = "time.sleep(0.15)"
 STUCK = "while threading.current_thread() is not threading.main_thread(): time.sleep(0.1)"
 PAIR = "'float[n,m]', 'float[m]', 'int(0..3)'"
 
@@ -45,7 +45,7 @@ def check(folder, *words, **parts):
 
 
 def test_a_slow_function_is_told_to_be_slow_and_every_check_is_made(tmp_path):
-    words = ("--properties", "VJP-FD,FWD-DTYPE,VJP-REF", "--time-limit", "3")
+    words = ("--properties", "VJP-FD,FWD-DTYPE,VJP-REF", "--time-limit", "8")
     done, results = check(tmp_path, *words, name="Slow", base="Scaled", first=SLOW, arguments=PAIR)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "GRADIENT NOT VERIFIED: VJP-FD: " in done.stdout

@@ -15,6 +15,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.printing import headlines
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.suites.declared import Checked
 
@@ -22,6 +23,14 @@ from autograd_conformance.suites.declared import Checked
 COMPARING = ("MEM-WRITTEN", "ENV-RANDOM", "FWD-VALUE", "VJP-FD", "VJP-REPEAT")
 
 TORCH = implementations.load("torch")
+
+
+@pytest.fixture(autouse=True)
+def usual():
+    """Start with the usual settings, whatever other tests have set in this process."""
+    with kept(TORCH):
+        torch.set_deterministic_debug_mode("default")
+        yield
 
 
 class Saved(torch.autograd.Function):
@@ -152,6 +161,28 @@ def test_memory_that_was_never_written_is_one_fault(function):
 
 def test_memory_that_is_written_is_no_fault():
     assert faults_of(Declaration(Written, "number[...]")) == []
+
+
+class Counted(torch.autograd.Function):
+    """Differs from call to call, and allocates nothing."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        Counted.calls += 1
+        ctx.calls = Counted.calls
+        return x * ctx.calls
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.calls
+
+
+def test_a_counter_is_not_taken_for_memory():
+    found = faults_of(Declaration(Counted, "float[...]"), *COMPARING)
+    assert found
+    assert "MEM-WRITTEN" not in {name for line, v in found for name in (line["property"], v.follows)}
 
 
 # Random numbers.

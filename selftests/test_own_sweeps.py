@@ -85,6 +85,12 @@ WRONG = {
         lambda g, _, x: g * x * x / (x * x + x**4),
         ("float[...] nonzero",),
     ),
+    "a guard in forward alone": (
+        "VJP-FD",
+        lambda x: torch.sinc((x - 7) / torch.pi),
+        lambda g, _, x: g * (torch.cos(x - 7) / (x - 7) - torch.sin(x - 7) / (x - 7) ** 2),
+        ONE,
+    ),
     "NaN at negative zero": ("VJP-FINITE", lambda x: 3 * x, _spoiled(lambda x: 1 / x == -torch.inf), ONE),
     "NaN at one number": ("VJP-FINITE", lambda x: 3 * x, _spoiled(lambda x: x == 1234), ONE),
     "NaN below the normal numbers": (

@@ -86,7 +86,7 @@ def test_a_killed_worker_is_told_and_the_display_goes_on(in_terminal):
 
     def watch(lines, process):
         if not killed and any(re.search(r"^ +[12] s  VJP-SUBSET", line) for line in lines):
-            (worker,) = psutil.Process(process.pid).children()
+            ((worker,),) = (run.children() for run in psutil.Process(process.pid).children())
             killed.append(worker.pid)
             worker.kill()
 

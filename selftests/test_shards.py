@@ -65,7 +65,7 @@ def test_balanced_shards_have_each_id_once_and_new_ids_move_none():
 
 
 @pytest.fixture
-def said(monkeypatch, tmp_path):
+def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
     """Exit status and output of the command, in an empty folder; no test may be started."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(run_command.pytest, "main", lambda _: pytest.fail("tests were started"))

@@ -116,7 +116,8 @@ def _assigned(function: Function, usual: tuple[int, ...]) -> tuple[Shapes, ...]:
     return tuple(sorted(admitted, key=_simplicity))
 
 
-# Lengths between the usual ones, at which a failure may begin.
+# Lengths between the usual ones, at which a failure may begin, and the most combinations of them to try.
+_ASSIGNMENTS = 2000
 _BETWEEN = (1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 17)
 
 
@@ -126,9 +127,19 @@ def smaller_shape_tuples(function: Function, shapes: Shapes) -> tuple[Shapes, ..
     if any(argument.dims.startswith("~") for argument in function.arrays):
         found = shape_tuples(function)
     else:
-        largest = max(map(max, filter(None, shapes)), default=0)
-        found = _assigned(function, tuple(side for side in _BETWEEN if side <= largest))
-    return tuple(each for each in found if _simplicity(each) < _simplicity(shapes) and each[0] != shapes[0])
+        found = _assigned(function, _sides_up_to(max(map(max, filter(None, shapes)), default=0), function))
+    whole = (each for each in found if all(0 not in shape for shape in each))
+    return tuple(each for each in whole if _simplicity(each) < _simplicity(shapes))
+
+
+def _sides_up_to(largest: int, function: Function) -> tuple[int, ...]:
+    """Lengths to try for each named dimension: the fewer, the more names there are."""
+    names = {name for argument in function.arrays for name in _named(argument.dims)}
+    for among in (_BETWEEN, SIDES, (1, 2, largest)):
+        sides = tuple(side for side in among if 0 < side <= largest)
+        if len(sides) ** len(names) <= _ASSIGNMENTS:
+            return sides
+    return (1, largest)
 
 
 def long_shape(function: Function, length: int) -> Shape | None:

@@ -42,6 +42,11 @@ def mapped(function: Function) -> int | None:
 
 def numbers(dtype: str, argument: Array) -> Any:
     """Every number of a 16-bit dtype that the argument takes, some of them repeatedly; in double precision."""
+    return np.resize(_admitted(dtype, argument), NUMBERS)
+
+
+def _admitted(dtype: str, argument: Array) -> Any:
+    """The numbers of a 16-bit dtype that the argument takes."""
     bits = np.arange(NUMBERS, dtype=np.uint32)
     kept = bits.astype(np.uint16).view(np.float16) if dtype == "float16" else (bits << 16).view(np.float32)
     found = kept[np.isfinite(kept)].astype(np.float64)
@@ -50,13 +55,17 @@ def numbers(dtype: str, argument: Array) -> Any:
         found = found[(found > low) & (found < high)]
     elif argument.values in _ADMITTED:
         found = found[_ADMITTED[argument.values](found)]
-    return np.resize(found, NUMBERS)
+    return found
 
 
 def swept_calls(function: Function, dtype: str, length: int = NUMBERS, device: str = "cpu") -> Iterator[Call]:
     """Calls of a long tensor in that dtype, one for each choice of the other arguments."""
     slot, shape = mapped(function), long_shape(function, length)
-    if slot is not None and shape is not None:
+    if slot is None or shape is None:
+        return
+    argument = function.arguments[slot]
+    assert isinstance(argument, Array)
+    if len(_admitted(dtype, argument)):
         yield from _calls(function, slot, shape, dtype, device)
 
 

@@ -136,7 +136,8 @@ def steep(example: Example) -> list[float]:
         gap = np.abs(near_ahead - near_behind)
         smooth = gap <= np.maximum(np.abs(ahead - behind) / 8, noise)
         off = np.abs(claim - slope) > _OFF_SLOPE * np.maximum(np.abs(slope), np.abs(claim)) + 4 * np.abs(slope - rough)
-        wrong = smooth & off & (np.abs(claim - slope) > 4 * noise) & np.isfinite(slope)
+        off &= np.abs(claim - slope) > 4 * noise
+        wrong = smooth & (off | ~np.isfinite(claim)) & np.isfinite(slope)
     return _some(x[wrong])
 
 

@@ -86,6 +86,8 @@ class Following:
                 file.write(ndjson.footer([self.header, *self.results], ids, time.monotonic() - began))
         except OSError as problem:
             reason = problem.strerror or problem
+            if report is None:
+                raise UsageProblem(f"the checks cannot be made: {reason}: {problem.filename}") from None
             message = f"the report cannot be written to {report}: {reason}; choose a file with --report FILE"
             raise UsageProblem(message) from None
         finally:

@@ -29,8 +29,10 @@ def draws(example: Example) -> bool:
 
 
 def reads_new_memory(example: Example) -> bool:
-    """Whether the results of a call change with what the memory held that it allocates."""
-    zeros, filled = (_in_new_memory(example, fill) for fill in (False, True))
+    """Whether the results of a call change with what the memory held that it allocates, and with nothing else."""
+    first, zeros, filled = (_in_new_memory(example, fill) for fill in (False, False, True))
+    if first is not None and zeros is not None and not all(map(_near, first, zeros)):
+        return False
     if zeros is None or filled is None:
         # An index that was never written may be out of range.
         return zeros is not filled

@@ -129,7 +129,10 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     ranked = sorted(faults, key=_rank)
     # Exceptions have causes of their own, unless they follow from a failure that is none.
-    causes = {ndjson.test_of(line): v.follows for line, v in ranked if v.word != RAISES}
+    causes: dict[Any, str] = {}
+    for line, v in ranked:
+        if v.word != RAISES:
+            causes.setdefault(_own(line), v.follows)
     found: dict[Any, list[Judged]] = {}
     for line, v in ranked:
         found.setdefault(_cause(line, v, causes), []).append((line, v))
@@ -142,17 +145,23 @@ def _rank(judgement: Judged) -> tuple[bool, int, str]:
     return v.word == RAISES and line["property"] in OUTSIDE, ORDER.index(line["property"]), line.get("variant", "")
 
 
-def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[str, str]) -> Any:
+def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[Any, str]) -> Any:
     """What the faults of one group have in common: an exception, a place, or the property that they follow from."""
     if v.word in LOST:
         return v.word, _innermost(line["failure"].get("traceback", []))
     if v.word == RAISES and v.follows not in causes:
         return _error(line["failure"])
-    own = line["property"] if v.word == NOT_FINITE else ndjson.test_of(line)
+    own = line["property"] if v.word == NOT_FINITE else _own(line)
     return _root(v.follows or own, causes)
 
 
-def _root(name: str, causes: Mapping[str, str]) -> str:
+def _own(line: ndjson.Line) -> Any:
+    """The test of a failure; a further failure of it is another one."""
+    test = ndjson.test_of(line)
+    return (test, line["number"]) if "number" in line else test
+
+
+def _root(name: Any, causes: Mapping[Any, str]) -> Any:
     """The failure from which this one follows in the end, given from which each one follows, "" for none."""
     seen = {name}
     while causes.get(name) and causes[name] not in seen:

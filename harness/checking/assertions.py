@@ -37,7 +37,7 @@ FOLLOWS = {
     "FWD-LAYOUT": "the same call is right with contiguous inputs",
     "VJP-MASK": "the same call is right if every input requires grad",
     "VJP-UNUSED": "the same call is right if every output is used",
-    "VJP-REPEAT": "the same call is right if it runs alone and once",
+    "VJP-REPEAT": "the same call is right if it runs once, with no other call in between",
     "VJP-PURE": "backward writes into grad_output (VJP-PURE); fix that first",
     "VJP-LINEAR": "backward is not linear in grad_output (VJP-LINEAR); fix that first",
 }

@@ -55,10 +55,8 @@ class Alternative:
 
 
 def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with one choice changed each time: a number or flag, a layout, the mask, the dtype, the rank."""
+    """The call with one choice changed each time: a layout, the mask, the dtype, a number or flag, the rank."""
     whole = len(call.tensors) == len(function.arrays)
-    if whole:
-        yield from _other_values(function, call)
     dense = with_cotangents(call, "contiguous")
     if dense != call:
         yield Alternative("contiguous cotangents", lambda c: with_cotangents(c, "contiguous") != c, dense, _COTANGENT)
@@ -71,6 +69,8 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
     first, unit = function.dtypes[0], PRECISION[call.dtype].unit
     if unit > PRECISION[first].unit:
         yield Alternative(first, lambda c: PRECISION[c.dtype].unit >= unit, recast(call, first, function))
+    if whole:
+        yield from _other_values(function, call)
     ranks, other = _ranks(call), dict[Any, Call]()
     for shapes in shape_tuples(function):
         if any(0 in shape for shape in shapes):
@@ -127,7 +127,7 @@ class Runs:
         found = list[Finding]()
         broken: Broken | None = first
         try:
-            while broken is not None and len(found) < _FAILURES and time.monotonic() < self.started + _LONG:
+            while broken is not None and len(found) < _FAILURES and not self._late():
                 broken = self._smallest(broken)
                 call = parse(broken.finding.call)
                 if any(has(call) for has in self.subject.excluded):
@@ -164,6 +164,8 @@ class Runs:
         if sum(map(math.prod, shapes)) <= _FEW or len(shapes) != len(self.function.arrays):
             return broken
         for smaller in smaller_shape_tuples(self.function, shapes)[:_SMALLER]:
+            if self._late():
+                break
             moved = reshaped(call, smaller, self.function)
             found = self._replayed(moved, 1)[1] if moved is not None else None
             if found is not None and _kind(found.finding) == _kind(broken.finding):
@@ -173,7 +175,10 @@ class Runs:
     def _explaining(self, call: Call) -> Alternative | None:
         """The first alternative with which the test holds."""
         every = alternatives(self.function, call)
-        return next((each for each in every if self._replayed(each.call, _REPEATS)[0]), None)
+        return next((each for each in every if not self._late() and self._replayed(each.call, _REPEATS)[0]), None)
+
+    def _late(self) -> bool:
+        return time.monotonic() > self.started + _LONG
 
     def _replayed(self, call: Call, examples: int) -> tuple[bool, Broken | None]:
         """Whether the test holds with this call, and its failure if not; neither if that is unknown."""
@@ -212,6 +217,6 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
 
 
 def _distinct(found: list[Finding]) -> list[Finding]:
-    """The first failure of each kind."""
-    kinds = [_kind(finding) for finding in found]
+    """The first failure of each kind and explanation."""
+    kinds = [(_kind(finding), finding.right_with) for finding in found]
     return [finding for n, finding in enumerate(found) if kinds[n] not in kinds[:n]]

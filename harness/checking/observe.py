@@ -97,6 +97,12 @@ def copied(implementation: Implementation, tensors: Sequence[Any]) -> list[Any]:
     return [None if x is None else implementation.numpy(x) for x in tensors]
 
 
+def equal(implementation: Implementation, first: Sequence[Any], second: Sequence[Any]) -> bool:
+    """Whether two lists of tensors are equal bit for bit; None equals None."""
+    pairs = zip(copied(implementation, first), copied(implementation, second), strict=True)
+    return all(a is b or (a is not None and b is not None and _same(a, b)) for a, b in pairs)
+
+
 def all_finite(implementation: Implementation, tensors: Sequence[Any]) -> bool:
     """Whether every element of every tensor is finite."""
     return all(bool(np.all(np.isfinite(implementation.numpy(x)))) for x in tensors)

@@ -194,21 +194,21 @@ class Subject(Assertions):
     def _blaming(self) -> Iterator[None]:
         self.choices, self.tried = {}, []
         excused = self.record.excused
-        try:
-            # What a Function leaves changed would show in the next examples, and in other tests.
-            with kept(self.implementation):
+        # What a Function leaves changed would show in the next examples, and in other tests.
+        with kept(self.implementation):
+            try:
                 yield
-            self.record.answered += self.record.excused == excused
-        except Broken:
-            raise
-        except Exception as raised:
-            if not self.tried or not passes_through(raised, type(self.implementation)) or raised_by_suite(raised):
+                self.record.answered += self.record.excused == excused
+            except Broken:
                 raise
-            excuse = self.policy.excuse(raised)
-            if excuse:
-                self.record.excuse_with(excuse)
-            else:
-                self._fail_with(self.tried[-1], raised)
+            except Exception as raised:
+                if not self.tried or not passes_through(raised, type(self.implementation)) or raised_by_suite(raised):
+                    raise
+                excuse = self.policy.excuse(raised)
+                if excuse:
+                    self.record.excuse_with(excuse)
+                else:
+                    self._fail_with(self.tried[-1], raised)
 
     def _fail_with(self, call: Call, raised: Exception) -> NoReturn:
         """Fail because of an exception that the call raised."""

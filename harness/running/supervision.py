@@ -58,7 +58,8 @@ def _be_child(action: Callable[[], int], to_parent: int) -> NoReturn:
     # Signals come from the parent alone: Ctrl-C in a terminal would come twice.
     os.setsid()
     for number in _ENDING:
-        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:
         status = action()
     except (KeyboardInterrupt, SystemExit):
@@ -88,7 +89,10 @@ def _forwarding(child: int) -> Iterator[None]:
     def interrupt(_number: int, _frame: Any) -> None:
         os.kill(child, signal.SIGINT)
 
-    before = {number: signal.signal(number, interrupt) for number in _ENDING}
+    # What is ignored stays so, as under nohup. Only the main thread can set handlers.
+    heard = [n for n in _ENDING if signal.getsignal(n) != signal.SIG_IGN]
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, interrupt) for number in heard if main}
     try:
         yield
     finally:

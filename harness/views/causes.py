@@ -6,10 +6,9 @@ This groups what is shown to a person. The gate and the baseline know test ids o
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
@@ -63,7 +62,7 @@ def causes(failing: Iterable[Line]) -> list[Cause]:
     for line in ordered:
         groups[_key(line, errors)].append(line)
     parts = [part for key, group in groups.items() for part in (_parts(group) if _is_observed(key) else [group])]
-    found = [Cause(tuple(sorted(part, key=partial(_rank, part)))) for part in parts]
+    found = [Cause(tuple(sorted(part, key=_rank(part)))) for part in parts]
     return sorted(found, key=lambda cause: (-len(cause.lines), place(cause.head)))
 
 
@@ -141,11 +140,15 @@ def _mostly_of(lines: Sequence[Line], part: Sequence[Line]) -> bool:
     return 2 * len(mine & theirs) > len(mine)
 
 
-def _rank(part: Sequence[Line], line: Line) -> tuple[bool, int, bool, tuple[int, str]]:
+def _rank(part: Sequence[Line]) -> Callable[[Line], tuple[bool, int, bool, tuple[int, str]]]:
     """The sort key within a cause: what is documented of a name comes first, then what fails most, and has a script."""
-    told = [f"{each.get('failure', {}).get('what', '')} {_error(each)}" for each in part]
-    claim = ndjson.claim_of(line)
-    sentence = describe.sentence(claim)
-    named = any(name in sentence for text in told for name in _NAME.findall(text))
-    count = sum(ndjson.test_of(each) == ndjson.test_of(line) for each in part)
-    return not named, -count, "script" not in line.get("failure", {}), place(line)
+    texts = {f"{each.get('failure', {}).get('what', '')} {_error(each)}" for each in part}
+    names = {name for text in texts for name in _NAME.findall(text)}
+    counts = Counter(map(ndjson.test_of, part))
+
+    def key(line: Line) -> tuple[bool, int, bool, tuple[int, str]]:
+        sentence = describe.sentence(ndjson.claim_of(line))
+        named = any(name in sentence for name in names)
+        return not named, -counts[ndjson.test_of(line)], "script" not in line.get("failure", {}), place(line)
+
+    return key
