@@ -35,6 +35,10 @@ class Found:
     problems: dict[str, str] = field(default_factory=dict)
 
 
+# The message that the Function is called again: a slow one does not hang.
+_GOES_ON = "goes on"
+
+
 def find_out(plan: Plan, implementation: str, *, seconds: float, tell: Callable[[str], None] = lambda _: None) -> Found:
     """Load the target and call each Function a few times. Raises UsageProblem if the target cannot be loaded.
 
@@ -87,6 +91,7 @@ def _discover(
     except (UsageProblem, Unavailable) as problem:
         pipe.send({"kind": "problem", "problem": str(problem)})
         return
+    loaded.on_call = lambda: pipe.send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:
         place = {"where": declaration.where, "described": _described(declaration)}
         pipe.send({"kind": "begins", "name": declaration.name, **place})
@@ -138,7 +143,8 @@ def _of_process(
     try:
         while message.get("kind") not in ("end", "lost"):
             message = _next(mine, process, seconds)
-            yield message
+            if message["kind"] != _GOES_ON:
+                yield message
     finally:
         process.kill()
         process.join()
