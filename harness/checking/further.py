@@ -31,7 +31,6 @@ from autograd_conformance.strategies.shapes import shape_tuples, smaller_shape_t
 
 # The most failures of one test, other values of an argument, other ranks, and smaller shapes to try.
 _FAILURES, _VALUES, _RANKS, _SMALLER = 3, 4, 2, 80
-_COTANGENT = "VJP-COTANGENT-LAYOUT"
 # Elements of a call that is small enough.
 _FEW = 6
 # After so many seconds nothing more is tried.
@@ -44,14 +43,12 @@ _REPEATS = 6
 class Alternative:
     """Another choice for one of the failing call's: ``calls`` differ from it in this only.
 
-    ``words`` name the other choice. ``excludes`` says of any call whether it has the failing call's choice. ``about``
-    is the id of the property about such choices, if there is one.
+    ``words`` name the other choice. ``excludes`` says of any call whether it has the failing call's choice.
     """
 
     words: str
     excludes: Callable[[Call], bool]
     call: Call
-    about: str = ""
 
 
 def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
@@ -59,18 +56,21 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
     whole = len(call.tensors) == len(function.arrays)
     dense = with_cotangents(call, "contiguous")
     if dense != call:
-        yield Alternative("contiguous cotangents", lambda c: with_cotangents(c, "contiguous") != c, dense, _COTANGENT)
+        yield Alternative("contiguous cotangents", lambda c: with_cotangents(c, "contiguous") != c, dense)
     if contiguous(call) != dense:
-        yield Alternative("contiguous tensors", lambda c: contiguous(c) != c, contiguous(call), "FWD-LAYOUT")
+        yield Alternative("contiguous tensors", lambda c: contiguous(c) != c, contiguous(call))
     full = [a.differentiable for a, given in zip(function.arguments, call.args, strict=False) if _is_tensor(given)]
     if masked(call, full) != call:
         words = "every tensor requiring grad"
-        yield Alternative(words, lambda c: not _same_mask(function, c), masked(call, full), "VJP-MASK")
+        yield Alternative(words, lambda c: not _same_mask(function, c), masked(call, full))
     first, unit = function.dtypes[0], PRECISION[call.dtype].unit
     if unit > PRECISION[first].unit:
         yield Alternative(first, lambda c: PRECISION[c.dtype].unit >= unit, recast(call, first, function))
     if whole:
         yield from _other_values(function, call)
+    if any(tensor.specials for tensor in call.tensors):
+        # In another shape they would be elsewhere.
+        return
     ranks, other = _ranks(call), dict[Any, Call]()
     for shapes in shape_tuples(function):
         if any(0 in shape for shape in shapes):
@@ -134,7 +134,7 @@ class Runs:
                     # The test makes such calls from all that are drawn.
                     break
                 other = self._explaining(call)
-                found.append(self._explained(broken.finding, other))
+                found.append(replace(broken.finding, right_with=other.words if other else ""))
                 if other is None:
                     break
                 self.subject.excluded = (*self.subject.excluded, other.excludes)
@@ -143,13 +143,6 @@ class Runs:
             self.subject.excluded = ()
         self.subject.record.further = _distinct(found)[1:]
         raise first.with_finding(found[0]) if found else first
-
-    def _explained(self, finding: Finding, other: Alternative | None) -> Finding:
-        """The finding with the alternative with which the test holds."""
-        if other is None:
-            return finding
-        follows = finding.follows or (other.about if other.about != self.subject.property_id else "")
-        return replace(finding, right_with=other.words, follows=follows)
 
     def _next(self) -> Broken | None:
         try:
