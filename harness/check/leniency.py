@@ -22,11 +22,7 @@ from autograd_conformance.harness.checking.transforms import SecondOrder, second
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
-from autograd_conformance.strategies.calls import (
-    Call,
-    Tensor,
-    contiguous,
-)
+from autograd_conformance.strategies.calls import Call, Tensor, contiguous
 
 # The property that explains the numbers of a call which reads memory that was never written.
 _MEMORY = "MEM-WRITTEN"

@@ -41,7 +41,7 @@ _REPEATS = 6
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another choice for one of the failing call's: ``calls`` differ from it in this only.
+    """Another choice for one of the failing call's: ``call`` differs from it in this only.
 
     ``words`` name the other choice. ``excludes`` says of any call whether it has the failing call's choice.
     """
