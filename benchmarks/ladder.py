@@ -1,4 +1,4 @@
-"""The finite-difference ladder beside torch.autograd.gradcheck: time, and what each of them notices.
+"""The finite-difference ladder next to torch.autograd.gradcheck: time, and what each of them notices.
 
 Run `python benchmarks/ladder.py`. Times are the least CPU time of interleaved rounds on one thread. The ladder is timed
 with everything it needs: directions, slope, the claim, and the verdict; gradcheck runs as it is called in practice.
@@ -106,7 +106,7 @@ def main() -> None:
     rates = []
     for n, x in points.items():
         for name, call in oracles(n, slow=True).items():
-            # Slow mode costs a second at n = 1000: three positions tell, for it looks at each entry on its own.
+            # Slow mode costs a second at n = 1000: three are enough, because it looks at each entry on its own.
             count = 3 if name == "gradcheck slow" and n == 1000 else POSITIONS
             positions = generator.integers(0, n, count).tolist()
             rates.append((n, name, count, *(f"{caught(call, x, d, positions):.0%}" for d in FAULTS)))

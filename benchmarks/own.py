@@ -1,4 +1,4 @@
-"""Faults found per second: `check` beside a loop of gradcheck and gradgradcheck over the same generated calls.
+"""Faults found per second: `check` next to a loop of gradcheck and gradgradcheck over the same generated calls.
 
 Of each Function with a planted fault only the code is known. Each way stops at the first fault, which counts unless the
 right twin is blamed as well. `check` is asked as one would in the inner loop: with the profile quick, and if that finds

@@ -84,6 +84,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     name = PurePosixPath(uri).stem
     if name in PROPERTIES:
         markdown = markdown.replace("<!-- sentence -->", f"> {_sentence(PROPERTIES[name].sentence)}")
+    if name in PROPERTIES or uri.startswith("verdicts/"):
+        # Outputs need the width, and these pages are short.
+        page.meta["hide"] = ["toc"]
     markdown = markdown.replace("<!-- table of properties -->", _table())
     markdown = markdown.replace("<!-- pages of clauses -->", _contents())
     markdown = re.sub(r"<!-- (fault|output|fix) ([\w-]+) -->", lambda found: _part(found[1], found[2]), markdown)

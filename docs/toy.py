@@ -139,7 +139,7 @@ class ToyImplementation(NumPyImplementation):
     """Custom Functions as classes derived from `toy.Function`, called through ``apply``."""
 
     name = "toy"
-    # What its documentation promises beside gradients.
+    # What its documentation promises in addition to gradients.
     capabilities = frozenset({"tuples", "needs_input_grad"})
     dtypes = ("float64", "float32", "complex128", "int64", "bool")
     deviations = (

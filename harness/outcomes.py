@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -24,6 +25,15 @@ OUTCOMES = {
 
 # Outcomes with which a run fails.
 FAILING = frozenset(("fail", "error", "fixed", "vacuous"))
+
+# The exit statuses: everything holds, something fails, or nothing can be said.
+HOLDS, FAILS, UNDECIDED = 0, 1, 2
+
+
+def combined(*statuses: int) -> int:
+    """The exit status of several: what fails counts more than what is undecided."""
+    return FAILS if FAILS in statuses else max(statuses, default=HOLDS)
+
 
 # Outcomes of a test id that was not run.
 NOT_RUN = frozenset(("unsupported", "skip"))
@@ -120,7 +130,7 @@ class Broken(AssertionError):
     def __init__(self, property_id: str, sentence: str, where: str, finding: Finding) -> None:
         self.finding, self._of = finding, (property_id, sentence, where)
         lines = [
-            f"{property_id}: {sentence}",
+            f"{property_id} must hold: {sentence}",
             f"  {where}: {in_words(finding.as_json())}",
             f"  bound: {finding.bound}" if finding.bound else "",
             f"  with: {finding.chosen}" if finding.chosen else "",
@@ -148,6 +158,27 @@ def message_of(raised: BaseException) -> str:
 def one_line(raised: BaseException) -> str:
     """The exception's type and message in one line."""
     return " ".join(f"{type(raised).__name__}: {message_of(raised)}".split())
+
+
+# The numbers of errors that say what a machine lacks: open files, memory, processes, disk.
+_SCARCE = frozenset(
+    getattr(errno, name)
+    for name in ("EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOSPC", "EDQUOT", "EFBIG")
+    if hasattr(errno, name)
+)
+
+
+_NO_THREAD = ("can't start new thread", "unable to start watchdog thread")
+
+
+def shortage(raised: BaseException) -> str:
+    """A sentence for an exception that says that the machine lacks memory, files, threads or disk; empty for others."""
+    scarce = isinstance(raised, MemoryError) or (isinstance(raised, OSError) and raised.errno in _SCARCE)
+    # Errors that Python raises without a type of their own.
+    threads = isinstance(raised, RuntimeError) and message_of(raised) in _NO_THREAD
+    if not scarce and not threads:
+        return ""
+    return f"this machine, or a limit on it (see ulimit -a), leaves too little for a run: {one_line(raised)}"
 
 
 # So many names fit into an error message.
@@ -188,7 +219,7 @@ def _ignore(_: str) -> None:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What the examples of a test depend on, besides its id and the suite: the same values draw the same examples.
+    """What the examples of a test depend on, apart from its id and the suite: the same values draw the same examples.
 
     ``examples`` is the profile's number, even if the test draws a share of it. ``dtype`` is the value of ``--dtype``.
     """
@@ -201,8 +232,10 @@ class Drawn:
         return f"seed={self.seed} examples={self.examples}" + (f" dtype={self.dtype}" if self.dtype else "")
 
 
-# So many comparisons without an answer are no chance, and so many with one are enough.
+# So many comparisons without an answer are not chance, and so many with one are enough.
 _SEVERAL, _ENOUGH = 4, 8
+# The failures that are kept with their calls.
+_KEPT = 32
 
 
 @dataclass
@@ -214,8 +247,9 @@ class Record:
     ``suspicion`` a reason to try more examples. The implementation refused the ``excused`` examples, with ``excuse`` as
     the last reason, and ran the ``answered`` ones. The test may take ``allowed`` seconds. After ``until`` no example
     begins, and the test is ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last
-    failure. ``drawn`` says how the last examples were drawn; None if that cannot reproduce them. ``worst_by_dtype`` has
-    the largest error of each dtype, in units of its bound. ``further`` are failures of other kinds than the first.
+    failure, and ``failures`` has the first ones by their calls. ``drawn`` says how the last examples were drawn; None
+    if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound.
+    ``further`` are failures of other kinds than the first.
     """
 
     examples: int = 0
@@ -237,6 +271,7 @@ class Record:
     enough: int = 1
     slow: bool = False
     failed: Broken | None = None
+    failures: dict[str, Finding] = field(default_factory=dict)
     note: Callable[[str], None] = field(default=_ignore, repr=False, compare=False)
 
     def limit(self, seconds: float, enough: int) -> None:
@@ -262,10 +297,24 @@ class Record:
         """Count a comparison with finite differences, and the reason why it was inconclusive, if it was."""
         made, decided = self.slopes.get(dtype, (0, 0))
         self.slopes[dtype] = made + 1, decided + (doubt is None)
+        if doubt is None:
+            self.checks += 1
+        else:
+            self.leave_open(doubt)
+
+    def leave_open(self, doubt: str) -> None:
+        """Count a comparison without an answer, and the reason."""
         self.checks += 1
-        if doubt is not None:
-            self.inconclusive += 1
-            self.doubt = doubt
+        self.inconclusive += 1
+        self.doubt = doubt
+
+    def fail_with(self, broken: Broken) -> None:
+        """Keep a failure, and the first ones by their calls. Smaller ones are looked for as long again."""
+        if self.failed is None:
+            self.until = time.monotonic() + self.allowed
+        self.failed = broken
+        if len(self.failures) < _KEPT:
+            self.failures.setdefault(broken.finding.call, broken.finding)
 
     def excuse_with(self, why: str) -> None:
         """Count a refused example, and keep the reason."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -62,14 +63,14 @@ class Found(Shown):
 
 @dataclass(frozen=True)
 class Component(Shown):
-    """A wrong component of an output or gradient: of any, or of the one with this name."""
+    """A wrong element of an output or gradient: of any, or of the one with this name."""
 
-    tensor: str = ""
+    what: str = ""
 
     def _text(self, failure: Failure) -> str | None:
-        tensor, found, index = (_wrong(failure) or "").rpartition(" at (")
-        is_one = found and index.endswith(")")
-        return tensor if is_one and self.tensor in ("", tensor) else None
+        component = failure.get("component", {})
+        what: str | None = component["what"] if "index" in component else None
+        return what if self.what in ("", what) else None
 
 
 @dataclass(frozen=True)
@@ -97,20 +98,55 @@ class Refused(Raised):
         return self._message(failure["excuse"]) if failure.get("vacuous") == "refused" else None
 
 
-@dataclass(frozen=True)
-class Died(Shown):
+@dataclass(frozen=True, kw_only=True)
+class Ended(Shown):
+    """The end of a process in one of the listed calls.
+
+    ``call`` is a regular expression for the printed call, or for what the test of a clause had drawn. ``at`` is the
+    place where the test stood, as in ``mlx.py in as_numpy``: a function of the framework, or the one that calls it.
+    """
+
+    call: str
+    at: str = ""
+
+    def __post_init__(self) -> None:
+        _require(self.call, f"{type(self).__name__}: without a call it covers the end of any")
+
+    def may_end(self, call: str) -> bool:
+        """Whether this is one of the listed calls."""
+        return re.search(self.call, call) is not None
+
+    def covers(self, failure: Failure) -> bool:
+        called = self.may_end(failure.get("call") or failure.get("chosen") or "")
+        return super().covers(failure) and called and self.at in ("", failure.get("at"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Died(Ended):
     """The death of the process, by what is reported after the words `the process`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.starting, "Died: without a text it covers any death")
 
     def _text(self, failure: Failure) -> str | None:
         return failure["message"].removeprefix("the process ") if failure.get("type") == "Death" else None
 
 
-@dataclass(frozen=True)
-class Hung(Shown):
-    """A call that does not end within the time limit."""
+@dataclass(frozen=True, kw_only=True)
+class Hung(Ended):
+    """A call that does not end. It gets less time than others."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require(self.at, "Hung: without a place it covers an endless loop of the suite")
 
     def _text(self, failure: Failure) -> str | None:
         return failure["message"] if failure.get("type") == "Hang" else None
+
+
+# A printed call with a tensor without elements.
+WITHOUT_ELEMENTS = r"Tensor\(\([^)]*\b0\b"
 
 
 def _wrong(failure: Failure) -> str | None:
@@ -145,7 +181,7 @@ class Cause:
 
     @property
     def versions(self) -> str:
-        """The versions that were looked at, in words."""
+        """The versions that were checked, in words."""
         held = f"; held on {_listed(self.held)}" if self.held else ""
         return f"seen on {_listed(self.seen)}{held}"
 
@@ -163,8 +199,7 @@ class Deviation:
     """Something that an implementation is known not to keep: clauses, or properties of some ``functions``.
 
     ``ids`` are those of the tests that show it, without Function and device (``FN-12``, ``FN-12/kwargs``), and
-    ``shows`` is what their finding looks like. Any other finding of these tests is a failure. ``without_elements`` says
-    that the deviation may end the process in every other test too, in a call with a tensor without elements.
+    ``shows`` is what their finding looks like. Any other finding of these tests is a failure.
     """
 
     ids: tuple[str, ...]
@@ -172,7 +207,6 @@ class Deviation:
     cause: Cause
     functions: tuple[str, ...] = ()
     frequency: Frequency = Frequency.USUALLY
-    without_elements: bool = False
 
     def __post_init__(self) -> None:
         for name in ("ids", "shows", "functions"):
@@ -186,3 +220,12 @@ class Deviation:
     def covers(self, failure: Failure) -> bool:
         """Whether the failure is this deviation."""
         return any(shown.covers(failure) for shown in self.shows)
+
+    def may_hang(self, call: str) -> bool:
+        """Whether the printed call is listed not to end."""
+        return any(isinstance(shown, Hung) and shown.may_end(call) for shown in self.shows)
+
+
+def named_by(deviations: Sequence[Deviation], id: str, function: str = "") -> tuple[Deviation, ...]:
+    """The deviations that are about this test, of this Function."""
+    return tuple(d for d in deviations if d.names(id, function))

@@ -16,6 +16,7 @@ _FAST_COMPILATION = (
 os.environ["XLA_FLAGS"] = f"{_FAST_COMPILATION} {os.environ.get('XLA_FLAGS', '')}"
 
 import jax  # noqa: E402
+import jaxlib  # noqa: E402
 import numpy as np  # noqa: E402
 from jax import numpy as jnp  # noqa: E402
 from jax.custom_derivatives import SymbolicZero  # noqa: E402
@@ -108,6 +109,7 @@ class JaxImplementation(adapting.TransformingImplementation, adapting.NumPyImple
     deviations = DEVIATIONS
     dtypes = DTYPES
     package = jax
+    parts = (jaxlib,)
     xp = adapting.namespace(jnp, conj=_conjugated)
     ag = autograd_namespace(_apply, _is_tensor)
     dialect = "jax"

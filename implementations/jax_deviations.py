@@ -149,7 +149,7 @@ DIFFERENCES = (
     ),
     Deviation(
         ids=("GRAD-08",),
-        shows=(Found("a gradient that is no tensor"),),
+        shows=(Found("a gradient that is not a tensor"),),
         cause=Cause(
             reason="Python numbers are JAX values: bwd may return them",
             link=_SOURCE,

@@ -91,7 +91,7 @@ OF_THE_CLASS = (
     Deviation(ids=("FN-18",), shows=(Found("what differentiating a class with both gives"),), cause=_NO_ALIAS),
     Deviation(
         ids=("SAVE-02",),
-        shows=(Found("save_for_backward of what is no tensor"),),
+        shows=(Found("save_for_backward of a non-tensor"),),
         cause=Cause(
             reason="save_for_backward sets an attribute and checks nothing",
             link=_FUNCTION,

@@ -55,7 +55,7 @@ DEVIATIONS = (
     ),
     Deviation(
         ids=("MYGRAD-GRAPH-04",),
-        shows=(Found("backward from what is no gradient"),),
+        shows=(Found("backward from an invalid gradient"),),
         cause=Cause(
             reason="the argument of backward is given to numpy.asarray, whose ValueError or TypeError is what "
             "the caller sees",

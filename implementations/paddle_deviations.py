@@ -208,7 +208,7 @@ _backward = partial(Cause, script="differences_backward.py", seen=_SEEN)
 DIFFERENCES = (
     Deviation(
         ids=("FN-30",),
-        shows=(Died(starting="ended without a word"),),
+        shows=(Died(starting="ended without a word", call="^calls in a chain: "),),
         cause=Cause(
             reason="the graph is freed by recursion, so a chain of 10 000 calls overflows a stack of 256 KiB",
             link=_NODE,
@@ -232,7 +232,7 @@ DIFFERENCES = (
     ),
     Deviation(
         ids=("SAVE-02",),
-        shows=(Found("save_for_backward of what is no tensor"),),
+        shows=(Found("save_for_backward of a non-tensor"),),
         cause=_ctx(reason="anything can be saved; without saved_tensors_hooks nothing is checked", link=_CONTEXT),
     ),
     Deviation(
@@ -257,7 +257,7 @@ DIFFERENCES = (
     ),
     Deviation(
         ids=("ND-04",),
-        shows=(Found("a call that marks what is no tensor"),),
+        shows=(Found("a call that marks a non-tensor"),),
         cause=_ctx(reason="arguments that are not tensors are ignored", link=_APPLY),
     ),
     Deviation(

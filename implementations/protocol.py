@@ -120,6 +120,10 @@ class Unavailable(Exception):
     """The implementation's package is missing or unusable; the message says what to install."""
 
 
+class Unreadable(TypeError):
+    """The values of a tensor are no array; the message says why."""
+
+
 def as_tuple(outputs: Any) -> Tensors:
     """The outputs as a tuple; a bare tensor becomes a tuple of one."""
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)
@@ -166,6 +170,9 @@ class Implementation(ABC):
     # The exceptions with which the implementation refuses a misuse; any other exception is a failure.
     refusals: tuple[type[Exception], ...] = (RuntimeError, TypeError, ValueError, NotImplementedError)
 
+    # Other packages that are part of the implementation, as one with its native code.
+    parts: tuple[Any, ...] = ()
+
     # The settings of the process that belong to the framework, and the generators that Functions draw from; with the
     # capability "settings", to which `reseed` belongs too.
     settings: tuple[Setting, ...] = ()
@@ -186,7 +193,14 @@ class Implementation(ABC):
 
     @abstractmethod
     def numpy(self, tensor: Any) -> Any:
-        """A NumPy copy: float64 or complex128 for floating dtypes, the values themselves for integers and booleans."""
+        """A NumPy copy: float64 or complex128 for floating dtypes, the values themselves for integers and booleans.
+
+        Raises Unreadable for a kind of tensor that has no such copy.
+        """
+
+    def unusual(self, tensor: Any) -> str:
+        """The kind of a tensor that most operations do not take, such as ``sparse_coo``; empty for a usual one."""
+        return ""
 
     def describe(self, tensor: Any) -> Description:
         """Shape, dtype and device, in the suite's names; by default the tensor is on the CPU."""

@@ -22,6 +22,21 @@ class Named:
     track: bool = False
 
 
+@dataclass(frozen=True)
+class OtherCall:
+    """A call made of parts of another.
+
+    ``tensors`` has, for each tensor, the number of the tensor that it is made of, and the method call that gives the
+    part. ``outputs`` has the method calls that give the parts of the outputs, ``statics`` the expressions of other
+    arguments that differ, by position. The outputs have the ``sign`` of those of the other call.
+    """
+
+    tensors: tuple[tuple[int, str], ...]
+    outputs: tuple[str, ...]
+    statics: Mapping[int, str]
+    sign: float
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """A failing call.

@@ -15,7 +15,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch.autograd import function as ag
 
-from autograd_conformance.implementations import adapting, torch_settings
+from autograd_conformance.implementations import adapting, torch_memory, torch_settings
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,
@@ -42,20 +42,6 @@ def _start_lazy_device() -> None:
 
 def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) -> Any:
     return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True) @ b
-
-
-def _freed(tensor: Any) -> bool:
-    """Whether a tensor with elements has a storage that was resized to nothing."""
-    return tensor.layout is torch.strided and tensor.numel() > 0 and tensor.untyped_storage().size() == 0
-
-
-def _addresses(tensor: Any) -> Any:
-    """The address of every byte that holds an element of the tensor."""
-    steps = [np.arange(n) * step * tensor.element_size() for n, step in zip(tensor.shape, tensor.stride(), strict=True)]
-    found = np.asarray(tensor.data_ptr())
-    for step in (*steps, np.arange(tensor.element_size())):
-        found = np.add.outer(found, step)
-    return found.ravel()
 
 
 class TorchImplementation(adapting.RecordingImplementation):
@@ -124,14 +110,10 @@ class TorchImplementation(adapting.RecordingImplementation):
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)
 
     def numpy(self, tensor: Any) -> Any:
-        tensor = tensor.detach()
-        if _freed(tensor):
-            raise RuntimeError("the memory of this tensor was freed")
-        dtype = (
-            torch.complex128 if tensor.is_complex() else torch.float64 if tensor.is_floating_point() else tensor.dtype
-        )
-        # A copy: the storage of a tensor that NumPy has seen can never be resized again.
-        return tensor.to("cpu", dtype, copy=True).numpy(force=True)
+        return torch_memory.read(tensor)
+
+    def unusual(self, tensor: Any) -> str:
+        return torch_memory.kind(tensor)
 
     def describe(self, tensor: Any) -> Description:
         return super().describe(tensor)._replace(device=tensor.device.type)
@@ -166,16 +148,13 @@ class TorchImplementation(adapting.RecordingImplementation):
         return int(tensor._version)
 
     def shares_memory(self, a: Any, b: Any) -> bool:
-        if 0 in (a.numel(), b.numel()) or a.untyped_storage().data_ptr() != b.untyped_storage().data_ptr():
-            return False
-        return bool(np.isin(_addresses(a), _addresses(b)).any())
+        return torch_memory.shared(a, b)
 
     def fill_(self, tensor: Any, value: Any) -> None:
-        with torch.no_grad():
-            tensor.copy_(torch.as_tensor(np.array(value))) if isinstance(value, np.ndarray) else tensor.fill_(value)
+        torch_memory.fill(tensor, value)
 
     def strides(self, tensor: Any) -> tuple[int, ...]:
-        return tuple(tensor.stride())
+        return () if torch_memory.kind(tensor) else tuple(tensor.stride())
 
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
         forward_ad = torch.autograd.forward_ad

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from autograd_conformance.implementations.scripting import Named, NoScript, Shown
+from autograd_conformance.implementations.torch_demonstrations_relations import RELATIONS
 from autograd_conformance.implementations.torch_demonstrations_transforms import TRANSFORMS
 from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words, assigned, listed, several, squared
 
@@ -177,7 +178,7 @@ def _needs(w: Words) -> str:
     expected = [False] * len(w.shown.arguments)
     for slot, tensor in zip(w.shown.slots, w.shown.tensors, strict=True):
         expected[slot] = tensor.track
-    # As text, which tells a list from a tuple and 1 from True.
+    # As text, which distinguishes a list from a tuple and 1 from True.
     return _observed(w, "ctx.needs_input_grad", "", "repr(seen[0])", repr(repr(tuple(expected))))
 
 
@@ -408,7 +409,8 @@ def _accumulate(w: Words) -> str:
     lines = w.forward() + f"plain = {w.grad()}[{w.position}]\n"
     lines += "".join(f"{x}.grad = torch.full_like({x}, 1.5)\n" for x, h in zip(w.names, held, strict=True) if h)
     lines += w.forward() + f"torch.autograd.backward({several(w.ends)}, {several(g.name for g in w.cotangents if g)})\n"
-    total = "plain + 1.5" if held[w.shown.number] else "plain"
+    # A sparse tensor can only be added to a dense one.
+    total = f"torch.full_like({name}, 1.5) + plain" if held[w.shown.number] else "plain"
     return lines + w.compare(f"{name}.grad", f"({total})")
 
 
@@ -443,4 +445,5 @@ _DEMONSTRATIONS: dict[str, Callable[[Words], str]] = {
     "VJP-FINITE": _plain,
     "ENV-DEVICE": _plain,
     **TRANSFORMS,
+    **RELATIONS,
 }

@@ -1,4 +1,4 @@
-"""What shows on torch that a property of derivatives, transforms, environments or memory does not hold.
+"""What shows on torch that a property of derivatives, precision, transforms, environments or memory does not hold.
 
 See `torch_demonstrations`, of which this is a part.
 """
@@ -231,9 +231,20 @@ def _memory(w: Words) -> str:
     )
 
 
+def _precise(w: Words) -> str:
+    """The wrong result, rounded to single precision."""
+    lines, wrong = w.results()
+    if w.shown.aspect == "raised":
+        return lines
+    lines += f"single = {wrong}.to(torch.complex64 if {wrong}.is_complex() else torch.float32)\n"
+    return lines + w.same(f"torch.equal({wrong}, single.to({wrong}.dtype))", "False")
+
+
 TRANSFORMS: dict[str, Callable[[Words], str]] = {
     "VJP-FD": _slope,
     "VJP-FD/kinks": _slope_at_kink,
+    "FWD-DTYPE/precision": _precise,
+    "VJP-FIT/precision": _precise,
     "DBL-CORRECT": _second,
     "DBL-ONCE": _once,
     "JVP-REF": _tangent,

@@ -252,7 +252,7 @@ DEVIATIONS = (
     ),
     Deviation(
         ids=("ONCE-04",),
-        shows=(Found("second derivative beside other terms"),),
+        shows=(Found("second derivative next to other terms"),),
         cause=_ONCE_DIFFERENTIABLE_BEHIND_A_CONSTANT_COTANGENT,
     ),
     Deviation(
@@ -260,7 +260,7 @@ DEVIATIONS = (
     ),
     Deviation(
         ids=("ONCE-07/grad",),
-        shows=(Found("grad of a gradient beside other terms"),),
+        shows=(Found("grad of a gradient next to other terms"),),
         cause=_ONCE_DIFFERENTIABLE_BEHIND_GRAD,
     ),
     Deviation(

@@ -92,7 +92,7 @@ def _nested(value: Any) -> str:
 
 
 class _Text:
-    """A tensor as text, in the place of one where a layout makes its view; ``plain`` as long as it is no view."""
+    """A tensor as text, in the place of one where a layout makes its view; ``plain`` as long as it is not a view."""
 
     def __init__(self, text: str, ndim: int, plain: bool = True) -> None:
         self.text, self.ndim = text, ndim

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 import torch.utils.deterministic
-from torch.overrides import TorchFunctionMode
 
 from autograd_conformance.implementations.protocol import RandomState, Setting
 
@@ -101,21 +101,35 @@ def reseed(seed: int = 0) -> None:
         state.seed(seed)
 
 
+# What allocates memory and writes nothing into it.
 _ALLOCATING = (
-    torch.empty, torch.empty_like, torch.empty_permuted, torch.empty_strided, torch.Tensor.new_empty,
-    torch.Tensor.new_empty_strided,
+    (torch, "empty"), (torch, "empty_like"), (torch, "empty_permuted"), (torch, "empty_strided"),
+    (torch.Tensor, "new_empty"), (torch.Tensor, "new_empty_strided"),
 )  # fmt: skip
 
 
-class _Zeroing(TorchFunctionMode):
-    """Fills new tensors with zeros. (A dispatch mode would see those of C++ too, but imports the compiler.)"""
+def _zeroing(allocate: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which fills what it returns with zeros."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        if func in _ALLOCATING:
-            with torch.no_grad():
-                found.zero_()
+    def allocated(*args: Any, **kwargs: Any) -> Any:
+        found = allocate(*args, **kwargs)
+        with torch.no_grad():
+            found.zero_()
         return found
+
+    return allocated
+
+
+@contextmanager
+def _zeroed() -> Iterator[None]:
+    """A context in which new tensors of Python are filled with zeros.
+
+    A mode of torch would not reach backward, which the engine calls, and one of dispatch imports the compiler.
+    """
+    with ExitStack() as stack:
+        for owner, name in _ALLOCATING:
+            stack.enter_context(mock.patch.object(owner, name, _zeroing(getattr(owner, name))))
+        yield
 
 
 @contextmanager
@@ -125,7 +139,7 @@ def new_memory(fill: bool) -> Iterator[None]:
     Either way its algorithms are the deterministic ones, so that nothing else differs.
     """
     before = [(setting, setting.get()) for setting in (_DETERMINISM, _FILLING)]
-    with warnings.catch_warnings(), nullcontext() if fill else _Zeroing():
+    with warnings.catch_warnings(), nullcontext() if fill else _zeroed():
         # There is not a deterministic algorithm for each operation.
         warnings.simplefilter("ignore")
         _DETERMINISM.set("warn")

@@ -110,7 +110,7 @@ class Words:
         return [t.name for t in self.shown.tensors if t.dtype in FLOATING]
 
     def helpers(self) -> str:
-        """The function by which gradients are taken, where it is no function of torch."""
+        """The function by which gradients are taken, where it is not a function of torch."""
         return GRAD_BY_BACKWARD + "\n\n" if self.shown.backward_only else ""
 
     @property
@@ -172,7 +172,7 @@ class Words:
     def compare(self, got: str, expected: str = "") -> str:
         """The end of the script: an expression against another one, or against what the finding says.
 
-        Without ``expected`` the number is that of the finding; those of `NUMBERS` are no tensors.
+        Without ``expected`` the number is that of the finding; those of `NUMBERS` are not tensors.
         """
         aspect = self.shown.aspect
         if aspect == "raised":
@@ -217,7 +217,7 @@ def exact(text: str) -> str:
 def _value(words: Words, got: str, expected: str) -> str:
     finding = words.shown.finding
     if words.shown.component.get("bound") is None and str(finding["got"]) == "nan":
-        # No bound can be told of a NaN, which is wrong in any case.
+        # A NaN has no bound: it is wrong in any case.
         return _finite(words, got, "")
     if expected in NUMBERS:
         compared = f"expected, bound = {expected}, {words.bound()}"

@@ -95,12 +95,12 @@ def _parts(expected: Any) -> Iterator[tuple[str, Any]]:
 
 def _average(error: Any, along: Any, mask: Any, unit: float) -> tuple[float, float, float] | None:
     """The average error, its standard error, and the mean square of the others; None if too little is known."""
-    telling = mask & (np.abs(along) > 0.5)
-    if np.count_nonzero(telling.reshape(len(telling), -1).any(1)) < _LEAST_CALLS:
+    clear = mask & (np.abs(along) > 0.5)
+    if np.count_nonzero(clear.reshape(len(clear), -1).any(1)) < _LEAST_CALLS:
         return None
-    middle = float(np.median(error[telling] / along[telling]))
+    middle = float(np.median(error[clear] / along[clear]))
     rest = np.where(mask, error - middle * along, 0.0)
-    largest = np.maximum(_OUTLIER * np.median(np.abs(rest[telling])), unit / 4)
+    largest = np.maximum(_OUTLIER * np.median(np.abs(rest[clear])), unit / 4)
     kept = mask & (np.abs(rest) <= largest)
     weights, errors = np.where(kept, along, 0.0), np.where(kept, error, 0.0)
     total = float(np.sum(weights**2))

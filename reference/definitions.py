@@ -30,6 +30,7 @@ Values = Literal[
     "full",
     "lower",
     "upper",
+    "binary",
 ]
 
 
@@ -46,8 +47,9 @@ class Array:
     ``unit`` (between 0 and 1, both left out), ``ball`` (vectors along the last dimension shorter than 1), ``sorted``
     (increasing along the last dimension, spaced), and matrices: ``definite`` (symmetric positive definite, Hermitian if
     complex), ``symmetric`` (Hermitian if complex), ``full`` (of full rank, well conditioned), ``lower`` and ``upper``
-    (triangular, well conditioned). ``bounds`` are the two numbers between which
-    ``unit`` values are scaled. ``smooth`` is the domain in which the forward is differentiable, if that is smaller.
+    (triangular, well conditioned). ``binary`` tensors have zeros and ones only; they are ``constant``. ``bounds`` are
+    the two numbers between which ``unit`` values are scaled. ``smooth`` is the domain in which the forward is
+    differentiable, if that is smaller.
 
     ``dtype`` is the dtype of an argument that does not follow the call's dtype (index tensors). ``make`` computes the
     values of such an argument from ``(rng, shape, arguments by name)``; of later arguments it sees only the shapes.
@@ -89,12 +91,14 @@ class Static:
 
     ``choices(shapes)`` lists its values, the simplest first, for the tensors' shapes. ``default`` is the value of an
     argument that may be omitted. ``build`` turns a choice into what the Function gets, such as a seed into a module.
+    ``axis`` says that it names a dimension of the first tensor, along which the Function works.
     """
 
     name: str
     choices: Callable[[Shapes], Sequence[Any]]
     default: Any = ...
     build: Callable[[Any], Any] | None = None
+    axis: bool = False
 
     @property
     def differentiable(self) -> bool:
@@ -145,7 +149,8 @@ class Function:
     ``surrogate`` means that the VJP intentionally is not the derivative of the forward; ``soft`` is then the function
     whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
     the arguments that the forward modifies and returns. ``needs`` lists the capabilities that it cannot run without.
-    ``computes_in`` is the precision of the references' results.
+    ``computes_in`` is the precision of the references' results. ``comes_back`` maps the call's dtype to the least
+    precise one among outputs and gradients, if that is another: this one says how precise results must be.
     ``document`` names the text that prints the Function, ``exercises`` what only this Function exercises.
     """
 
@@ -169,7 +174,14 @@ class Function:
     materialize: bool = True
     batching: bool = False
     computes_in: str = "float64"
+    comes_back: Mapping[str, str] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+
+    @property
+    def derives_in(self) -> str:
+        """The precision of the references' gradients."""
+        found = self.comes_back.get(self.dtypes[0], self.computes_in)
+        return REAL_OF.get(found, found)
 
     @property
     def arrays(self) -> tuple[Array, ...]:

@@ -57,7 +57,7 @@ class Resolution:
     """How finely a function computes, with the steps and limits that suit it.
 
     ``bits`` is the length of a direction's mantissa, with which the finest step is exact. An error bound above
-    ``refuse`` of the scale is no answer. ``settled`` is the bound at which no further step is needed.
+    ``refuse`` of the scale is not an answer. ``settled`` is the bound at which no further step is needed.
     """
 
     eps: float

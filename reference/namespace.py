@@ -2,7 +2,7 @@
 
 Names and signatures are those of the Python array API standard (2024.12), as NumPy 2 has them, plus the four of
 EXTRA_NAMES: axes are called ``axis``, ``flip`` takes one or several, ``arange`` and ``zeros`` take ``dtype`` and
-``device``. Besides these, a body uses operators, indexing, ``.shape``, ``.ndim``, ``.dtype`` and ``.device``; it never
+``device``. In addition, a body uses operators, indexing, ``.shape``, ``.ndim``, ``.dtype`` and ``.device``; it never
 changes an array in place, except through ``+=`` and ``*=`` where the Function is documented as in-place.
 """
 

@@ -15,6 +15,7 @@ GROUPS = {
     "BATCH": "batching",
     "ENV": "environment",
     "MEM": "environment",
+    "DECL": "declared",
 }
 
 
@@ -33,22 +34,48 @@ class Property:
     if_refused: str = ""
     # How many examples a user's Function gets for each of a documented one.
     share: float = 1.5
+    # What a failure that follows from it says.
+    explains: str = ""
+    # What is not verified if it cannot be decided.
+    verifies: str = ""
     # Its place in a check that stops at the first fault: what finds most for its cost comes first; 0 is unranked.
     rank: int = 0
+    # Its place among what explains most, for the order in which faults are shown; 0 is after these.
+    head: int = 0
     # Whether it is about the plain call, from whose failure others may follow.
     plain: bool = False
-    # Whether it tries several layouts itself.
-    lays_out: bool = False
+    # Whether it makes several calls, so that it can fail because of what one call leaves for another.
+    of_several_calls: bool = False
+    # Whether it has other cotangents than the call's, so that it can fail because gradients are not linear in them.
+    of_other_cotangents: bool = False
+    # Whether a failure that seems to follow from it may have a nearer cause.
+    provisional: bool = False
     # The shapes that can show a fault; None for all.
-    telling: Callable[[Shapes], bool] | None = None
+    shapes: Callable[[Shapes], bool] | None = None
     # Whether it holds for Functions that draw random numbers, and for those that hold tensors that require grad.
     of_stochastic: bool = True
     of_holding: bool = True
+    # Whether it puts NaN where the Function may read it, so that NaN in a result says nothing about the formula.
+    puts_nan: bool = False
+    # Whether it is about users' Functions alone, because their authors declare it.
+    own: bool = False
+    # The cause and cure of a failure of a variant of its test, where these are others.
+    of_variant: tuple[tuple[str, str], ...] = ()
 
     @property
     def group(self) -> str:
         """The part of the matrix that shows it."""
         return GROUPS[self.id.split("-")[0]]
+
+    @property
+    def outside(self) -> bool:
+        """Whether a failure comes from outside the call."""
+        return self.plain and self.group == "environment"
+
+    @property
+    def compared(self) -> bool:
+        """Whether it compares the numbers of the plain call with a reference."""
+        return self.head > 0 and not self.outside
 
     @property
     def advice(self) -> str:
@@ -72,6 +99,7 @@ _ALL = (
         cause="forward casts, or uses a constant of another dtype; or the reference computes something else",
         plain=True,
         rank=15,
+        head=6,
     ),
     Property(
         "FWD-MASK",
@@ -86,9 +114,9 @@ _ALL = (
         cure="call contiguous() first, or use reshape",
         if_refused="call contiguous() first if the Function should take such tensors",
         share=3.0,
-        lays_out=True,
-        telling=_has_orders,
+        shapes=_has_orders,
         of_stochastic=False,
+        explains="the same call is right with contiguous inputs",
     ),
     Property(
         "FWD-EMPTY",
@@ -129,6 +157,8 @@ _ALL = (
         cause="the formula in backward is wrong; if only low precision fails, a sum or a constant has another dtype",
         plain=True,
         rank=14,
+        explains="the plain call with the same values is wrong as well (VJP-REF); fix that first",
+        head=5,
     ),
     Property(
         "VJP-FD",
@@ -138,6 +168,10 @@ _ALL = (
         share=8.0,
         plain=True,
         rank=1,
+        explains="the first derivative of the same call is wrong as well (VJP-FD); fix that first",
+        verifies="gradient",
+        head=4,
+        of_other_cotangents=True,
     ),
     Property(
         "VJP-NEEDS",
@@ -152,12 +186,14 @@ _ALL = (
         "those that do get one",
         cause="backward returns its gradients in another order, or a wrong number of them",
         cure="return one for each argument of forward, None for each that is not a tensor",
+        explains="the plain call raises as well, outside of backward (VJP-NONE); fix that first",
     ),
     Property(
         "VJP-MASK",
         "each gradient is the same, whichever other arguments require grad",
         cause="a gradient is computed only if another input needs one",
         cure="guard each gradient with its own ctx.needs_input_grad[i]",
+        explains="the same call is right if every input requires grad",
     ),
     Property(
         "VJP-SUBSET",
@@ -170,8 +206,10 @@ _ALL = (
         "gradients do not depend on the cotangent's memory layout",
         cause="backward reads grad_output as if it were contiguous, but sum() sends an expanded one",
         cure="call grad_output.contiguous(), or use reshape instead of view",
-        telling=_has_orders_or_is_flat,
+        shapes=_has_orders_or_is_flat,
         rank=13,
+        explains="the same call is right with contiguous cotangents",
+        provisional=True,
     ),
     Property(
         "VJP-UNUSED",
@@ -179,6 +217,7 @@ _ALL = (
         cause="backward assumes that every output is used",
         cure="after set_materialize_grads(False), check each grad_output for None",
         rank=6,
+        explains="the same call is right if every output is used",
     ),
     Property(
         "VJP-NONDIFF",
@@ -192,12 +231,14 @@ _ALL = (
         "gradients are linear in the cotangent; a zero cotangent gives zero, never NaN",
         cause="backward thresholds, normalizes or adds to grad_output",
         cure="if that is intended, declare nonlinear=True",
+        explains="backward is not linear in grad_output (VJP-LINEAR); fix that first",
     ),
     Property(
         "VJP-FIT",
         "each gradient, as backward returned it and as the caller gets it, has its input's shape, dtype and device",
         cause="a gradient does not have its input's shape and dtype",
         cure="sum over the dimensions that were broadcast, and keep the dtype",
+        explains="the plain call raises as well: a gradient does not fit its input (VJP-FIT); fix that first",
         verdict="misfits",
     ),
     Property(
@@ -206,7 +247,9 @@ _ALL = (
         "tensor the user holds",
         cause="backward writes into grad_output or a saved tensor, or returns the same tensor twice",
         cure="return a clone",
+        of_variant=(("owned", "backward returns a tensor that it keeps and writes into again; return a new one"),),
         rank=3,
+        explains="backward writes into grad_output or a gradient that it returned before (VJP-PURE); fix that first",
     ),
     Property(
         "VJP-REPEAT",
@@ -214,17 +257,20 @@ _ALL = (
         cause="state is kept between calls (a class attribute, a module's buffer, a cache), or backward changes ctx",
         cure="keep state on ctx, and do not delete or change it in backward",
         rank=12,
+        explains="the call gives other results if it is repeated, or after another one (VJP-REPEAT); fix that first",
+        provisional=True,
     ),
     Property(
         "VJP-ACCUMULATE",
         "backward() adds to the .grad of leaves exactly the gradient that grad returns",
         cause="backward returns a tensor that it keeps or changes later",
         cure="return a new tensor",
+        of_several_calls=True,
     ),
     Property(
         "VJP-SAME-TENSOR",
         "one tensor passed for two arguments gets the sum of both gradients",
-        cause="the two arguments are told apart by identity, or one gradient is written into the other",
+        cause="the identities of the two arguments are compared, or one gradient is written into the other",
         rank=9,
     ),
     Property(
@@ -250,16 +296,22 @@ _ALL = (
         "VJP-CHAIN",
         "composed with built-in operations and with other Functions, the chain rule holds",
         cause="forward or backward keeps something of an earlier call, or relies on what comes before or after it",
+        of_several_calls=True,
+        of_other_cotangents=True,
     ),
     Property(
         "DBL-CORRECT",
         "where second derivatives are claimed, they are correct: not wrong, not silently detached, and without an "
         "error",
-        cause="an intermediate was saved, or computed outside the graph (.data, detach, NumPy, no_grad)",
+        cause="backward uses an intermediate that was saved, or computed outside the graph (.data, detach, NumPy, "
+        "no_grad); or it calls another Function, whose backward is wrong",
         cure="save inputs or outputs, return the intermediate as an output, or decorate backward with "
         "once_differentiable",
         if_refused="declare once=True if that is intended",
         rank=11,
+        verifies="second derivative",
+        of_several_calls=True,
+        of_other_cotangents=True,
     ),
     Property(
         "DBL-ONCE",
@@ -273,6 +325,7 @@ _ALL = (
         "the forward-mode rule equals the reference JVP, within the derived bound",
         cause="the formula in jvp is wrong, or setup_context saves the wrong tensors with save_for_forward",
         rank=10,
+        explains="the tangent of the same call is wrong as well (JVP-REF); fix that first",
     ),
     Property(
         "JVP-ADJOINT",
@@ -308,6 +361,7 @@ _ALL = (
         cause="backward compares identities of saved tensors, reads ctx.saved_tensors more than once, or keeps tensors "
         "as attributes of ctx",
         cure="use ctx.save_for_backward",
+        of_several_calls=True,
     ),
     Property(
         "ENV-THREADS",
@@ -315,6 +369,7 @@ _ALL = (
         cause="a class attribute or a global is written in forward and read in backward",
         cure="keep it on ctx",
         of_stochastic=False,
+        of_several_calls=True,
     ),
     Property(
         "ENV-DEVICE",
@@ -324,9 +379,12 @@ _ALL = (
         "ENV-RANDOM",
         "outputs and gradients do not depend on random numbers, unless that is declared",
         cause="forward or backward draws random numbers",
-        cure="declare stochastic=True; or draw them from a generator with a seed of its own",
+        cure="declare stochastic=True, and let forward save what it drew for backward; or draw them from a generator "
+        "with a seed of its own",
         plain=True,
         of_stochastic=False,
+        explains="backward draws random numbers of its own: with another seed it gives another gradient",
+        head=1,
     ),
     Property(
         "ENV-SETTINGS",
@@ -334,8 +392,10 @@ _ALL = (
         "threads and the like), and do not seed its random numbers",
         cause="forward or backward switches something on or off, or seeds, and does not set it back",
         cure="use a context manager (torch.no_grad, torch.autocast, torch.random.fork_rng)",
+        explains="the call sets a setting or a seed of the process (ENV-SETTINGS); fix that first",
         verdict="mutates",
         plain=True,
+        head=3,
     ),
     Property(
         "MEM-WRITTEN",
@@ -343,6 +403,9 @@ _ALL = (
         cause="a tensor of torch.empty, empty_like or new_empty is returned or read before all of it is written",
         cure="use zeros, zeros_like or new_zeros",
         plain=True,
+        explains="the same call reads memory that was never written (MEM-WRITTEN); fix that first",
+        head=2,
+        puts_nan=True,
     ),
     Property(
         "MEM-FREE",
@@ -351,6 +414,34 @@ _ALL = (
         cure="use ctx.save_for_backward",
         verdict="leaks",
         rank=2,
+    ),
+    Property(
+        "DECL-INDEPENDENT",
+        "along a dimension declared independent, the results for a slice are the slice of the results; a gradient "
+        "without that dimension is the sum over the slices",
+        cause="a sum, mean or norm runs over a dimension too many, or rows share a buffer",
+        cure="name the dimensions of each reduction in forward and backward (dim=)",
+        if_refused="declare sizes= if it takes no short slices",
+        of_stochastic=False,
+        own=True,
+    ),
+    Property(
+        "DECL-AXIS",
+        "moving the axis to another dimension moves the results, and changes nothing else",
+        cause="a formula in forward or backward is right for one axis alone, or for axes that are not negative",
+        cure="use the axis in each operation; make it positive first if you compare or count with it",
+        if_refused="declare the axes that it takes, as in 'axis(0 | -1)'",
+        of_stochastic=False,
+        own=True,
+    ),
+    Property(
+        "DECL-SYMMETRIC",
+        "if two arguments declared symmetric are exchanged, outputs stay (antisymmetric: change their sign), and the "
+        "gradients are exchanged with them",
+        cause="forward or backward uses one of the arguments where it should use the other, or both",
+        cure="compare the formulas of both arguments",
+        of_stochastic=False,
+        own=True,
     ),
 )
 

@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,12 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
+from autograd_conformance.selftests import shares
 from autograd_conformance.selftests.reports import IDS, lines, result, write
+
+pytest_addoption = shares.add_option
+pytest_configure = shares.configure
+pytest_collection_modifyitems = shares.leave_out
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 
@@ -58,6 +64,29 @@ class Run:
     @property
     def outcomes(self) -> dict[str, str]:
         return {id: line["outcome"] for id, line in self.results.items()}
+
+
+@contextmanager
+def unchanged_settings() -> Iterator[None]:
+    """Fails a test that leaves a setting of torch or NumPy changed within this context, and sets it back."""
+    torch_settings = sys.modules.get("autograd_conformance.implementations.torch_settings")
+    settings = torch_settings.SETTINGS if torch_settings else ()
+    before = [setting.get() for setting in settings]
+    yield
+    after = [setting.get() for setting in settings]
+    if before == after:
+        return
+    changed = [row for row in zip(settings, before, after, strict=True) if row[1] != row[2]]
+    for setting, value, _ in changed:
+        setting.set(value)
+    pytest.fail(f"the test leaves changed: {'; '.join(f'{s.name}: {old} became {new}' for s, old, new in changed)}")
+
+
+@pytest.fixture(autouse=True)
+def settings_stay() -> Iterator[None]:
+    """No test may leave a setting changed, for the next ones to find."""
+    with unchanged_settings():
+        yield
 
 
 @pytest.fixture(scope="session")

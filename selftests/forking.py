@@ -47,11 +47,11 @@ def run(script: Path, folder: str, seconds: int) -> dict[str, Any]:
             import_module(name)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         status = (_forked if may_fork() else _started)(script, folder, seconds, out, err)
-        told = []
+        shown = []
         for stream in (out, err):
             stream.seek(0)
-            told.append(stream.read())
-    return {"status": status, "out": told[0], "err": told[1]}
+            shown.append(stream.read())
+    return {"status": status, "out": shown[0], "err": shown[1]}
 
 
 def _started(script: Path, folder: str, seconds: int, out: IO[str], err: IO[str]) -> int | None:

@@ -8,27 +8,33 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from autograd_conformance.harness.outcomes import NOT_RUN
 from autograd_conformance.harness.reports import ndjson
 
 IDS = ("VJP-REF[Exp-cpu]", "VJP-REF[Sort-cpu]", "NIG-01[cpu]", "FN-12/keyword-only[cpu]")
 ALL_PASS = dict.fromkeys(IDS, "pass")
 
+ROOMS = ("suites", "strategies", "reference", "harness", "implementations", "deviations")
+
 HEADER = {
     "kind": "header",
     "schema": ndjson.SCHEMA,
-    "suite": {"name": "autograd-conformance", "version": "0.1.0"},
-    "implementation": {"name": "mine", "named": "mine.py", "version": "1.2", "location": "/x"},
+    "suite": {"name": "autograd-conformance", "version": "0.1.0", "sources": dict.fromkeys(ROOMS, "0" * 16)},
+    "implementation": {"name": "mine", "named": "mine.py", "version": "1.2", "location": "/x", "build": ""},
+    "run": {"id": None, "host": "here"},
+    "claims": ["double_backward", "float32", "float64"],
     "devices": ["cpu"],
     "profile": "gate",
     "examples": 25,
     "seed": 0,
     "replay": None,
     "corpus": None,
+    "counterexamples": None,
     "functions": ["Exp", "Sort"],
     "properties": ["VJP-REF"],
     "clauses": ["NIG-01"],
     "dtype": None,
-    "options": {"functions": None, "properties": None, "device": None, "tests": None},
+    "options": {"functions": None, "properties": None, "device": None, "tests": None, "pytest": None},
     "shard": None,
     "balance": None,
     "python": "3.11.7",
@@ -47,6 +53,7 @@ def result(id: str, outcome: str = "pass", **more: Any) -> dict[str, Any]:
     shown = {"failure": FINDING} if outcome == "fail" else {"reason": "so"} if outcome != "pass" else {}
     figures = {"examples": 25, "checks": 25, "inconclusive": 0, "refused": 0, "worst": 0.1, "seconds": 0.5}
     line = {"kind": "result", "id": id, **about, **({"variant": variant} if variant else {}), "device": device}
+    figures = {"dtypes": ["float64", "float32"], **figures} if outcome not in NOT_RUN else figures
     return {**line, "outcome": outcome, **shown, **figures, **more}
 
 

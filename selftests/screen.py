@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -120,6 +121,7 @@ def run(
     os.close(theirs)
     settings = termios.tcgetattr(ours)
     screen, sent, screens = Screen(columns), "", []
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if not select([ours], [], [], 1)[0]:
@@ -128,7 +130,8 @@ def run(
             piece = os.read(ours, 65536)
         except OSError:  # all writers are gone
             break
-        text = piece.decode(errors="replace")
+        # A character may come in two pieces.
+        text = decoder.decode(piece)
         sent += text
         screen.feed(text)
         screens.append(screen.text)

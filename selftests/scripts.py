@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import json
 import subprocess
@@ -18,6 +19,7 @@ import torch
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.planted.definitions import TORCH
@@ -28,8 +30,9 @@ SOURCE = Source(f"from {MODULE} import Function\n", "Function.apply")
 
 # Runs every script of a folder where nothing of this suite can be imported, and prints the status of each.
 DRIVER = """
-import contextlib, io, json, runpy, sys
+import contextlib, gc, io, json, runpy, sys
 from pathlib import Path
+import torch
 found = {}
 for path in sorted(Path(sys.argv[1]).iterdir()):
     found[path.stem] = 0
@@ -40,6 +43,8 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
         found[path.stem] = int(end.code or 0)
     except Exception as raised:
         found[path.stem] = type(raised).__name__
+    torch.use_deterministic_algorithms(False)
+    gc.enable()
 assert "autograd_conformance" not in sys.modules
 print(json.dumps(found))
 """
@@ -69,13 +74,25 @@ def _imported(module: types.ModuleType) -> Iterator[None]:
             sys.modules[MODULE] = before
 
 
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Set back what a script changes for all of its process: torch's settings, and the collection of garbage."""
+    collecting = gc.isenabled()
+    try:
+        with kept(TORCH), torch.enable_grad():
+            yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def status(text: str, **members: Any) -> Any:
     """How a script ends in this process, where `MODULE` has these members: its exit status, or an exception's name."""
     module = types.ModuleType(MODULE)
     vars(module).update(members)
     # A device can be started once in a process.
     started = mock.patch("torch._lazy.ts_backend.init")
-    with _imported(module), started, mock.patch.object(sys, "path", list(sys.path)):
+    with _imported(module), started, mock.patch.object(sys, "path", list(sys.path)), _undisturbed():
         try:
             with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -84,8 +101,6 @@ def status(text: str, **members: Any) -> Any:
             return int(end.code or 0)
         except Exception as raised:  # noqa: BLE001 - the verdict of the caller
             return type(raised).__name__
-        finally:
-            torch.set_grad_enabled(True)
     return 0
 
 

@@ -12,48 +12,16 @@ import pytest
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running.supervision import supervised
+from autograd_conformance.selftests.attacking import checked
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
-# An implementation whose tanh is wrong if it says so, and what it does in addition.
-MINE = """
-import atexit, os, signal, sys, threading
-from types import SimpleNamespace
-
-from autograd_conformance.implementations.model import ModelImplementation
-from autograd_conformance.reference.model_namespace import xp
-
-
-class Mine(ModelImplementation):
-    name = "mine"
-    calls = 0
-    xp = SimpleNamespace(**{{**vars(xp), **({{"tanh": lambda x: 1.01 * xp.tanh(x)}} if {wrong} else {{}})}})
-
-    def vjp(self, *args, **kwargs):
-        Mine.calls += 1
-        {during}
-        return super().vjp(*args, **kwargs)
-
-
-{at_import}
-"""
-
 AT_THE_END = ("atexit.register(os._exit, 0)", "atexit.register(os.abort)")
-IN_BETWEEN = ("os._exit(0)", "os.kill(os.getpid(), signal.SIGKILL)", "raise SystemExit(0)")
-
-
-def mine(folder, *, wrong=False, during="pass", at_import=""):
-    """An adapter of the model that does this while it runs, and when it is imported."""
-    (folder / "mine.py").write_text(MINE.format(wrong=wrong, during=during, at_import=at_import))
-    return "mine.py"
-
-
-def checked(folder, *words, **what):
-    """A run of an attacking adapter."""
-    narrow = ("--functions", "LLTM", "--properties", "VJP-REF,FWD-VALUE")
-    return subprocess.run(
-        [COMMAND, "run", mine(folder, **what), *narrow, *words], cwd=folder, env=OUTSIDE, capture_output=True,
-        text=True, timeout=300, check=False,
-    )  # fmt: skip
+# With the number of workers and the right exit status: what raises in a test is a failure of that one.
+IN_BETWEEN = (
+    ("os._exit(0)", "0", 2),
+    ("os.kill(os.getpid(), signal.SIGKILL)", "0", 2),
+    ("raise SystemExit(0)", "2", 1),
+)
 
 
 @pytest.mark.parametrize(("attack", "workers"), [*zip(AT_THE_END, "02", strict=True)])
@@ -63,13 +31,13 @@ def test_how_the_process_ends_decides_nothing(tmp_path, attack, workers):
     assert (right.returncode, wrong.returncode) == (0, 1), right.stderr + wrong.stderr
 
 
-@pytest.mark.parametrize(("attack", "workers"), [*zip(IN_BETWEEN, "002", strict=True)])
-def test_a_run_that_ends_in_between_is_no_success(tmp_path, attack, workers):
+@pytest.mark.parametrize(("attack", "workers", "status"), IN_BETWEEN)
+def test_a_run_that_ends_in_between_is_no_success(tmp_path, attack, workers, status):
     # More calls than the smoke stage makes.
     done = checked(tmp_path, "-n", workers, during=f"if Mine.calls > 20: {attack}")
-    assert done.returncode in (1, 2), done.stdout
+    assert done.returncode == status, done.stdout
     assert "Traceback" not in done.stderr
-    if done.returncode == 2:
+    if status == 2:
         assert done.stderr.startswith("Error: the run did not end properly: its process ")
 
 
@@ -99,13 +67,46 @@ def test_the_verdict_is_what_the_process_says_at_its_end(action, status):
     assert supervised(action) == status
 
 
+@pytest.mark.parametrize(("exits", "status"), [(None, 0), (0, None)], ids=["returns", "ends itself"])
+def test_a_process_that_the_implementation_forked_is_not_waited_for(exits, status):
+    pipe, write_end = os.pipe()
+
+    def leaves_one():
+        pid = os.fork()
+        if pid == 0:
+            time.sleep(600)
+            os._exit(0)
+        os.write(write_end, str(pid).encode())
+        if exits is not None:
+            os._exit(exits)
+        return 0
+
+    began = time.monotonic()
+    try:
+        if status is None:
+            with pytest.raises(UsageProblem, match="ended with exit status 0 before the verdict"):
+                supervised(leaves_one)
+        else:
+            assert supervised(leaves_one) == status
+        assert time.monotonic() - began < 300
+    finally:
+        os.kill(int(os.read(pipe, 16)), signal.SIGKILL)
+        os.close(pipe)
+        os.close(write_end)
+
+
 def test_a_gate_does_not_pass_without_a_verdict(tmp_path):
     right = checked(tmp_path, "-n", "0")
     assert right.returncode == 0, right.stderr
     accepted = [COMMAND, "accept", "autograd-conformance.ndjson", "-o", "base.txt"]
     assert subprocess.run(accepted, cwd=tmp_path, env=OUTSIDE, check=False, capture_output=True).returncode == 0
-    for what in ({"wrong": True, "at_import": AT_THE_END[0]}, {"during": "os._exit(0)"}, {"at_import": "os._exit(0)"}):
-        assert checked(tmp_path, "-n", "0", "--baseline", "base.txt", **what).returncode in (1, 2)
+    attacks = (
+        ({"wrong": True, "at_import": AT_THE_END[0]}, 1),
+        ({"during": "os._exit(0)"}, 2),
+        ({"at_import": "os._exit(0)"}, 2),
+    )
+    for what, status in attacks:
+        assert checked(tmp_path, "-n", "0", "--baseline", "base.txt", **what).returncode == status
 
 
 def test_a_regression_that_the_smoke_stage_meets_is_one_all_the_same(tmp_path):

@@ -19,52 +19,32 @@ import yaml
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.selftests.actions import Runner
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
 TEXT = (PACKAGE / "docs" / "ci.md").read_text()
-GATE, NIGHTLY, GITLAB = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
+GATE, NIGHTLY, PLATFORMS, GITLAB, KUBERNETES = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
 
-# Steps that need more than this machine: what is installed, and where it is proposed.
-ELSEWHERE = ("Install", "Propose")
+SLURM, SLURM_GATE, KUBERNETES_GATE = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.M | re.S)
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a workflow that runs a script, with its job."""
+    """A script of a document, with its job."""
 
     job: str
-    name: str
     script: str
-
-
-def github(text: str) -> Iterator[Step]:
-    """The steps of a GitHub workflow that run a script."""
-    for name, job in yaml.safe_load(text)["jobs"].items():
-        yield from (Step(name, step["name"], step["run"].strip()) for step in job["steps"] if "run" in step)
 
 
 def gitlab(text: str) -> Iterator[Step]:
     """The scripts of GitLab's jobs."""
     for name, job in yaml.safe_load(text).items():
         if "script" in job:
-            yield Step(name, "script", "\n".join(job["script"]))
+            yield Step(name, "\n".join(job["script"]))
 
 
-STEPS = {"gate": [*github(GATE)], "nightly": [*github(NIGHTLY)], "gitlab": [*gitlab(GITLAB)]}
-
-
-def test_the_steps_are_found():
-    told = {name: [f"{step.job}: {step.name}" for step in steps] for name, steps in STEPS.items()}
-    assert told == {
-        "gate": ["shard: Install", "shard: Run", "gate: Install", "gate: Merge", "gate: Gate", "gate: Tell"],
-        "nightly": ["shard: Install", "shard: Run", "keep: Install", "keep: Tell", "keep: Keep", "keep: Propose"],
-        "gitlab": ["shard: script", "gate: script"],
-    }
-
-
-def substituted(script: str, **values: str) -> str:
-    """The script with what GitHub puts in its place."""
-    return re.sub(r"\$\{\{ ([\w.]+) \}\}", lambda found: values[found[1].replace(".", "_")], script)
+# Rows that install something.
+INSTALLS = ("pip install", "python -m autograd_conformance.harness.running.fork")
 
 
 # The commands.
@@ -72,19 +52,18 @@ def substituted(script: str, **values: str) -> str:
 
 def commands() -> list[str]:
     """Every call of the command in the document, a line each."""
-    blocks = re.findall(r"^```(?:yaml|console)\n(.*?)^```$", TEXT, re.M | re.S)
+    blocks = re.findall(r"^```(?:yaml|console|bash)\n(.*?)^```$", TEXT, re.M | re.S)
     inline = re.findall(r"`(autograd-conformance [^`]+)`", TEXT)
     lines = [line for text in blocks for line in re.sub(r"\\\n\s*", "", text).splitlines()]
     found = [line[line.index("autograd-conformance ") :] for line in lines if re.search(r"^\W*autograd-conf.* ", line)]
-    return [substituted(line, matrix_shard="2") for line in [*found, *inline]]
+    return [*found, *inline]
 
 
 def parse(line: str) -> None:
     """Let the command read a line without doing it. Raises click's exception for what it does not know."""
-    words = shlex.split(re.split(r" (?:\||\|\||>>) ", line)[0].replace("$CI_NODE_INDEX/$CI_NODE_TOTAL", "2/4"))
-    words = [re.sub(r"^\$GITHUB_RUN_NUMBER$", "17", word) for word in words[1:]]
-    command = cli.main.commands[words[0]]
-    command.make_context(words[0], words[1:])
+    words = shlex.split(re.split(r" (?:\||\|\||>>) ", line)[0])
+    command = cli.main.commands[words[1]]
+    command.make_context(words[1], words[2:])
 
 
 @pytest.mark.parametrize("line", commands())
@@ -100,10 +79,13 @@ def test_a_command_that_cannot_be_given_is_found(line):
 
 def test_there_are_commands():
     assert {line.split()[1] for line in commands()} == {"run", "accept", "keep", "merge", "compare", "export", "report"}
-    assert len(commands()) >= 20
+    assert len(commands()) >= 15
 
 
 # The steps, run one by one as a runner does.
+
+# The exit statuses of a shard's steps.
+SHARD = {"Run": 0, "Summarize": 0}
 
 NARROW = ("--functions", "Exp,Square", "--properties", "VJP-FD,VJP-REF,VJP-NONE,VJP-UNUSED", "-n", "0")
 
@@ -122,13 +104,18 @@ exec {shlex.quote(COMMAND)} "$@"
 """
 
 WRONG = """
+from pathlib import Path
+
 from autograd_conformance.harness.checking.marks import holds
+
+# The tests are the same, whatever they find.
+RIGHT = not Path(__file__).with_name("wrong").exists()
 
 
 @holds("VJP-FD")
 def test_it(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
-    subject.assert_that(example.call.function != "Exp" or {right}, example.call, "rank", got=1, expected=2)
+    subject.assert_that(example.call.function != "Exp" or RIGHT, example.call, "rank", got=1, expected=2)
 
 
 @holds("VJP-REF")
@@ -138,34 +125,27 @@ def test_reference(subject, data):
 """
 
 
-@dataclass
-class Machine:
+class Machine(Runner):
     """A folder with the checkout of a repository, and what runs a workflow's steps in it."""
 
-    folder: Path
-
-    def run(self, step: Step, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a step as GitHub's runner does with ``shell: bash``."""
+    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a script as GitHub's runner does with ``shell: bash``."""
         path = f"{self.folder}/bin{os.pathsep}{os.environ['PATH']}"
-        words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]
-        script = substituted(step.script, matrix_shard=environment.get("shard", ""))
+        words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
         return subprocess.run(
-            [*words, script], cwd=self.folder, capture_output=True, text=True, check=False, timeout=600,
-            env={**OUTSIDE, "PATH": path, "NARROWER": "--suite suite", **environment},
+            words, cwd=self.folder, capture_output=True, text=True, check=False, timeout=600,
+            env={**OUTSIDE, "PATH": path, **self.environment, **environment},
         )  # fmt: skip
-
-    def steps(self, name: str, job: str, **environment: str) -> dict[str, subprocess.CompletedProcess[str]]:
-        """What came of each step of a job that can run here."""
-        found = [step for step in STEPS[name] if step.job == job and step.name not in ELSEWHERE]
-        return {step.name: self.run(step, **environment) for step in found}
 
     def breaks(self, broken: bool) -> None:
         """Let the suite find a fault, or find none."""
-        (self.folder / "suite" / "test_it.py").write_text(WRONG.format(right=not broken))
+        (self.folder / "suite" / "test_it.py").write_text(WRONG)
+        if broken:
+            (self.folder / "suite" / "wrong").touch()
 
-    def statuses(self, name: str, job: str, **environment: str) -> dict[str, int]:
-        """The exit status of each step of a job."""
-        return {step: done.returncode for step, done in self.steps(name, job, **environment).items()}
+
+def machine_in(folder: Path) -> Machine:
+    return Machine(folder, {"NARROWER": "--suite suite", "GITHUB_RUN_ID": "5"})
 
 
 @pytest.fixture(scope="session")
@@ -177,10 +157,10 @@ def first_machine(tmp_path_factory):
     shim = tmp_path / "bin" / "autograd-conformance"
     shim.write_text(SHIM)
     shim.chmod(0o755)
-    found = Machine(tmp_path)
+    found = machine_in(tmp_path)
     found.breaks(False)
     first = re.search(r"A first run makes all three:\n\n```console\n(.*?)```", TEXT, re.S)[1]
-    done = found.run(Step("", "", first.replace("$ ", "")))
+    done = found.run(first.replace("$ ", ""))
     assert done.returncode == 0, done.stderr
     assert {path.name for path in (tmp_path / "conformance").iterdir()} == {
         "torch.baseline", "corpus.txt", "durations.ndjson",
@@ -192,13 +172,13 @@ def first_machine(tmp_path_factory):
 def ready_machine(first_machine, tmp_path_factory):
     """The same, on which the shards of the gate have run."""
     found = copied(first_machine, tmp_path_factory.mktemp("ready"))
-    assert shards(found) == [{"Run": 0}] * 4
+    assert shards(found) == [SHARD] * 4
     return found
 
 
 def copied(machine, folder):
     shutil.copytree(machine.folder, folder, dirs_exist_ok=True)
-    return Machine(folder)
+    return machine_in(folder)
 
 
 @pytest.fixture
@@ -211,68 +191,152 @@ def ready(ready_machine, tmp_path):
     return copied(ready_machine, tmp_path)
 
 
-def shards(machine, name="gate", numbers=(1, 2, 3, 4), **environment):
-    return [machine.statuses(name, "shard", shard=str(n), **environment) for n in numbers]
+def shards(machine, workflow=GATE, **github):
+    """The exit statuses of the four shards."""
+    return [machine.job(workflow, "shard", index=n, **github) for n in range(4)]
 
 
-def test_the_gate_passes_and_tells(ready, tmp_path):
-    assert ready.statuses("gate", "gate", GITHUB_STEP_SUMMARY="summary.md") == {"Merge": 0, "Gate": 0, "Tell": 0}
-    assert not ndjson.flaw(ndjson.read(tmp_path / "conformance.ndjson"))
-    assert (tmp_path / "summary.md").read_text().startswith("### ✅ model ")
+def test_the_gate_passes_and_says_so(ready, tmp_path):
+    assert ready.job(GATE, "gate") == {"Merge": 0, "Summarize": 0, "Site": 0}
+    assert not ndjson.flaw(ndjson.read(tmp_path / "artifacts" / "conformance" / "conformance.ndjson"))
+    assert "### ✅ model " in (tmp_path / "summary.md").read_text()
     assert json.loads((tmp_path / "site" / "badge.json").read_text())["color"] == "brightgreen"
-    assert "<testsuites" in (tmp_path / "conformance.xml").read_text()
     assert (tmp_path / "site" / "index.html").exists()
+    assert {path.name for path in (tmp_path / "artifacts" / "conformance-2").iterdir()} == {
+        f"conformance-2.{kind}" for kind in ("ndjson", "xml", "json", "html")
+    }
 
 
 def test_the_gate_fails_for_what_broke_until_that_is_accepted(machine, tmp_path):
     machine.breaks(True)
-    assert shards(machine) == [{"Run": 0}] * 4
-    told = machine.steps("gate", "gate", GITHUB_STEP_SUMMARY="summary.md")
-    assert {name: done.returncode for name, done in told.items()} == {"Merge": 0, "Gate": 1, "Tell": 0}
-    assert "VJP-FD[Exp-cpu]" in (tmp_path / "gate.txt").read_text()
-    assert (tmp_path / "summary.md").read_text().startswith("### ❌ model ")
+    assert shards(machine) == [SHARD] * 4
+    assert machine.job(GATE, "gate") == {"Merge": 1, "Summarize": 0, "Site": 0}
+    assert "VJP-FD[Exp-cpu]" in (tmp_path / "artifacts" / "conformance" / "conformance.txt").read_text()
+    assert "### ❌ model " in (tmp_path / "summary.md").read_text()
     accept = re.search(r"accept it in the same pull request.*?```console\n\$ (.*?)\n```", TEXT, re.S)[1]
-    assert machine.run(Step("", "", accept)).returncode == 0
-    assert machine.statuses("gate", "gate", GITHUB_STEP_SUMMARY="again.md")["Gate"] == 0
+    shutil.copy(tmp_path / "artifacts" / "conformance" / "conformance.ndjson", tmp_path)
+    assert machine.run(accept).returncode == 0
+    assert machine.job(GATE, "gate")["Merge"] == 0
 
 
-@pytest.mark.parametrize("lost", ["report", "end"])
+@pytest.mark.parametrize("lost", ["report", "end", "job"])
 def test_a_lost_shard_fails_the_gate(ready, tmp_path, lost):
-    path = tmp_path / "shard-3.ndjson"
+    path = tmp_path / "artifacts" / "conformance-3" / "conformance-3.ndjson"
     lines = path.read_text().splitlines(keepends=True)
     path.unlink()
     if lost == "end":
         path.write_text("".join(lines[:-1]))
-    statuses = ready.statuses("gate", "gate", GITHUB_STEP_SUMMARY="summary.md")
-    assert statuses == {"Merge": 2, "Gate": 2, "Tell": 2}
-
-
-def test_a_shard_that_cannot_run_fails(machine):
-    assert shards(machine, numbers=(5,)) == [{"Run": 1}]
+    if lost == "job":
+        shutil.rmtree(path.parent)
+    assert ready.job(GATE, "gate") == {"Merge": 2, "Summarize": 0, "Site": 1}
+    assert (tmp_path / "summary.md").read_text().endswith("There is no report.\n")
 
 
 def test_a_night_is_kept_and_then_run_by_the_gate(machine, tmp_path):
-    assert shards(machine, "nightly", GITHUB_RUN_NUMBER="17") == [{"Run": 0}] * 4
-    before = (tmp_path / "conformance" / "corpus.txt").read_text()
-    told = {"GITHUB_STEP_SUMMARY": "summary.md", "GITHUB_RUN_NUMBER": "17"}
-    assert machine.statuses("nightly", "keep", **told) == {"Tell": 0, "Keep": 0}
-    assert (tmp_path / "conformance" / "corpus.txt").read_text() == before
+    corpus = tmp_path / "conformance" / "corpus.txt"
+    assert shards(machine, NIGHTLY, run_number="17") == [SHARD] * 4
+    before = corpus.read_text()
+    assert machine.job(NIGHTLY, "keep") == {"Merge": 0, "Summarize": 0, "Keep": 0}
+    assert corpus.read_text() == before
     machine.breaks(True)
-    assert shards(machine, "nightly", GITHUB_RUN_NUMBER="17") == [{"Run": 0}] * 4
-    assert machine.statuses("nightly", "keep", **told) == {"Tell": 0, "Keep": 0}
-    after = (tmp_path / "conformance" / "corpus.txt").read_text()
-    assert "VJP-FD[Exp-cpu]" in set(after.split()) - set(before.split())
-    assert shards(machine) == [{"Run": 0}] * 4
-    assert machine.statuses("gate", "gate", GITHUB_STEP_SUMMARY="summary.md")["Gate"] == 1
+    assert shards(machine, NIGHTLY, run_number="17") == [SHARD] * 4
+    assert machine.job(NIGHTLY, "keep") == {"Merge": 1, "Summarize": 0, "Keep": 0}
+    assert "VJP-FD[Exp-cpu]" in set(corpus.read_text().split()) - set(before.split())
+    assert shards(machine) == [SHARD] * 4
+    assert machine.job(GATE, "gate")["Merge"] == 1
+
+
+def test_platforms_have_one_baseline(machine, tmp_path):
+    def jobs():
+        return [machine.job(PLATFORMS, "run", index=n) for n in range(3)]
+
+    assert jobs() == [SHARD] * 3
+    assert machine.job(PLATFORMS, "gate") == {"Merge": 2, "Summarize": 0}
+    accept = "accept artifacts/conformance/conformance.ndjson -o conformance/platforms.baseline"
+    assert machine.run(f"autograd-conformance {accept}").returncode == 0
+    assert machine.job(PLATFORMS, "gate") == {"Merge": 0, "Summarize": 0}
+    assert "VJP-FD[Exp-cpu]@mac  pass" in (tmp_path / "conformance" / "platforms.baseline").read_text()
+    machine.breaks(True)
+    assert machine.job(PLATFORMS, "run", index=2) == SHARD
+    assert machine.job(PLATFORMS, "gate") == {"Merge": 1, "Summarize": 0}
+    assert "broken: VJP-FD[Exp-cpu]@cuda no longer holds" in machine.done["Merge"].stdout
 
 
 def test_gitlabs_scripts(machine, tmp_path):
     machine.breaks(True)
-    run, gate = ("\n".join(row for row in step.script.splitlines() if "pip" not in row) for step in STEPS["gitlab"])
+    run, gate = (
+        "\n".join(row for row in step.script.splitlines() if not row.startswith(INSTALLS)) for step in gitlab(GITLAB)
+    )
     for number in "1234":
-        assert machine.run(Step("", "", run), CI_NODE_INDEX=number, CI_NODE_TOTAL="4").returncode == 0
-    assert machine.run(Step("", "", gate)).returncode == 1
+        assert machine.run(run, CI_NODE_INDEX=number, CI_NODE_TOTAL="4").returncode == 0
+    assert machine.run(gate).returncode == 1
     assert (tmp_path / "conformance.xml").exists()
     assert (tmp_path / "conformance.md").exists()
-    assert machine.run(Step("", "", "autograd-conformance accept conformance.ndjson -o conformance/torch.baseline"))
-    assert machine.run(Step("", "", gate)).returncode == 0
+    assert machine.run("autograd-conformance accept conformance.ndjson -o conformance/torch.baseline").returncode == 0
+    assert machine.run(gate).returncode == 0
+
+
+def pods() -> Iterator[tuple[str, dict[str, str]]]:
+    """The script and the environment of each pod of the Indexed Job."""
+    spec = yaml.safe_load(KUBERNETES)["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    (script,) = container["args"]
+    assert [each["name"] for each in container["env"]] == ["RUN"]
+    # Outside of GitHub.
+    known = {"GITHUB_RUN_ID": "", "RUN": "5f2a"}
+    yield from ((script, {**known, "JOB_COMPLETION_INDEX": str(n)}) for n in range(spec["completions"]))
+
+
+def tasks() -> Iterator[tuple[str, dict[str, str]]]:
+    """The script and the environment of each task of the array."""
+    first, last = map(int, re.search(r"--array=(\d+)-(\d+)", SLURM).groups())
+    for n in range(first, last + 1):
+        count = {"MIN": first, "MAX": last, "COUNT": last - first + 1, "STEP": 1, "ID": n}
+        own = {f"SLURM_ARRAY_TASK_{name}": str(value) for name, value in count.items()}
+        yield SLURM, {**own, "SLURM_ARRAY_JOB_ID": "77", "GITHUB_RUN_ID": ""}
+
+
+# How a gate that merges the parts of a job is started.
+AFTER = {pods: f"RUN=5f2a\n{KUBERNETES_GATE}", tasks: f"set -- 77\n{SLURM_GATE}"}
+
+
+@pytest.mark.parametrize("jobs", [pods, tasks])
+@pytest.mark.parametrize("broken", [False, True])
+def test_the_parts_of_a_cluster_are_a_whole_run(machine, tmp_path, jobs, broken):
+    machine.breaks(broken)
+    gate = AFTER[jobs]
+    done = [machine.run(script, **environment) for script, environment in jobs()]
+    assert [each.returncode for each in done] == [0] * 4, done[0].stderr
+    assert machine.run(gate).returncode == int(broken)
+    lost = max(tmp_path.glob("*/shard-*.ndjson"), key=lambda path: path.stat().st_size)
+    lost.write_text(lost.read_text().splitlines(keepends=True)[0])
+    assert machine.run(gate).returncode == 2
+    # The scheduler starts each part again.
+    again = [machine.run(script, **environment) for script, environment in jobs()]
+    assert [each.returncode for each in again] == [0] * 4, again[0].stderr
+    assert sum("nothing was left to run" in each.stdout or "has no test id" in each.stdout for each in again) == 3
+    assert machine.run(gate).returncode == int(broken)
+    lost.unlink()
+    assert machine.run(gate).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("jobs", "old", "other"), [(pods, "5f2a", {"RUN": "6b3c"}), (tasks, "conformance-77", {"SLURM_ARRAY_JOB_ID": "78"})]
+)
+def test_what_an_older_job_left_is_not_merged(machine, tmp_path, jobs, old, other):
+    """Of the new job one part is lost. That of the older one lies on the same volume."""
+    every = list(jobs())
+    assert [machine.run(script, **environment).returncode for script, environment in every] == [0] * 4
+    assert machine.run(AFTER[jobs]).returncode == 0
+    machine.breaks(True)
+    done = [machine.run(script, **{**environment, **other}) for script, environment in every[:3]]
+    assert [each.returncode for each in done] == [0] * 3, done[0].stderr
+    gate = AFTER[jobs].replace("5f2a", "6b3c").replace("set -- 77", "set -- 78")
+    lost = machine.run(gate)
+    assert (lost.returncode, "there is no report of shard 4/4" in lost.stderr) == (2, True), lost.stderr
+    # Even if all parts are in the place of those that were lost.
+    (new,) = {path.parent for path in tmp_path.glob("*/shard-*.ndjson")} - {tmp_path / old}
+    shutil.rmtree(new)
+    shutil.copytree(tmp_path / old, new)
+    lost = machine.run(gate)
+    assert (lost.returncode, "is not of the run" in lost.stderr) == (2, True), lost.stderr

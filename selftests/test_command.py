@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,8 +22,10 @@ from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.views import matrix
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 from autograd_conformance.selftests.reports import HEADER, lines, result, write
 
 BAD = [
@@ -34,9 +38,9 @@ BAD = [
     (("run", "model", "--profile", "fast"), ("fast", "quick, gate, nightly, replay")),
     (("run", "model", "--dtype", "int8"), ("int8", "float64, float32")),
     (("run", "model", "--device", "cuda"), ("cuda", "choose from: cpu")),
-    (("run", "model", "--seed", "x"), ("--seed", "'x'")),
+    (("run", "model", "--seed", "x"), ("--seed", "x is not a whole number of at least 0")),
     (("run", "model", "--seed", "-1"), ("--seed", "-1")),
-    (("run", "model", "-n", "many"), ("-n", "'many'")),
+    (("run", "model", "-n", "many"), ("-n", "many is not a whole number of at least 0")),
     (("run", "model", "-n", "-2"), ("-n", "-2")),
     (("run", "model", "--time-limit", "0"), ("--time-limit", "0")),
     (("run", "model", "--memory-limit", "0"), ("--memory-limit", "0")),
@@ -125,7 +129,7 @@ def test_what_is_empty_is_not_taken_for_what_is_left_out(said, words):
 
 def test_pytest_may_be_given_what_is_empty(said, monkeypatch):
     monkeypatch.setattr(run_command.pytest, "main", lambda _: 0)
-    assert said("run", "model", "--functions", "Exp", "--", "-k", "")[0] == 0
+    assert "wrote no report" in said("run", "model", "--functions", "Exp", "--", "-k", "")[2]
 
 
 @pytest.mark.parametrize("option", ["functions", "properties"])
@@ -164,12 +168,14 @@ def test_a_check_that_cannot_start_leaves_the_old_report(monkeypatch, tmp_path):
 
 
 def test_lists(said):
-    functions = said("list", "functions")[1]
-    assert [line.split()[0] for line in functions.splitlines()[2:]] == list(FUNCTIONS)
-    properties = said("list", "properties")[1]
-    assert all(f"{p.id} " in properties and p.sentence in properties for p in PROPERTIES.values())
-    told = said("list", "implementations")[1].splitlines()[2:]
-    assert [line.split()[0] for line in told] == list(implementations.ADAPTERS)
+    def rows(what):
+        """The rows of what is not a terminal: a line each, whole, with tabs between the cells."""
+        return [tuple(line.split("\t")) for line in said("list", what)[1].splitlines()[1:]]
+
+    assert [name for name, *_ in rows("functions")] == list(FUNCTIONS)
+    assert rows("properties") == [(p.id, p.sentence) for p in PROPERTIES.values()]
+    assert [row[:4] for row in rows("clauses")] == [(c.id, c.level, c.sentence, c.document) for c in CLAUSES.values()]
+    assert [name for name, _ in rows("implementations")] == list(implementations.ADAPTERS)
 
 
 def test_version_and_help(said):
@@ -186,7 +192,7 @@ def test_what_follows_the_dashes_goes_to_pytest(said, monkeypatch):
     monkeypatch.setattr(run_command, "Selection", anything)
     for words in (("run", "torch", "--", "-k", "x"), ("run", "--", "-k", "x")):
         given.clear()
-        assert said(*words)[0] == 0
+        assert "wrote no report" in said(*words)[2]
         assert given[given.index("-k") + 1] == "x"
         assert "--implementation=torch" in given
 
@@ -228,13 +234,13 @@ def test_a_choice_that_pytest_leaves_nothing_of_is_named(command):
 
 def test_workers_that_cannot_start_leave_the_old_report(command, tmp_path):
     old = tmp_path / "autograd-conformance.ndjson"
-    old.write_text("old")
+    old.write_text('{"kind": "header", "of": "old"}\n')
     run = command(*SMALL, "--tx", "socket=127.0.0.1:1", folder=tmp_path)
     assert run.status == 2
     assert "ERROR: the workers socket=127.0.0.1:1 cannot start: " in run.err + run.out
     assert "Traceback" not in run.err + run.out
     assert "INTERNALERROR" not in run.err + run.out
-    assert old.read_text() == "old"
+    assert old.read_text() == '{"kind": "header", "of": "old"}\n'
 
 
 def test_names_that_differ_only_in_case_are_all_told():
@@ -352,3 +358,59 @@ def test_a_column_is_under_its_number():
 def test_the_package_is_where_the_suites_are():
     assert (PACKAGE / "suites" / "functions").is_dir()
     assert Path(cli.__file__).parent.parent == PACKAGE
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["run", "model", "--time-limit", "nan"], "nan is not a finite number"),
+        (["run", "model", "--time-limit", "inf"], "inf is not a finite number"),
+        (["run", "model", "--memory-limit", "inf"], "inf is not a finite number"),
+        (["check", "mine:F", "--time-limit", "nan"], "nan is not a finite number"),
+        (["run", "model", "--seed", "abc"], "abc is not a whole number of at least 0"),
+        (["run", "model", "-n", "-1"], "-1 is not a whole number of at least 0"),
+        (["run", "model", "--other-suite"], "--other-suite is about --baseline FILE"),
+        (["run", "model", "--junit", "-"], "--junit needs a file; only --markdown can be -"),
+        (["export", "r.ndjson", "--badge", "-"], "--badge needs a file; only --markdown can be -"),
+    ],
+)
+def test_an_option_that_would_do_nothing_or_harm_is_refused(said, words, text):
+    status, *printed = said(*words)
+    assert status == 2
+    assert text in "".join(printed)
+    assert "Traceback" not in "".join(printed)
+
+
+def test_a_session_of_other_tests_ends_as_they_do(tmp_path):
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n\n\ndef test_wrong():\n    assert False\n")
+    plugin = ("-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider")
+    words = [sys.executable, "-m", "pytest", *plugin, "--implementation", "model", "test_other.py"]
+    for more, status in ((["-k", "other and not wrong"], 0), ([], 1)):
+        done = subprocess.run([*words, *more], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_a_folder_without_tests_of_the_suite_is_no_success(command, tmp_path):
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n")
+    done = command("model", "--suite", ".", "-n", "0", "--profile", "quick", folder=tmp_path)
+    assert done.status == 2
+    assert "nothing was checked: no test in " in done.out
+    assert done.footer is None
+
+
+def test_python_runs_the_command_and_nothing_of_the_working_folder(tmp_path):
+    for name in ("click", "numpy", "select"):
+        (tmp_path / f"{name}.py").write_text("import os\nos._exit(0)\n")
+    words = [sys.executable, "-m", "autograd_conformance", "run", "nope"]
+    done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "unknown implementation 'nope'" in done.stderr
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_closed_stream_is_no_failure(tmp_path, closed):
+    """The run holds, and what it prints cannot arrive."""
+    number = {"stdout": 1, "stderr": 2}[closed]
+    words = f"exec {COMMAND} run model --functions Exp --properties VJP-REF --profile quick -n 0 {number}>&-"
+    done = subprocess.run(["sh", "-c", words], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 2), (done.stdout, done.stderr)

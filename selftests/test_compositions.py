@@ -42,6 +42,6 @@ def test_what_comes_after_is_its_forward_and_its_pull_the_derivative(after: comp
         u = np.asarray(rng.standard_normal(y.shape) + (0.5j if np.iscomplexobj(y) else 0))
         pulled = np.asarray(after.pull(y, g))
         assert pulled.shape == y.shape
-        # All are of second degree at most, for which a central difference is exact but for rounding.
+        # All are of second degree at most, for which a central difference is exact except for rounding.
         slope = (np.asarray(after.forward(y + u)) - np.asarray(after.forward(y - u))) / 2
         assert abs(np.vdot(g, slope).real - np.vdot(pulled, u).real) <= 1e-13 * (1 + np.sum(np.abs(g)) * 10)

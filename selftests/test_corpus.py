@@ -121,7 +121,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("line", "problem"), BAD)
-def test_a_line_that_cannot_be_run_is_told(tmp_path, line, problem):
+def test_a_line_that_cannot_be_run_is_reported(tmp_path, line, problem):
     path = tmp_path / "corpus"
     path.write_text(f"# said\nNIG-01[cpu]  seed=0 examples=1\n{line}\n")
     with pytest.raises(UsageProblem) as raised:
@@ -169,7 +169,7 @@ def test_keep_adds_what_is_new_and_sorts_it(keep, tmp_path):
         (("whole", "--corpus", "text"), "text, line 1 must be ID CALL"),
         (
             ("whole", "--corpus", "nowhere/kept"),
-            "cannot be written to nowhere/kept: there is no folder nowhere; choose a file with --corpus FILE",
+            "cannot be written to nowhere/kept: there is no folder nowhere; choose another file with --corpus FILE",
         ),
         (("whole", "--corpus", "."), "the corpus cannot be written to .: it is a folder"),
     ],
@@ -286,6 +286,20 @@ def test_every_kept_call_of_an_id_is_run(command, rare, tmp_path):
     assert line["examples"] == 150
 
 
+def test_shards_say_which_kept_ids_must_have_a_test(command, rare, said, tmp_path):
+    (tmp_path / "kept").write_text(f"VJP-REF[Exp-cpu]  {CALL}\nVJP-REF[Exp-cuda]  Call('Exp', device='cuda')\n")
+    words = ("model", "--suite", rare, "-n", "0", "--profile", "replay", "--replay", "kept")
+    parts = []
+    for n in (1, 2):
+        command(*words, "--shard", f"{n}/2", "--report", f"r{n}", folder=tmp_path)
+        parts.append(tmp_path / f"r{n}")
+    status, out = said("merge", *parts, "-o", str(tmp_path / "all"))
+    assert status == 2
+    assert "1 of the kept counterexamples have no test in this run: VJP-REF[Exp-cuda]; take" in out
+    # The other one is in one shard only; the report is whole, as that of a run of one part.
+    assert not ndjson.flaw(ndjson.read(tmp_path / "all"))
+
+
 def test_a_corpus_without_a_test_in_the_run_is_no_success(command, tmp_path):
     (tmp_path / "kept").write_text("VJP-REF[Exp-cuda]  Call('Exp', device='cuda')\n")
     lost = command("model", "--profile", "replay", "--replay", "kept", "-n", "0", folder=tmp_path)
@@ -336,7 +350,7 @@ def test_what_failed_is_found_first_by_the_next_run(command, rare, database, kee
     found = command(*words, "--profile", "quick", "--seed", seed)
     assert found.outcomes == dict.fromkeys(ids, "fail")
     assert all(found.results[id]["examples"] <= 5 for id in ids)
-    # A seed does not tell what a database held; a call tells itself.
+    # A seed does not say what a database held; a call does.
     assert "drawn" not in found.results["NIG-01[cpu]"]["failure"]
     out = keep(found.path, "--corpus", tmp_path / "kept")[1]
     assert "the report has neither a call nor a seed for it: NIG-01[cpu]" in out

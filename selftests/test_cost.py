@@ -21,6 +21,9 @@ from autograd_conformance.harness.running import cost
 from autograd_conformance.selftests.reports import write
 from autograd_conformance.selftests.test_report import LINES
 
+# What the same costs is measured once, by one worker.
+pytestmark = pytest.mark.xdist_group("cost")
+
 PARTS = (
     "apply", "backward", "save_for_backward", "needs_input_grad", "set_materialize_grads", "mark_non_differentiable",
     "mark_dirty",
@@ -157,7 +160,7 @@ def compare(*words):
     return done.exit_code, done.output
 
 
-def test_a_report_tells_the_costs(reports):
+def test_a_report_shows_the_costs(reports):
     same, slow, without = reports
     LINES.validate(same.footer)
     assert [line["what"] for line in same.footer["costs"]] == list(PARTS)
@@ -215,7 +218,7 @@ def test_costs_that_cannot_be_compared(reports, command, tmp_path):
         ("    ag = None\n", "Error"),
     ],
 )
-def test_what_cannot_be_measured_is_told(tmp_path, text, problem):
+def test_what_cannot_be_measured_is_reported(tmp_path, text, problem):
     (tmp_path / "broken.py").write_text(HEAD + text)
     with pytest.raises(UsageProblem, match=r"broken\.py cannot be measured: ") as raised:
         cost.measured(str(tmp_path / "broken.py"))

@@ -12,6 +12,7 @@ from autograd_conformance.harness.outcomes import Broken, Finding, Kind
 from autograd_conformance.harness.running.blackbox import LastWords
 from autograd_conformance.harness.running.results import died_line, result_line
 from autograd_conformance.implementations.deviations import (
+    WITHOUT_ELEMENTS,
     Cause,
     Component,
     Deviation,
@@ -29,6 +30,13 @@ from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.strategies.calls import Call
 
 LISTED = "requires_grad without grad mode"
+
+
+def element(what: str, *index: int) -> Finding:
+    """A finding about one element of a tensor."""
+    return Finding(f"{what} at {index}", "1.0", "", "", component={"what": what, "index": list(index)})
+
+
 CAUSE = Cause(reason="", link="", seen=("1.0",))
 
 
@@ -56,54 +64,104 @@ def deviating(**more: object) -> TorchImplementation:
     return found
 
 
-@pytest.mark.parametrize("what", ["gradient of x at (0, 1)", "gradient of y at ()", "shape of the gradient", None])
+@pytest.mark.parametrize(
+    "found",
+    [element("gradient of x", 0, 1), element("gradient of y"), Finding("shape of the gradient", "", "", ""), None],
+    ids=lambda found: found and found.what,
+)
 @pytest.mark.parametrize("function", ["Exp", "Sort", "Cube"])
 @pytest.mark.parametrize("property_id", ["VJP-REF", "VJP-FD", "VJP-MASK"])
-def test_one_entry_lists_several_ids_functions_and_findings(property_id: str, function: str, what: str | None) -> None:
+def test_one_entry_lists_several_ids_functions_and_findings(
+    property_id: str, function: str, found: Finding | None
+) -> None:
     subject = Subject(deviating(), FUNCTIONS[function], "cpu", property_id)
-    error = what and Broken(property_id, "", "", Finding(what, "", "", ""))
+    error = found and Broken(property_id, "", "", found)
     listed = property_id != "VJP-MASK" and function != "Cube"
-    usual, instead = ("fail", "known") if what else ("pass", "fixed")
-    covered = listed and what != "shape of the gradient"
+    usual, instead = ("fail", "known") if found else ("pass", "fixed")
+    covered = listed and (found is None or "index" in found.component)
     assert result_line(subject, error or None)["outcome"] == (instead if covered else usual)
 
 
 def test_what_shows_only_sometimes_may_pass() -> None:
     subject = Subject(deviating(frequency=Frequency.SOMETIMES), FUNCTIONS["Exp"], "cpu", "VJP-REF")
     assert result_line(subject, None)["outcome"] == "pass"
-    error = Broken("VJP-REF", "", "", Finding("gradient of x at (0,)", "", "", ""))
+    error = Broken("VJP-REF", "", "", element("gradient of x", 0))
     assert result_line(subject, error)["outcome"] == "known"
 
 
+EMPTY, FULL = "Call('Exp', args=(Tensor((0, 10)),), seed=1)", "Call('Exp', args=(Tensor((10, 2)),), seed=0)"
+HERE = 0x7FB
+TIMEOUT, CRASH = "Timeout (0:05:00)!", "Fatal Python error: Aborted"
+
+
+def stacks(first: str, *places: str) -> tuple[str, ...]:
+    """What faulthandler writes about a process whose test stands at the first of these places."""
+    frames = (f'  File "/anywhere/{file}", line 7 in {name}' for file, name in (place.split(":") for place in places))
+    other = ("Thread 0x00000000000008ff (most recent call first):", '  File "/anywhere/kernel.py", line 3 in wait')
+    return (first, *other, f"Thread {HERE:#018x} [python] (most recent call first):", *frames)
+
+
 @pytest.mark.parametrize(
-    ("call", "stacks", "outcome"),
+    ("call", "words", "outcome"),
     [
-        ("Call('Exp', args=(Tensor((0, 2)),))", "Timeout (0:05:00)!", "known"),
-        ("Call('Exp', args=(Tensor((1, 2)),))", "Timeout (0:05:00)!", "error"),
-        ("Call('Exp', args=(Tensor((0, 2)),))", "Fatal Python error: Aborted", "error"),
-        ("", "Timeout (0:05:00)!", "error"),
-        ("no call", "Timeout (0:05:00)!", "error"),
+        (EMPTY, stacks(TIMEOUT, "kernel.py:wait", "test_it.py:test"), "known"),
+        (FULL, stacks(TIMEOUT, "kernel.py:wait", "test_it.py:test"), "error"),
+        ("", stacks(TIMEOUT, "kernel.py:wait"), "error"),
+        # The suite's own loop, or the adapter's.
+        (EMPTY, stacks(TIMEOUT, "test_it.py:test"), "error"),
+        (EMPTY, stacks(TIMEOUT, "adapter.py:wait", "kernel.py:wait"), "error"),
+        # A process that did not even say where it stood.
+        (EMPTY, (TIMEOUT,), "error"),
+        (EMPTY, stacks(CRASH, "kernel.py:wait"), "error"),
+        (EMPTY, (), "error"),
     ],
 )
-def test_what_ends_calls_without_elements_may_end_any_test(call: str, stacks: str, outcome: str) -> None:
-    found = TorchImplementation()
-    found.deviations = (Deviation(("VJP-FD",), (Hung(),), CAUSE, functions=("Sort",), without_elements=True),)
+def test_a_listed_hang_is_known_only_in_its_calls_and_at_its_place(
+    call: str, words: tuple[str, ...], outcome: str
+) -> None:
+    listed = Deviation(("VJP-REF",), (Hung(call=WITHOUT_ELEMENTS, at="kernel.py in wait"),), CAUSE, functions=("Exp",))
     key = {"kind": "result", "id": "VJP-REF[Exp-cpu]", "property": "VJP-REF", "function": "Exp", "device": "cpu"}
-    line = died_line(LastWords("", key, call, (stacks,)), found.deviations)
-    assert line["outcome"] == outcome
+    assert died_line(LastWords("", key, call, words, thread=HERE), (listed,))["outcome"] == outcome
+    other = {**key, "id": "VJP-REF[Sort-cpu]", "function": "Sort"}
+    assert died_line(LastWords("", other, call, words, thread=HERE), (listed,))["outcome"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "first", "outcome"),
+    [
+        ("weights: []", CRASH, "known"),
+        ("weights: [1]", CRASH, "error"),
+        ("weights: []", "Fatal Python error: Segmentation fault", "error"),
+        ("weights: []", TIMEOUT, "error"),
+    ],
+)
+def test_a_listed_death_is_known_only_for_what_is_listed(chosen: str, first: str, outcome: str) -> None:
+    listed = Deviation(("FN-01",), (Died(starting="died: Aborted", call=r"^weights: \[\]"),), CAUSE)
+    key = {"kind": "result", "id": "FN-01[cpu]", "clause": "FN-01", "device": "cpu"}
+    assert died_line(LastWords("", key, chosen, stacks(first, "a.py:f")), (listed,))["outcome"] == outcome
+
+
+def test_each_of_several_deviations_of_a_test_is_known() -> None:
+    found = TorchImplementation()
+    shows = (Component("gradient of x"), Component("gradient of y"))
+    found.deviations = tuple(Deviation(("VJP-REF",), (each,), CAUSE, functions=("Exp",)) for each in shows)
+    subject = Subject(found, FUNCTIONS["Exp"], "cpu", "VJP-REF")
+    for what, outcome in (("gradient of x", "known"), ("gradient of y", "known"), ("gradient of z", "fail")):
+        assert result_line(subject, Broken("VJP-REF", "", "", element(what, 0)))["outcome"] == outcome
+    assert result_line(subject, None)["outcome"] == "fixed"
 
 
 TYPED = "RuntimeError: no rule for cos"
 
 
-def lost(*stacks: str) -> dict[str, str]:
-    last = LastWords("", {}, "", stacks)
-    return {"type": last.kind, "message": last.cause}
+def lost(*words: str) -> dict[str, str]:
+    last = LastWords("", {}, "", words)
+    return {"type": last.kind, "message": last.cause, "call": EMPTY, "at": "kernel.py in wait"}
 
 
 FAILURES = {
     "a result": Finding("gradient", TYPED, "", "").as_json(),
-    "a component": Finding("gradient at (0, 1)", "1.0", "", "").as_json(),
+    "a component": element("gradient", 0, 1).as_json(),
     "an exception": Finding("gradient", TYPED, "", "", kind=Kind.RAISED).as_json(),
     "a refusal": {"outcome": "vacuous", "vacuous": "refused", "reason": "gradient", "excuse": TYPED},
     "nothing checked": {"outcome": "vacuous", "vacuous": "unchecked", "reason": "gradient"},
@@ -112,7 +170,6 @@ FAILURES = {
     "a hang": lost("Timeout (0:05:00)!"),
     "a crash of the test": {"type": "RuntimeError", "message": "gradient", "traceback": []},
 }
-DEATHS = {"a silent death", "a death"}
 
 
 @pytest.mark.parametrize(
@@ -135,9 +192,10 @@ DEATHS = {"a silent death", "a death"}
         (Refused("RuntimeError", starting="no "), {"a refusal"}),
         (Refused("RuntimeError", starting="some "), set()),
         (Refused("TypeError"), set()),
-        (Died(), DEATHS),
-        (Died(starting="ended without a word"), {"a silent death"}),
-        (Hung(), {"a hang"}),
+        (Died(starting="died", call="."), {"a death"}),
+        (Died(starting="ended without a word", call="."), {"a silent death"}),
+        (Died(starting="ended without a word", call=".", at="kernel.py in run"), set()),
+        (Hung(call=".", at="kernel.py in wait"), {"a hang"}),
     ],
 )
 def test_a_kind_of_failure_covers_no_other(shown: Shown, covered: set[str]) -> None:
@@ -157,6 +215,9 @@ def test_exceptions_are_covered_as_the_harness_reports_them() -> None:
         assert "raised RuntimeError: planted fault" in str(raised.value)
 
 
+DEATH = Died(starting="died", call=".")
+
+
 @pytest.mark.parametrize(
     ("made", "said"),
     [
@@ -164,9 +225,13 @@ def test_exceptions_are_covered_as_the_harness_reports_them() -> None:
         (lambda: Found(" ", containing=" "), "without a text it covers anything"),
         (lambda: Raised(""), "Raised: without a type it covers any exception"),
         (lambda: Refused("", starting="no "), "Refused: without a type it covers any exception"),
-        (lambda: Deviation("FN-01", (Died(),), CAUSE), "ids of a Deviation is a tuple"),  # type: ignore[arg-type]
-        (lambda: Deviation(("FN-01",), Died(), CAUSE), "shows of a Deviation is a tuple"),  # type: ignore[arg-type]
-        (lambda: Deviation(("FN-01",), (Died(),), CAUSE, functions="Exp"), "functions of a Deviation is a tuple"),  # type: ignore[arg-type]
+        (lambda: Died(starting="died", call=""), "Died: without a call it covers the end of any"),
+        (lambda: Died(call="."), "Died: without a text it covers any death"),
+        (lambda: Hung(call="", at="kernel.py in wait"), "Hung: without a call it covers the end of any"),
+        (lambda: Hung(call="."), "Hung: without a place it covers an endless loop of the suite"),
+        (lambda: Deviation("FN-01", (DEATH,), CAUSE), "ids of a Deviation is a tuple"),  # type: ignore[arg-type]
+        (lambda: Deviation(("FN-01",), DEATH, CAUSE), "shows of a Deviation is a tuple"),  # type: ignore[arg-type]
+        (lambda: Deviation(("FN-01",), (DEATH,), CAUSE, functions="Exp"), "functions of a Deviation is a tuple"),  # type: ignore[arg-type]
     ],
 )
 def test_what_would_cover_more_than_itself_cannot_be_made(made: Callable[[], object], said: str) -> None:

@@ -19,9 +19,21 @@ from autograd_conformance.strategies.shapes import (
     any_shapes,
     broadcastable_pairs,
     degenerate,
+    mostly_full,
     shape_tuples,
+    strata,
     twins,
 )
+
+
+def test_each_kind_of_shape_stays_possible_where_empty_ones_are_few() -> None:
+    groups = strata(shape_tuples(made("n i")))
+    often = mostly_full(groups)
+    assert set(often) == set(groups)
+    empty = [any(0 in shape for shape in group[0]) for group in often]
+    assert 0 < sum(empty) <= len(empty) / 12
+    only_empty = strata((((0,),), ((0, 3),)))
+    assert mostly_full(only_empty) == only_empty
 
 
 def test_named_dimensions_tie_shapes() -> None:

@@ -43,6 +43,7 @@ IN_DOMAIN: dict[str, Callable[[Any], bool]] = {
     "full": lambda a: bool(np.all(np.linalg.svd(a, compute_uv=False) >= 0.5)),
     "lower": lambda a: bool(np.all(a == np.tril(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
     "upper": lambda a: bool(np.all(a == np.triu(a)) and np.all(np.abs(np.diagonal(a)) >= 1)),
+    "binary": lambda a: bool(np.all(np.isin(a.real, (0.0, 1.0)))),
 }
 
 
@@ -104,6 +105,7 @@ def test_drawn_values_are_exact_and_in_the_domain(function: Function) -> None:
         always(calls(function, replace(ANY_CALL, smooth=smooth)), holds, examples=20)
 
 
+@pytest.mark.share(2)
 @every
 def test_every_fill_of_the_domain_is_reached(function: Function) -> None:
     seen: set[tuple[str, str]] = set()

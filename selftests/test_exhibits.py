@@ -53,7 +53,7 @@ def test_the_exhibit_is_caught(exhibit, property_id):
     raised = raised_by_any(exhibit.function, property_id, checks.caught)
     assert isinstance(raised, Broken), f"not caught: {exhibit.fault}; raised: {raised!r}"
     message = str(raised)
-    assert message.startswith(f"{property_id}: ")
+    assert message.startswith(f"{property_id} must hold: ")
     assert f"{exhibit.function.name} on torch" in message
     assert parse(raised.finding.call).function == exhibit.function.name
     named = [f"({part.name})" for part in (*exhibit.function.arguments, *exhibit.function.outputs)]
@@ -77,7 +77,7 @@ UNLIKE = (
     "FusedConvBNUndeclared", "ScipyConv2dUndeclared",
 )  # fmt: skip
 
-# Lines of a script besides those of the Function: for a plain value or gradient, and for any other finding.
+# Lines of a script without those of the Function: for a plain value or gradient, and for any other finding.
 PLAIN, ANY = 25, 50
 
 

@@ -1,4 +1,4 @@
-"""Every listed deviation has a script that shows it, and the page of findings tells of each."""
+"""Every listed deviation has a script that shows it, and the page of findings has each."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def test_every_script_is_named_by_a_deviation() -> None:
 def test_a_script_is_short_and_says_what_is_wrong(path: Path) -> None:
     text = path.read_text()
     assert len(text.splitlines()) <= 40
-    told = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
-    assert told[0].endswith("."), "its docstring says in a line what is wrong"
-    assert "\n" not in told[0]
-    assert told[1:] or path not in FAULTS, "and then what the documentation promises"
+    shown = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
+    assert shown[0].endswith("."), "its docstring says in a line what is wrong"
+    assert "\n" not in shown[0]
+    assert shown[1:] or path not in FAULTS, "and then what the documentation promises"
     assert not LOCAL_PATH.search(text)
     assert "autograd_conformance" not in text
 

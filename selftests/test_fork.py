@@ -41,8 +41,8 @@ class Installed:
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "env"], check=True)
         self.python = next(p for p in (folder / "env/bin/python", folder / "env/Scripts/python.exe") if p.exists())
-        told = self._run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
-        self.packages = Path(told.stdout.strip())
+        shown = self._run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+        self.packages = Path(shown.stdout.strip())
         outer = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
         (self.packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({p!r})\n" for p in outer))
         self.wheel = forked.wheel(folder, **which)
@@ -76,7 +76,7 @@ def stock(command):
 
 @pytest.fixture(scope="module")
 def fork_of_torch(stock, tmp_path_factory):
-    """The fork, and what came of holding it against the release."""
+    """The fork, and the result of comparing it with the release."""
     installed = Installed(tmp_path_factory.mktemp("fork"))
     assert installed.installing.returncode == 0, installed.installing.stderr
     run = installed.command("run", "torch", *CHOICE, "--expect", "fork.json", "--baseline", str(stock[1]))
@@ -86,11 +86,11 @@ def fork_of_torch(stock, tmp_path_factory):
 def test_each_regression_is_named_by_its_clause(fork_of_torch):
     run = fork_of_torch[1]
     assert run.returncode == 1, run.stdout + run.stderr
-    told = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("broken: ")]
-    told += [line.split()[0].rstrip(":") for line in run.stdout.splitlines() if " pass -> fail" in line]
-    clauses = {id.partition("/")[0].partition("[")[0] for id in told}
+    shown = [line.split()[1] for line in run.stdout.splitlines() if line.startswith("broken: ")]
+    shown += [line.split()[0].rstrip(":") for line in run.stdout.splitlines() if " pass -> fail" in line]
+    clauses = {id.partition("/")[0].partition("[")[0] for id in shown}
     assert clauses >= forked.REGRESSIONS.keys()
-    # What a regression touches beside its clause is of the same group, but for a list of gradients.
+    # What a regression touches next to its clause is of the same group, except for a list of gradients.
     assert {clause.partition("-")[0] for clause in clauses} == {c.partition("-")[0] for c in forked.REGRESSIONS}
 
 
@@ -221,7 +221,7 @@ def test_what_pip_was_asked_for_is_expected(package, tmp_path):
     path, implementation = receipt(tmp_path / "fork.json", ("numpy", False), ("mine", True)), package()
     assert fork.verified(path, implementation).name == "mine"
     for found in ((), (("a", True), ("b", True)), (("mine", False),)):
-        with pytest.raises(UsageProblem, match=r"a fork is one distribution, but by .* pip was told to install"):
+        with pytest.raises(UsageProblem, match=r"a fork is one distribution, but by .* pip was asked to install"):
             fork.verified(receipt(tmp_path / "fork.json", *found), implementation)
     (tmp_path / "fork.json").write_text("[]")
     with pytest.raises(UsageProblem, match="it is not a report of pip install --report"):

@@ -45,7 +45,7 @@ SCRIPTS = sorted(path.name for path in (GALLERY / "findings").glob("*.py"))
 
 
 def reported(declaration):
-    """The verdicts and tests that `check` blames the Function for, but for what follows from another one."""
+    """The verdicts and tests that `check` blames the Function for, except what follows from another one."""
     return {(v.word, ndjson.test_of(line)) for line, v in faults_of(declaration) if not v.follows}
 
 

@@ -59,7 +59,7 @@ def test_what_failed_before_may_fail_again(held):
 
 @pytest.mark.parametrize("of_report", [False, True])
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "shown"),
     [
         ({IDS[0]: "fail"}, ("broken: VJP-REF[Exp-cpu] no longer holds", "gate: fails: 1 broken, 3 same")),
         ({IDS[2]: "vacuous"}, ("broken: NIG-01[cpu]", "reason: so")),
@@ -74,21 +74,21 @@ def test_what_failed_before_may_fail_again(held):
         ({"VJP-REF[Cube-cpu]": "fail"}, ("added: VJP-REF[Cube-cpu] is new and does not hold",)),
     ],
 )
-def test_what_is_worse_fails_and_is_told(held, change, told, of_report):
+def test_what_is_worse_fails_and_is_reported(held, change, shown, of_report):
     status, out = held(ALL_PASS, {**ALL_PASS, **change}, of_report=of_report)
     assert status == 1
-    assert all(part in out for part in told), out
+    assert all(part in out for part in shown), out
 
 
-def test_a_regression_is_told_with_sentence_counterexample_and_replay(held):
+def test_a_regression_is_reported_with_sentence_counterexample_and_replay(held):
     out = held(ALL_PASS, {**ALL_PASS, IDS[0]: "fail"}, of_report=True)[1]
-    for told in (
+    for shown in (
         "equal the reference VJP", "call: Call('Exp')", "what: gradient of argument 0 (x)", "got: 1", "expected: 2",
         "before: pass, over 25 examples, on 1.2", "now: fail (gradient of argument 0 (x))",
         "rerun: autograd-conformance run mine.py --profile replay --replay new.ndjson --properties VJP-REF "
         "--device cpu --functions Exp",
     ):  # fmt: skip
-        assert told in out, out
+        assert shown in out, out
 
 
 def test_another_fault_at_the_same_id_is_new(held):
@@ -121,7 +121,7 @@ def died(message):
         (died("lost /a1/b at 0x7f00 after 3.5 s"), died("lost /home/c at 0x8e11 after 12 s"), 0),
     ],
 )
-def test_exceptions_and_deaths_are_told_apart_and_their_numbers_are_not(held, old, new, status):
+def test_exceptions_and_deaths_are_reported_apart_and_their_numbers_are_not(held, old, new, status):
     assert held({IDS[0]: old}, {IDS[0]: new})[0] == status
 
 
@@ -138,7 +138,11 @@ def test_what_refuses_more_than_before_is_worse(held):
 
 def test_the_worst_place_in_a_tensor_is_not_another_fault(held):
     found = [
-        result(IDS[0], "fail", failure={**FINDING, "what": f"gradient at ({n},)", "component": {"what": "gradient"}})
+        result(
+            IDS[0],
+            "fail",
+            failure={**FINDING, "what": f"gradient at ({n},)", "component": {"what": "gradient", "index": [n]}},
+        )
         for n in (0, 1)
     ]
     assert held({IDS[0]: found[0]}, {IDS[0]: found[1]})[0] == 0
@@ -161,7 +165,58 @@ def test_what_holds_now_is_to_be_accepted(held, said):
     assert said("compare", "base.txt", "new.ndjson")[0] == 0
 
 
-def test_a_new_id_that_holds_is_told_and_passes(held):
+def test_a_new_id_that_holds_is_reported_and_passes(held):
     status, out = held(ALL_PASS, {**ALL_PASS, "VJP-REF[Cube-cpu]": "pass"})
     assert status == 0
     assert "VJP-REF[Cube-cpu]: absent -> pass" in out
+
+
+@pytest.mark.parametrize(
+    ("now", "way"),
+    [
+        ({"dtypes": ["float64"]}, "without float32"),
+        ({"examples": 6}, "with less than a quarter of the examples"),
+        ({"checks": 6}, "with less than a quarter of the checks"),
+        ({"inconclusive": 19}, "with less than a quarter of the checks"),
+        ({"dtypes": [], "examples": 1}, "without float64, float32 and with less than a quarter of the examples"),
+    ],
+)
+@pytest.mark.parametrize("of_report", [False, True])
+def test_what_is_asked_less_is_worse(held, now, way, of_report):
+    status, out = held(ALL_PASS, {**ALL_PASS, IDS[0]: result(IDS[0], **now)}, of_report=of_report)
+    assert status == 1
+    assert f"asked less: {way}: {IDS[0]}" in out
+    assert "  before: pass, 25 examples and 25 checks in float64, float32" in out
+    assert "  now: pass, " in out
+    assert "gate: fails: 1 asked less, 3 same" in out
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (result(IDS[0]), result(IDS[0], examples=7, checks=7)),
+        (result(IDS[0], examples=5, checks=5), result(IDS[0], examples=1, checks=1)),
+        (result(IDS[0]), result(IDS[0], dtypes=["float32", "bfloat16", "float64"], examples=90)),
+        # A failure ends a test wherever it is found, and hangs and deaths count nothing.
+        (result(IDS[0], "fail"), result(IDS[0], "fail", examples=1, checks=1)),
+        (result(IDS[0], "known"), result(IDS[0], "known", examples=1, checks=1)),
+    ],
+)
+def test_what_differs_by_chance_is_as_before(held, old, new):
+    assert held({IDS[0]: old}, {IDS[0]: new}) == (0, "gate: holds: 1 same\n")
+
+
+def test_what_is_asked_less_in_the_same_way_is_shown_once(held):
+    status, out = held(ALL_PASS, {id: result(id, dtypes=["float64"]) for id in IDS}, claims=["float64"])
+    assert status == 1
+    assert "asked less: the adapter does not claim double_backward, float32 any more\n" in out
+    assert out.count("without float32") == 1
+    assert all(id in out for id in IDS)
+    assert "gate: fails: 4 asked less, 2 not claimed any more" in out
+    assert held(ALL_PASS, ALL_PASS, claims=["double_backward", "float32", "float64", "jvp"])[0] == 0
+
+
+def test_something_worse_is_not_hidden_by_what_is_asked_less(held):
+    status, out = held(ALL_PASS, {**ALL_PASS, IDS[0]: result(IDS[0], "fail", dtypes=["float64"])})
+    assert status == 1
+    assert "broken: VJP-REF[Exp-cpu]" in out

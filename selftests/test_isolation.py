@@ -59,7 +59,7 @@ class OddImplementation(ModelImplementation):
         return ODDITIES.get(cls.__name__, cls.apply)
 """
 
-TOLD = {
+SHOWN = {
     "Exp": ("error", "Segmentation fault"),
     "Square": ("error", "time limit of 0:00:30"),
     "Cube": ("error", "ended without a word"),
@@ -81,19 +81,19 @@ def odd(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
     (folder / "odd.py").write_text(ODD)
     limits = ("--time-limit", "30", "--memory-limit", "1.5", "-n", "2", "--profile", "quick")
-    return command("odd.py", "--functions", ",".join(TOLD), "--properties", "VJP-REF", *limits, folder=folder)
+    return command("odd.py", "--functions", ",".join(SHOWN), "--properties", "VJP-REF", *limits, folder=folder)
 
 
 def test_the_run_ends_and_its_report_is_whole(odd):
     assert (odd.status, odd.footer is not None) == (1, True), odd.out + odd.err
-    assert len(odd.results) == len(TOLD)
+    assert len(odd.results) == len(SHOWN)
 
 
-@pytest.mark.parametrize(("function", "outcome", "told"), [(name, *expected) for name, expected in TOLD.items()])
-def test_each_oddity_costs_its_own_id(odd, function, outcome, told):
+@pytest.mark.parametrize(("function", "outcome", "shown"), [(name, *expected) for name, expected in SHOWN.items()])
+def test_each_oddity_costs_its_own_id(odd, function, outcome, shown):
     line = odd.results[f"VJP-REF[{function}-cpu]"]
     assert line["outcome"] == outcome
-    assert told in str(line.get("failure", ""))
+    assert shown in str(line.get("failure", ""))
 
 
 @pytest.mark.parametrize(("said", "limit"), [(str(8 * GIB), 3.2), ("max", None), ("", None)])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,7 @@ from autograd_conformance.harness.running import smoke
 from autograd_conformance.implementations.deviations import Cause, Deviation, Found
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.selftests.conftest import OUTSIDE
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,7 +63,7 @@ def test_a_package_joins_by_an_entry_point(folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("given", "text", "told"),
+    ("given", "text", "shown"),
     [
         (
             "torhc",
@@ -83,10 +86,10 @@ def test_a_package_joins_by_an_entry_point(folder, monkeypatch):
         ),
     ],
 )
-def test_what_cannot_be_loaded_is_told_in_a_sentence(folder, given, text, told):
+def test_what_cannot_be_loaded_is_reported_in_a_sentence(folder, given, text, shown):
     if text or given == "empty.py":
         (folder / given.partition(":")[0]).write_text(text)
-    with pytest.raises(Unavailable, match=told) as raised:
+    with pytest.raises(Unavailable, match=shown) as raised:
         implementations.load(given)
     assert "\n" not in str(raised.value)
 
@@ -150,7 +153,7 @@ def shared(name, function):
 
 
 @pytest.mark.parametrize(
-    ("adapter", "told"),
+    ("adapter", "shown"),
     [
         (wrong(capabilities=frozenset({"teleport"})), "unknown capability teleport; choose from: .*needs_input_grad"),
         (wrong(emulated=frozenset({"vmap"})), "emulates vmap without claiming it"),
@@ -175,9 +178,9 @@ def shared(name, function):
         (wrong(function=lambda _, cls: lambda x: cls.apply(x) * 1.0 + 1.0), "a Function that triples"),
     ],
 )  # fmt: skip
-def test_a_mistake_of_the_adapter_is_told(adapter, told):
+def test_a_mistake_of_the_adapter_is_reported(adapter, shown):
     found = smoke.found_in(adapter)
-    assert any(re.search(told, each) for each in found), found
+    assert any(re.search(shown, each) for each in found), found
 
 
 def test_right_adapters_pass():
@@ -186,21 +189,49 @@ def test_right_adapters_pass():
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "shown"),
     [
         ("import ctypes; ctypes.string_at(0)", "signal 11"),
         ("import os; os._exit(5)", "exit code 5"),
         ("while True: pass", "it does not end"),
     ],
 )
-def test_an_adapter_that_dies_in_the_smoke_stage_is_told(folder, body, told):
+def test_an_adapter_that_dies_in_the_smoke_stage_is_reported(folder, body, shown):
     text = f"{ONE}    def devices(self):\n        {body}\n"
     (folder / "dying.py").write_text(text)
     (found,) = smoke.problems("dying.py", seconds=5)
-    assert told in found
+    assert shown in found
 
 
-def test_an_adapter_that_dies_when_it_is_imported_is_told(command, folder):
+FORKED = """
+import os, subprocess, time
+from autograd_conformance.harness.running import smoke
+
+said = f'{{smoke._FOUND}} ["it is wrong"]'
+subprocess.run = lambda *words, **options: subprocess.CompletedProcess(words, 0, said, "")
+{plant}
+print(smoke.problems("torch", seconds=5))
+"""
+
+
+@pytest.mark.parametrize(
+    ("plant", "shown"),
+    [
+        ("", "[]"),
+        ("smoke._gradients = lambda i: iter(['not this'])", "['it is wrong']"),
+        ("smoke.found_in = lambda i: os.abort()", "['it is wrong']"),
+        ("smoke.found_in = lambda i: os._exit(0)", "['it is wrong']"),
+        ("smoke.found_in = lambda i: time.sleep(60)", "['it is wrong']"),
+    ],
+)
+def test_a_fork_of_the_run_is_enough_for_torch(tmp_path, plant, shown):
+    """It imports nothing again. Only a process of its own says what is wrong: not everything survives a fork."""
+    words = [sys.executable, "-W", "error", "-c", FORKED.format(plant=plant)]
+    done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, shown), done.stderr
+
+
+def test_an_adapter_that_dies_when_it_is_imported_is_reported(command, folder):
     (folder / "dying.py").write_text("import ctypes; ctypes.string_at(0)")
     run = command("dying.py", "-n", "0", folder=folder)
     assert run.status == 2

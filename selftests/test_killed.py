@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import resource
 import signal
 import subprocess
@@ -75,22 +76,24 @@ def disturb(running, path, way, size):
     return out
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize(("way", "share"), MOMENTS)
 def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, way, share):
     path, size = tmp_path / "new.ndjson", int(share * whole.stat().st_size)
     if way == "disk":
-        running = start(tmp_path, limit=max(size, 2000))
+        with whole.open("rb") as report:
+            running = start(tmp_path, limit=max(size, len(report.readline()) + 1))
         out = running.communicate(timeout=SECONDS)[0]
     else:
         running = start(tmp_path)
         out = disturb(running, path, way, size)
     expected = compared(ndjson.read(whole))
-    found = ndjson.read(path) if path.stat().st_size else []
+    found = ndjson.read(path) if path.exists() and path.stat().st_size else []
     mine = compared(found)
     other = [id for id, line in mine.items() if line != expected[id]]
     status = CliRunner().invoke(cli.main, ["compare", str(whole), str(path)])
     if found and not ndjson.flaw(found):
-        # All was said before, or it was a worker, and what that was at is told.
+        # All was said before, or it was a worker, and its last test is reported.
         assert way != "disk"
         assert mine.keys() == expected.keys()
         assert len(other) <= (way == "worker")
@@ -108,15 +111,16 @@ def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, w
         assert f"of {len(expected)} hold" in out
 
 
-def test_a_full_disk_costs_the_report_and_not_the_verdict(command, tmp_path):
-    words = ("model", "--functions", "Exp", "--properties", "VJP-REF", "--profile", "quick", "-n", "0")
-    run = command(*words, "--report", "/dev/full", folder=tmp_path)
-    assert run.status == 2
-    assert "the report /dev/full is incomplete, since it cannot be written: No space left on device" in run.out
-    assert "1 of 1 hold" in run.out
-    assert "Traceback" not in run.out + run.err
-    # Nor does what falls short make up for it.
-    assert command(*words, "--functions", "LinearSqueezedBias", "--report", "/dev/full", folder=tmp_path).status == 2
+def test_a_disk_without_room_for_the_first_line_costs_the_report_and_not_the_verdict(tmp_path):
+    (tmp_path / "new.ndjson").write_text('{"kind": "header"')
+    running = start(tmp_path, "--functions", "Exp", limit=500)
+    out = running.communicate(timeout=SECONDS)[0]
+    assert running.returncode == 2
+    assert "the report cannot be written to new.ndjson: File too large; choose another file with --report FILE" in out
+    assert re.search(r"verdict.*model .*[0-9]+ of [0-9]+ hold", out, re.DOTALL)
+    assert "Traceback" not in out
+    assert (tmp_path / "new.ndjson").read_text() == '{"kind": "header"'
+    assert [path.name for path in tmp_path.iterdir()] == ["new.ndjson"]
 
 
 def test_a_report_that_found_no_room_once_is_not_written_on():
@@ -127,7 +131,7 @@ def test_a_report_that_found_no_room_once_is_not_written_on():
         if len(written) == 2:
             raise OSError(28, "No space left on device")
 
-    controller = SimpleNamespace(file=SimpleNamespace(path="r", write=write), lost={})
+    controller = SimpleNamespace(file=SimpleNamespace(path="r", write=write, begun=True), lost={})
     for number in range(5):
         Controller._write(controller, number)
     assert written == [0, 1]

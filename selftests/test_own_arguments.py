@@ -33,6 +33,29 @@ def test_symmetric_and_full_rank_matrices():
             assert torch.linalg.svdvals(full.detach().to(torch.complex128)).min() > 0.25
 
 
+@pytest.mark.parametrize("text", ["float[n]", "float[n,m]", "float[...]"])
+def test_few_calls_have_no_elements(text):
+    sizes = [x.numel() for (x,) in _drawn(text)]
+    assert sum(size == 0 for size in sizes) <= len(sizes) / 4
+
+
+class OfEmpty(torch.autograd.Function):
+    """x - mean(x). For a tensor without elements the gradient has another shape."""
+
+    @staticmethod
+    def forward(_, x):
+        return x - (x.mean() if x.numel() else 0.0)
+
+    @staticmethod
+    def backward(_, g):
+        return g - g.mean() if g.numel() else g.new_zeros(1)
+
+
+def test_a_fault_of_tensors_without_elements_is_found():
+    faults = faults_of(Declaration(OfEmpty, "float[n]"), "FWD-EMPTY")
+    assert [line["property"] for line, _ in faults] == ["FWD-EMPTY"]
+
+
 def test_products_of_dimensions_tie_shapes_and_bounds():
     for x, pairs, places in _drawn("float[n,m]", "float[2*n*m]", "int[b](0..n*m-1)"):
         assert pairs.numel() == 2 * x.numel()

@@ -99,15 +99,6 @@ def writes_into_its_cotangent(ctx, g, h):
     return (found, other) if h is None else (found + h, other + h)
 
 
-KEPT = {}
-
-
-def keeps_an_input_for_all_calls(ctx, g, h):
-    KEPT.setdefault(ctx.saved_tensors[0].shape, ctx.saved_tensors[0].detach().clone())
-    found, _ = right(ctx, g, h)
-    return found, (0 if g is None else g * KEPT[ctx.saved_tensors[0].shape]) + (0 if h is None else h)
-
-
 CAUSES = {
     is_clipped: "VJP-LINEAR",
     writes_into_its_cotangent: "VJP-PURE",
@@ -150,3 +141,139 @@ def another_error_for_zeros(ctx, g, h):
 
 def test_two_errors_of_the_engine_are_two_faults():
     assert len(found(another_error_for_zeros)) > 1
+
+
+def _heads(declaration, *asked):
+    """The headlines of a Function's faults, and how many tests found any."""
+    judged = ((line, verdict(line)) for line in Checked(declaration, seed=0).lines(*asked))
+    faults = [(line, v) for line, v in judged if v is not None and v.fault]
+    return [ndjson.test_of(line) for line in headlines(faults)], {ndjson.test_of(line) for line, _ in faults}
+
+
+class WrongTangent(torch.autograd.Function):
+    """x * x, whose jvp forgets the factor 2."""
+
+    @staticmethod
+    def forward(x):
+        return x * x
+
+    @staticmethod
+    def setup_context(ctx, inputs, _):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g * ctx.saved_tensors[0]
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * ctx.saved_tensors[0]
+
+
+class Reused(torch.autograd.Function):
+    """sin(x). Backward returns a buffer of the class, and writes into it again."""
+
+    buffers: dict = {}  # noqa: RUF012 - the fault
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        buffer = Reused.buffers.setdefault((x.shape, x.dtype), torch.empty(x.shape, dtype=x.dtype))
+        return buffer.copy_(g * x.cos())
+
+
+class Probes(torch.autograd.Function):
+    """The mean of fixed random products; forward seeds the random numbers of the process."""
+
+    @staticmethod
+    def forward(ctx, x):
+        torch.manual_seed(0)
+        z = torch.randint(0, 2, x.shape).to(x.dtype) * 2 - 1
+        ctx.save_for_backward(z)
+        return x * z
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+class Squeezed(torch.autograd.Function):
+    """|x - y|^2 of all pairs of rows. Backward drops every dimension of length 1."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return (x[:, None] - y[None]).square().sum(-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        d = (2 * g[..., None] * (x[:, None] - y[None])).squeeze()
+        return d.sum(1), -d.sum(0)
+
+
+class NormOfRows(torch.autograd.Function):
+    """The norm of each row, with a small number under the root; without it in backward, which is 0 / 0 for zeros."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x.square().sum(-1) + 1e-6).sqrt()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g.unsqueeze(-1) * x / x.norm(dim=-1, keepdim=True)
+
+
+ONE_FAULT = {
+    "VJP-LINEAR": (Declaration(NormOfRows, "float[b,n]", once=True), {"VJP-LINEAR", "VJP-FINITE"}),
+    "JVP-REF": (Declaration(WrongTangent, "float[n]"), {"JVP-REF", "JVP-ADJOINT"}),
+    "VJP-PURE/owned": (
+        Declaration(Reused, "float[n]", once=True),
+        {"VJP-PURE/owned", "VJP-CHAIN/instances", "ENV-THREADS", "MEM-FREE"},
+    ),
+    "ENV-SETTINGS/seeds": (Declaration(Probes, "float[n,m]"), {"ENV-SETTINGS/seeds", "ENV-THREADS"}),
+    "VJP-REF": (
+        Declaration(Squeezed, "float[n,d]", "float[m,d]"), {"VJP-REF", "FWD-LAYOUT", "VJP-FIT"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("head", ONE_FAULT)
+def test_what_follows_from_a_fault_has_no_block_of_its_own(head):
+    declaration, tests = ONE_FAULT[head]
+    heads, found_by = _heads(declaration, *{test.split("/")[0] for test in tests})
+    # Threads meet by chance.
+    assert found_by - {"VJP-REF/averages"} >= tests - {"ENV-THREADS"}
+    assert heads == [head]
+
+
+class MaskedTwice(torch.autograd.Function):
+    """x * w. The gradient of w is zero, and so cannot be differentiated, if x needs none."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return x * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return (g * w, g * x) if ctx.needs_input_grad[0] else (None, None)
+
+
+def test_a_second_derivative_that_a_mask_takes_away_is_the_fault_of_the_mask():
+    lines = Checked(Declaration(MaskedTwice, "float[n]", "float[n]"), seed=0).lines("VJP-MASK", "DBL-CORRECT")
+    found = [(line, verdict(line)) for line in lines]
+    faults = [(line, v) for line, v in found if v is not None and v.fault]
+    assert {line["property"] for line, _ in faults} == {"VJP-MASK", "DBL-CORRECT"}
+    assert [line["property"] for line in headlines(faults)] == ["VJP-MASK"]

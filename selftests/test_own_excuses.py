@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import torch
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.verdicts import judged, verdict
+from autograd_conformance.harness.check.verdicts import Verdict, judged, verdict
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
@@ -75,9 +76,9 @@ def text_of(declaration, folder, *properties):
     ("declaration", "why"),
     [
         (ops.half, "computed in half precision, which is too coarse for finite differences"),
-        (Declaration(ops.Grid, "float[n]"), "of them inconclusive (the last one: "),
+        (Declaration(ops.Rough, "float[n]"), "of them inconclusive (the last one: "),
     ],
-    ids=["half", "grid"],
+    ids=["half", "rough"],
 )
 def test_a_gradient_that_was_not_verified_is_said_first(declaration, why, tmp_path):
     text = text_of(declaration, tmp_path, "VJP-FD", "VJP-REF")
@@ -117,8 +118,8 @@ BACKWARD = "forward accepted this call, so backward must not raise"
         (ops.EmptyInBackward, "FWD-EMPTY", BACKWARD),
         (ops.LaidOutInBackward, "FWD-LAYOUT", "view size is not compatible"),
         (ops.DtypeInBackward, "VJP-REF", BACKWARD),
-        (ops.MaskInBackward, "VJP-MASK", "a name without a value is used"),
-        (ops.Unbound, "FWD-EMPTY", "a name without a value is used"),
+        (ops.MaskInBackward, "VJP-MASK", "a name is used that has no value"),
+        (ops.Unbound, "FWD-EMPTY", "a name is used that has no value"),
         (ops.NoSuchAttribute, "FWD-LAYOUT", "an attribute is used that does not exist"),
         (ops.NoSuchFunction, "VJP-REF", "an attribute is used that does not exist"),
         (ops.ThroughNumPy, "FWD-LAYOUT", "call resolve_neg() first"),
@@ -145,7 +146,7 @@ def test_a_refusal_of_forward_is_no_fault(function):
     assert faults_of(Declaration(function, "float[n,m]")) == []
 
 
-# What the suite itself raises is no refusal.
+# What the suite itself raises is not a refusal.
 
 
 def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
@@ -187,18 +188,37 @@ def test_only_the_function_and_the_framework_refuse():
 @pytest.mark.parametrize(
     ("function", "result"),
     [
-        (ops.SingleInForward, "the output"),
-        (ops.SingleInBackward, "the gradient of argument 0 (x)"),
-        (ops.SingleInSum, "the output"),
+        (ops.SingleInForward, "output 0 (output)"),
+        (ops.SingleInBackward, "gradient of argument 0 (x)"),
+        (ops.SingleInSum, "output 0 (output)"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_numbers_of_single_precision_in_a_result_of_double_precision_are_a_finding(function, result, tmp_path):
     declaration = Declaration(function, "float[n,m]")
-    (sentence,) = discover(declaration, TORCH).coarse
-    assert sentence.startswith(f"{result} is in double precision, but all its numbers are of single precision")
-    assert f"1 does not MISFITS: {result}" in text_of(declaration, tmp_path, "VJP-NONE")
+    assert discover(declaration, TORCH).coarse == (result,)
+    ((line, found),) = faults_of(declaration, "FWD-DTYPE", "VJP-FIT")
+    assert (found.word, found.guess, line["variant"]) == ("misfits", "", "precision")
+    failure = line["failure"]
+    assert failure["what"] == f"the numbers of {result}"
+    assert "casts inside; compute in the dtype of the inputs" in failure["hint"]
+    assert "Tensor((1, 1)" in failure["call"]
+    script = tmp_path / "script.py"
+    script.write_text(failure["script"], encoding="utf-8")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (1, "")
     assert discover(Declaration(function, "float[n,m]", dtypes=["float32", "float16"]), TORCH).coarse == ()
+
+
+def test_numbers_of_single_precision_are_never_green(tmp_path):
+    words = [COMMAND, "check", ops.__name__.rpartition(".")[2] + ":SingleInForward", "--arg", "float[n,m]"]
+    environment = outside_with(Path(ops.__file__).parent)
+    done = subprocess.run(
+        [*words, "--properties", "VJP-FD", "--profile", "quick"],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "all numbers of output 0 (output) are of single precision" in done.stdout
 
 
 SUSPICIOUS = {
@@ -206,7 +226,7 @@ SUSPICIOUS = {
     "scaled": (lambda x: x * 0.5, "float[n,m]"),
     "of a table": (lambda x: x * torch.tensor(0.1).to(x), "float[n]"),
     "counted": (lambda x: (x > 0).to(x).sum(-1) + 0 * x.sum(-1), "float[n,m]"),
-    "single beside double": (lambda x: x.sin() + x.detach().float().to(x), "float[n]"),
+    "single next to double": (lambda x: x.sin() + x.detach().float().to(x), "float[n]"),
     "linear": (lambda x, w: x @ w, "number[n,k]", "number[k,m]"),
 }
 
@@ -235,3 +255,29 @@ def test_special_values_and_averages_verify_no_gradient():
     for agreeing, word in (("VJP-REF/averages", "not verified"), ("VJP-REF", "not known")):
         lines = [_line("VJP-FD", "vacuous"), _line(agreeing, "pass")]
         assert [v.word for _, v in judged(lines, compared=True) if v] == [word]
+
+
+def test_only_some_variants_are_the_cause_of_a_failure_where_the_plain_test_holds():
+    for variant, blocks in (("VJP-REF/averages", 2), ("VJP-PURE/owned", 1)):
+        cause, follower = _line(variant, "fail"), _line("FWD-LAYOUT", "fail")
+        for line in (cause, follower):
+            line["failure"] = {"kind": "wrong"}
+        faults = [(cause, Verdict("wrong")), (follower, Verdict("wrong", follows=cause["property"]))]
+        assert len(printing.headlines(faults)) == blocks
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--properties", "ENV-COMPILE,ENV-AUTOCAST"], "add --also compile and --also autocast"),
+        (["--properties", "VJP-FD", "--surrogate"], "what is declared leaves it out"),
+    ],
+    ids=["requests", "declared"],
+)
+def test_where_no_test_applies_the_reason_is_given(tmp_path, options, says):
+    environment = outside_with(Path(ops.__file__).parent)
+    words = [COMMAND, "check", "excuse_ops:Sine", "--arg", "float[n]", "--profile", "quick", *options]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout
+    assert says in " ".join(done.stderr.split())
+    assert "None" not in done.stderr

@@ -13,7 +13,9 @@ import torch
 from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.suites.declared import Checked
+from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
+from autograd_conformance.suites.declared import Checked, claims
 
 ONE, ROWS, POSITIVE = ("float[...]",), ("float[b,n]",), ("float[n] positive",)
 TWO_ROWS = (*ROWS, *ROWS)
@@ -143,6 +145,7 @@ WRONG = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_built_in_operations_do_is_accepted(name):
     f, arguments = RIGHT[name]
@@ -194,3 +197,23 @@ class WithContext(torch.autograd.Function):
 def test_what_a_callable_wraps_is_no_built_in_operation():
     assert failures(Declaration(WithContext, *ONE))
     assert failures(Declaration(lambda x: 2 * WithContext.apply(x), *ONE))
+
+
+def _through_numpy(x):
+    return torch.from_numpy(np.log(x.detach().numpy()))
+
+
+@pytest.mark.parametrize(("forward", "known"), [(torch.log, True), (_through_numpy, False)])
+def test_tiny_numbers_in_double_precision_are_judged_or_counted(forward, known):
+    wrong = function(forward, lambda g, _, x: g * x / (x * x))
+    declaration = Declaration(wrong, *POSITIVE, dtypes="float64")
+    call = Call("Extreme", (Tensor((1,), requires_grad=True, specials=((0, 1e-300),)),), (Cotangent(),))
+    subject = next(iter(Checked(declaration).subjects(claims()["VJP_FINITE"][0])))
+    example = subject.example(call)
+    gradients = example.run()[1]
+    if known:
+        with pytest.raises(Broken, match="expected about 1e\\+300"):
+            subject.assert_finite(example, gradients, given=True)
+    else:
+        subject.assert_finite(example, gradients, given=True)
+        assert (subject.record.checks, subject.record.inconclusive) == (1, 1)

@@ -37,7 +37,7 @@ after = Declaration(user_ops.Scaled, "float[n,m]", "float[m]", "int(0..3)", name
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
 PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
 CHECK = (COMMAND, "check", "mine.py", "--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--time-limit", "100")
-FOUND = "found: Waiting: WRONG: VJP-FD: gradients agree with finite differences"
+FOUND = "found: Waiting: WRONG: VJP-FD"
 # The display's lines.
 DISPLAY = re.compile(r"━|^\d+ of \d+ checks|^finding out|^preparing|^ +\d+ s  ")
 
@@ -90,9 +90,9 @@ def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
     assert FOUND in before
     assert f"{word}: not all of its checks were made" in after
     assert "1 check holds, 2 do not" in after
-    assert "WRONG: VJP-FD: gradients agree" in after
+    assert "must hold: gradients agree" in after
     # The terminal breaks this line anywhere.
-    assert f"Afterwasnotchecked:{word}" in after.replace(" ", "")
+    assert f"After:notchecked:{word}" in after.replace(" ", "")
     assert "Traceback" not in text
     assert max(map(len, done.screen.text)) <= columns
     assert "the run did not finish" in str(ndjson.flaw(ndjson.read(folder / "r.ndjson")))
@@ -104,7 +104,7 @@ def test_the_progress_is_shown_below_what_was_found(folder):
     place = next(n for n, line in enumerate(shown) if line.startswith(FOUND))
     bar = next(n for n, line in enumerate(shown) if "━" in line)
     assert place < bar
-    assert re.fullmatch(r"3 of 8 checks, 1 fault, 0:\d\d", shown[bar + 1])
+    assert re.fullmatch(r"[23] of 8 checks, 1 fault, 0:\d\d", shown[bar + 1])
     assert any(line.startswith("finding out about ") for lines in done.screens for line in lines)
 
 
@@ -134,8 +134,9 @@ def test_a_killed_process_costs_the_check_that_it_made(folder):
 
     done = in_terminal(folder, kill)
     text = " ".join(" ".join(done.screen.text).split())
-    assert done.status == 2
-    assert "CRASHES: ENV-THREADS: concurrent calls" in text
+    # A fault was found before.
+    assert done.status == 1
+    assert "CRASHES: ENV-THREADS must hold: concurrent calls" in text
     assert "the process ended without a word" in text
     # The other checks are made, and none is made again.
     ids = [line["id"] for line in ndjson.read(folder / "r.ndjson") if line["kind"] == "result"]

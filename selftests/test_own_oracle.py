@@ -206,9 +206,20 @@ def test_what_is_zero_but_for_rounding_may_have_no_second_derivative(measured, j
     example = subject.made(call)
     estimate = Estimate(measured, 1e-17, None, 25)
     directions = (np.ones(2), np.ones(2))
-    second = SecondOrder("<u, VJP>, through grad", (None, None), directions, estimate, None, lambda _: "")
+    second = SecondOrder(
+        (None, None), directions, lambda _: (), (), (), "cotangents", "grad", estimate, None, lambda _: ""
+    )
     with judged:
         subject.assert_second_order(example.call, second)
+
+
+def test_what_any_number_would_fit_is_inconclusive_without_dimensions(monkeypatch):
+    subject = next(Checked(Declaration(product, "float[]", "float[]"), seed=0).subjects(claims()["FWD_VALUE"][0]))
+    call = Call("product", (Tensor((), "float64", True),) * 2, (Cotangent(),))
+    monkeypatch.setattr(Lenient, "widened", lambda *given: [e.widened(np.inf) for e in given[-1]])
+    example = subject.made(call)
+    subject.assert_close(call, example.output_names, got=[torch.tensor(7.0)], expected=example.expected.outputs)
+    assert subject.record.inconclusive == 1
 
 
 def test_what_a_failure_follows_from_is_judged_once(monkeypatch):

@@ -10,6 +10,7 @@ pytest.importorskip("torch")
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.outcomes import Broken, UsageProblem
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of
@@ -37,8 +38,8 @@ UNKNOWABLE = {
     "Widened": "the engine casts a gradient to its input's dtype",
     "ScaledUnderAutocast": "two digits of bfloat16, half of which have to be right, leave a quarter open",
     "EmptyGetsNoGradient": "no gradient is as good as zeros",
-    "RefusedThoughSupported": "a loud refusal of second derivatives is no fault, and said",
-    "EmptyRefused": "a loud refusal of tensors without elements is no fault, and said",
+    "RefusedThoughSupported": "a loud refusal of second derivatives is not a fault, and reported",
+    "EmptyRefused": "a loud refusal of tensors without elements is not a fault, and reported",
     "SecondMarkedConstant": "which outputs are differentiable is what the Function says, and shown",
     "NotMarked": "which outputs are differentiable is what the Function says, and shown",
     "HalfAtTheKink": "any convention at a kink is right",
@@ -72,7 +73,7 @@ def declared(function, also=tuple(REQUESTS)):
     return made
 
 
-# What is refused in every call that is declared, of which the message tells.
+# What is refused in every call that is declared, which the message says.
 _REFUSING = "InplaceCopied"
 
 
@@ -87,19 +88,22 @@ def test_what_no_call_survives_is_said():
         faults_of(declared(planted.function))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("planted", list(filter(knowable, IN_FUNCTIONS)), ids=str)
 def test_the_fault_is_found_and_shown(planted, tmp_path):
     with scripts.importable(declared(planted.function), tmp_path) as declaration:
         found = faults_of(declaration, planted.property_id, *_NUMBERS)
-    assert found, planted.fault
+    # Single precision inside double precision shows in no dtype that comes back: discovery finds it.
+    coarse = planted.name.endswith("SinglePrecision") and discover(declaration, TORCH).coarse
+    assert found or coarse, planted.fault
     for line, _ in found:
         shown(planted, line["id"], line["failure"])
 
 
 # What these remember of earlier calls, or find in memory, may show in the numbers of a call that is right alone.
 STATEFUL = (
-    "CallsCounted", "FirstEntryNotWritten", "RememberedByShape", "ScratchNotWritten", "SharedOutput", "SharedScratch",
-    "StateOfTheLastCall",
+    "CallsCounted", "EveryOtherCallDoubled", "FirstEntryNotWritten", "RememberedByShape", "ScratchNotWritten",
+    "SharedOutput", "SharedScratch", "StateOfTheLastCall",
 )  # fmt: skip
 
 # Findings without a script, with words of the reason.
@@ -119,7 +123,10 @@ def shown(planted, test_id, failure):
     test = test_id.partition("[")[0]
     if "script" not in failure:
         drawing = "draws random numbers" if planted.property_id == "ENV-RANDOM" else ""
-        reason = "fails only sometimes" if failure.get("flaky") else drawing or NO_SCRIPT[test]
+        # What memory holds, or earlier calls left, may show in any test.
+        anything = "" if planted.name in STATEFUL else None
+        reason = "fails only sometimes" if failure.get("flaky") else drawing or NO_SCRIPT.get(test, anything)
+        assert reason is not None, test_id
         assert reason in failure["no_script"]
         return
     text = failure["script"]
@@ -139,6 +146,7 @@ def test_what_cannot_be_known_is_not_guessed(planted):
 TWINS = {planted.twin.name: planted.twin for planted in IN_FUNCTIONS}
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", TWINS)
 def test_the_twin_is_accepted(name):
     # The compiler takes seconds.

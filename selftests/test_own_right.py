@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -24,6 +22,7 @@ from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.selftests import right_functions as right
 from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.shares import commit
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -39,18 +38,11 @@ def test_a_right_function_is_not_accused(declaration):
     assert faults_of(declaration, *_VALUES) == []
 
 
-def _commit():
-    """The hash of the commit; empty outside a repository."""
-    folder = Path(__file__).parent
-    ran = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=False)
-    return ran.stdout.strip()
-
-
 @pytest.mark.parametrize("place", range(6))
 def test_some_of_many_right_functions_are_not_accused(place, request):
     """Each commit tries others; ``--seed N`` chooses them and their examples. `benchmarks/right.py` checks all."""
     given = request.config.option.seed
-    seed = random.Random(_commit()).randrange(2**32) if given is None else given
+    seed = random.Random(commit()).randrange(2**32) if given is None else given
     name = random.Random(seed).sample(sorted(DECLARATIONS), 6)[place]
     lines = list(Checked(DECLARATIONS[name], profile="quick", seed=seed).lines())
     judged = [(line, verdict(line)) for line in lines]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 
 import numpy as np
@@ -15,22 +16,15 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.printing import headlines
-from autograd_conformance.harness.checking.settings import kept
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.conftest import unchanged_settings
 from autograd_conformance.suites.declared import Checked
 
 # Most of the faults below break most of these.
 COMPARING = ("MEM-WRITTEN", "ENV-RANDOM", "FWD-VALUE", "VJP-FD", "VJP-REPEAT")
 
 TORCH = implementations.load("torch")
-
-
-@pytest.fixture(autouse=True)
-def usual():
-    """Start with the usual settings, whatever other tests have set in this process."""
-    with kept(TORCH):
-        torch.set_deterministic_debug_mode("default")
-        yield
 
 
 class Saved(torch.autograd.Function):
@@ -123,6 +117,17 @@ class Accumulated(Saved):
         return x.new_empty(x.shape).mul_(0).add_(2 * g * x)
 
 
+class Skipped(Saved):
+    """Leaves out what is not positive, in a backward that allocates by a method of the cotangent."""
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        gradient = g.new_empty(x.shape)
+        gradient[x > 0] = (2 * g * x)[x > 0]
+        return gradient
+
+
 class Chosen(Saved):
     """Takes elements by indices that it does not choose."""
 
@@ -152,11 +157,17 @@ class Written(Saved):
         return gradient.sum(0)
 
 
-@pytest.mark.parametrize("function", [Returned, Accumulated, Chosen])
+@pytest.mark.parametrize("function", [Returned, Accumulated, Skipped, Chosen])
 def test_memory_that_was_never_written_is_one_fault(function):
     found = faults_of(Declaration(function, "float[...]"), *COMPARING)
     assert ("MEM-WRITTEN", "") in {(line["property"], v.follows) for line, v in found}
     assert [line["id"] for line in headlines(found)] == [f"MEM-WRITTEN[{function.__name__}-cpu]"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_memory_that_was_never_written_is_found_in_any_call(seed):
+    found = faults_of(Declaration(Skipped, "float[n]"), "MEM-WRITTEN", seed=seed)
+    assert [line["failure"]["expected"] for line, _ in found] == ["0.0"]
 
 
 def test_memory_that_is_written_is_no_fault():
@@ -183,6 +194,21 @@ def test_a_counter_is_not_taken_for_memory():
     found = faults_of(Declaration(Counted, "float[...]"), *COMPARING)
     assert found
     assert "MEM-WRITTEN" not in {name for line, v in found for name in (line["property"], v.follows)}
+    assert [line["property"] for line in headlines(found)] == ["VJP-REPEAT"]
+
+
+def test_what_changes_now_and_then_is_not_taken_for_memory():
+    class Fifth(Saved):
+        calls = 0
+
+        @staticmethod
+        def backward(ctx, g):
+            Fifth.calls += 1
+            return Saved.backward(ctx, g) * (2 if Fifth.calls % 5 == 0 else 1)
+
+    for _ in range(5):
+        assert not discover(Declaration(Fifth, "float[...]"), TORCH).reads_new_memory
+        Fifth.calls += 1
 
 
 # Random numbers.
@@ -308,6 +334,21 @@ def test_a_setting_that_stays_changed_is_named_and_set_back(what, where):
         assert [v.word for _, v in found] == ["mutates"]
         assert f"{what} by {where}: " in found[0][0]["failure"]["got"]
     assert [setting.get() for setting in TORCH.settings] == before
+
+
+def test_a_selftest_that_leaves_a_setting_changed_fails():
+    with pytest.raises(pytest.fail.Exception, match="deterministic algorithms: 0 became 2"), unchanged_settings():
+        torch.use_deterministic_algorithms(True)
+    assert not torch.are_deterministic_algorithms_enabled()
+    with unchanged_settings(), torch.no_grad():
+        torch.rand(3)
+
+
+def test_a_script_leaves_no_setting_changed():
+    script = "import gc, torch; torch.use_deterministic_algorithms(True); torch.set_grad_enabled(False); gc.disable()"
+    with unchanged_settings():
+        assert scripts.status(script) == 0
+    assert gc.isenabled()
 
 
 def test_a_callable_may_not_leave_grad_mode_off():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from torch.nn import functional
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.extremes import _some
 from autograd_conformance.harness.check.sweeping import units
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import PRECISION
@@ -65,6 +68,12 @@ WRONG = {
         torch.asinh,
         lambda g, _, x: g * x.abs() / (x * x * (1 + x * x)).sqrt(),
         ("float[...] nonzero",),
+    ),
+    "the sign of an output that underflows": (
+        "VJP-REF",
+        lambda x: functional.leaky_relu(x, 0.01),
+        lambda g, y, _: g * torch.where(y < 0, 0.01, 1.0).to(g.dtype),
+        ONE,
     ),
     "half of exp above six in float16": ("VJP-REF", torch.exp, _exp_to_six, ONE),
     "a root whose cube overflows": (
@@ -235,6 +244,21 @@ def test_every_number_is_tried(dtype):
 def test_errors_are_in_units_of_the_last_place():
     got, expected = np.array([1 + 2**-10, 2.0, np.inf, np.nan]), np.array([1.0, 2 - 2**-11, 3.0, 1e9])
     np.testing.assert_array_equal(units(got, expected, "float16"), [1.0, 0.5, np.inf, np.nan])
+    # Smaller numbers may be differences of larger ones.
+    np.testing.assert_array_equal(units(np.array([2.0**-10]), np.array([0.0]), "float16"), [1.0])
+
+
+def test_a_right_function_has_no_alarming_fact():
+    tanh = function(torch.tanh, lambda g, y, _: g * (1 - y * y))
+    for fact in discover(Declaration(tanh, *ONE), TORCH).sweeps:
+        assert all(float(number) < 2 for number in re.findall(r"by ([0-9.e+-]+) ulp", fact))
+
+
+def test_each_range_of_numbers_has_a_suspect():
+    explained = np.arange(1.0, 2.0, 2.0**-10)
+    suspects = _some(np.concatenate([explained, [-1500.0], 2.0 ** np.arange(-20, -17)]))
+    assert suspects == [2.0**-20, 2.0**-19, 2.0**-18, 1.0, -1500.0]
+    assert len(_some(2.0 ** np.arange(-30, 30))) == 16
 
 
 def test_the_largest_errors_are_facts():

@@ -100,14 +100,14 @@ def test_every_click_leads_somewhere(write):
     assert targets | shapes == set(ids)
 
 
-def test_it_tells_outcome_counterexample_and_reproduction(found):
-    for told in (
+def test_it_shows_outcome_counterexample_and_reproduction(found):
+    for shown in (
         "mine 1.2", "fails", "did not finish (every test id has a", "1/2 fail",
         "a <b>bold</b> claim", "Call('Exp')", "print(1 < 2)", "a reason (a link; seen)", "! known",
         "autograd-conformance run 'folder/mine one.py' -n 0 --properties VJP-REF --functions Exp --device cpu "
         "--profile gate --seed 0",
     ):  # fmt: skip
-        assert told in found.text, told
+        assert shown in found.text, shown
     assert "bold" not in {tag for tag, _ in found.tags}
 
 
@@ -116,7 +116,7 @@ def test_what_was_replayed_is_replayed_again(write):
     assert "--profile replay --seed 0 --replay 'old one.ndjson'" in text
 
 
-def test_why_there_is_no_result_is_told(write, found):
+def test_why_there_is_no_result_is_reported(write, found):
     assert "mine does not claim it" in [attrs.get("title") for _, attrs in found.tags]
     assert found.text.count("not reached") == 2
     assert "not selected" not in found.text
@@ -155,7 +155,7 @@ def test_runs_are_in_the_order_of_versions_and_time(write):
     assert f"what must hold mine other {columns}" in text
 
 
-def test_what_changed_is_told_with_sign_and_word(write):
+def test_what_changed_is_reported_with_sign_and_word(write):
     old = write("a.ndjson", version="1.1")
     new = write("b.ndjson", OTHER, version="1.2", profile="nightly")
     (step,) = history.steps(history.ordered(reading.read_all([new, old])))
@@ -164,12 +164,12 @@ def test_what_changed_is_told_with_sign_and_word(write):
         ("NIG-02/b[cpu]", "gone"),
     ]  # fmt: skip
     text = made(new, old).text
-    for told in (
+    for shown in (
         "mine: 1.1 → 1.2", "▲ 1 recovered ◆ 1 changed + 1 new ○ 1 gone",
         "The runs differ in profile (gate, then nightly).",
         "▲ recovered VJP-REF[Exp-cpu] : fail → pass", "○ gone NIG-02/b[cpu] : unsupported → no result",
     ):  # fmt: skip
-        assert told in text, told
+        assert shown in text, shown
     # The cells of the newer run.
     assert re.search(r"✓ 2/2 pass ▲ 1 recovered", text)
     assert re.search(r"VJP-REF gradients equal .{0,60} ✗ 1/2 fail (?!▼)", text)
@@ -275,7 +275,7 @@ def test_a_page_of_eight_is_small_and_made_quickly(write):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "shown"),
     [
         ((), "give the reports"),
         (("none.ndjson",), "none.ndjson cannot be read"),
@@ -285,13 +285,13 @@ def test_a_page_of_eight_is_small_and_made_quickly(write):
         (("a.ndjson", "--output"), "--output"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(write, tmp_path, words, told):
+def test_mistakes_are_reported_in_a_sentence(write, tmp_path, words, shown):
     write("a.ndjson")
     write("empty.ndjson", [])
     (tmp_path / "page.txt").write_text("text\n")
     done = subprocess.run([COMMAND, "report", *words], capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert shown in done.stderr
     assert not (tmp_path / "matrix.html").exists()
 
 

@@ -1,4 +1,4 @@
-"""What is told while a run goes on: on a terminal, in a log, when workers die and when it is interrupted."""
+"""What is shown while a run goes on: on a terminal, in a log, when workers die and when it is interrupted."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def eventful_session(in_terminal):
 
 
 def test_it_shows_how_far_what_runs_and_what_fell_short(eventful_session):
-    told = ["\n".join(displayed(lines)) for lines in eventful_session.screens]
-    assert any(re.search(r"^[1-9]\d* of 16, \d+ failed, \d:\d\d, about \d:\d\d left$", t, re.M) for t in told)
-    assert any(len(re.findall(r"^ +\d s  VJP-", t, re.M)) == 2 for t in told)
-    assert any(re.search(r"^ +[23] s  VJP-SUBSET\[Exp-cpu\]$", t, re.M) for t in told)
-    assert any(re.search(r"^failed: VJP-\S+, VJP-", t, re.M) for t in told)
+    shown = ["\n".join(displayed(lines)) for lines in eventful_session.screens]
+    assert any(re.search(r"^[1-9]\d* of 16, \d+ failed, \d:\d\d, about \d:\d\d left$", t, re.M) for t in shown)
+    assert any(len(re.findall(r"^ +\d s  VJP-", t, re.M)) == 2 for t in shown)
+    assert any(re.search(r"^ +[23] s  VJP-SUBSET\[Exp-cpu\]$", t, re.M) for t in shown)
+    assert any(re.search(r"^failed: VJP-\S+, VJP-", t, re.M) for t in shown)
 
 
-def test_what_falls_short_is_told_when_it_does_and_stays(eventful_session):
+def test_what_falls_short_is_reported_when_it_does_and_stays(eventful_session):
     running = [lines for lines in eventful_session.screens if displayed(lines)]
     assert any(line.startswith("fail: VJP-FD[Exp-cpu]") for lines in running for line in lines)
     before = "\n".join(eventful_session.screen.text).partition("= failures =")[0]
-    for told in (
+    for shown in (
         "fail: VJP-FD[Exp-cpu]: rank: got 2, expected less\n",
         "error: VJP-SUBSET[Exp-cpu]: Hang: did not finish within the time limit of 0:00:03",
         "error: VJP-REPEAT[Exp-cpu]: Death: the process died: Segmentation fault",
         "vacuous: VJP-UNUSED[Square-cpu]: ",
     ):
-        assert before.count(told) == 1, told
+        assert before.count(shown) == 1, shown
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -81,7 +81,7 @@ def test_a_line_is_cut_rather_than_wrapped(in_terminal):
     assert any(line.startswith("failed: ") and line.endswith("…") for lines in done.screens for line in lines)
 
 
-def test_a_killed_worker_is_told_and_the_display_goes_on(in_terminal):
+def test_a_killed_worker_is_reported_and_the_display_goes_on(in_terminal):
     killed = []
 
     def watch(lines, process):
@@ -150,13 +150,13 @@ def test_a_log_has_no_control_characters_and_no_dots(eventful):
     assert not re.search(r"[\x00-\x09\x0b-\x1f]", eventful.out)
     before = eventful.out.partition("=== failures")[0].splitlines()[:-1]
     assert "fail: VJP-FD[Exp-cpu]: rank: got 2, expected less" in before
-    told = r"|checking .*|devices .*|bringing up nodes\.\.\.|\[gw\d+\] node down: .*|(fail|error|vacuous): VJP-.*: .*"
-    assert not [line for line in before if not re.fullmatch(told, line)]
+    shown = r"|checking .*|devices .*|bringing up nodes\.\.\.|\[gw\d+\] node down: .*|(fail|error|vacuous): VJP-.*: .*"
+    assert not [line for line in before if not re.fullmatch(shown, line)]
 
 
 def test_the_users_own_verbosity_is_pytests(command, suite):
-    told = command("model", "--suite", str(suite), "--functions", "Exp", *SMALL[:2], "-n", "0", "--", "-vv").out
-    assert "test_right[model-Exp-cpu] PASSED" in told
+    shown = command("model", "--suite", str(suite), "--functions", "Exp", *SMALL[:2], "-n", "0", "--", "-vv").out
+    assert "test_right[model-Exp-cpu] PASSED" in shown
 
 
 # Without a run.
@@ -164,7 +164,7 @@ def test_the_users_own_verbosity_is_pytests(command, suite):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Seconds that pass when they are told to."""
+    """Seconds that pass when the test says so."""
     now = SimpleNamespace(seconds=0.0)
     monkeypatch.setattr(progress.time, "monotonic", lambda: now.seconds)
     return now
@@ -200,7 +200,7 @@ def test_the_estimate_is_shared_by_the_workers(clock):
 
 
 class Followed:
-    """A run that is told of in a log."""
+    """A run that is reported in a log."""
 
     def __init__(self, monkeypatch, tmp_path):
         self.lines = []
@@ -233,13 +233,13 @@ def test_a_log_gets_a_line_a_minute_and_one_for_each_failure(followed, clock):
     for number in range(200):
         followed.end(number, "vacuous" if number == 130 else "pass")
         clock.seconds += 1
-    told = [
+    shown = [
         "61 of 400, 1:00, about 0:01 left",
         "121 of 400, 2:00, about 0:01 left",
         "vacuous: A-01[130]: because",
         "181 of 400, 1 failed, 3:00, about 0:01 left",
     ]
-    assert followed.lines == told
+    assert followed.lines == shown
 
 
 def test_a_flood_of_failures_is_cut(followed):
@@ -272,6 +272,6 @@ def test_a_test_whose_worker_was_lost_does_not_run(followed):
     assert followed.progress.summary().startswith("1 of 2, ")
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(0, "0:00"), (59.6, "1:00"), (125, "2:05"), (3725, "1:02:05")])
-def test_times_are_told_as_a_clock_shows_them(seconds, told):
-    assert progress.clock(seconds) == told
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (125, "2:05"), (3725, "1:02:05")])
+def test_times_are_reported_as_a_clock_shows_them(seconds, shown):
+    assert progress.clock(seconds) == shown

@@ -115,7 +115,7 @@ ANALYTIC = [f for f in DECLARED.values() if f.name not in COMPARING and not f.su
 
 @pytest.mark.parametrize("function", ANALYTIC, ids=lambda f: f.name)
 def test_vjp_is_the_complex_step_of_the_forward(function: Function) -> None:
-    """Where the forward is analytic, f(x + ihu) / ih has no truncation error to speak of and nothing cancels."""
+    """Where the forward is analytic, f(x + ihu) / ih has no notable truncation error and nothing cancels."""
     step = 2.0**-200
 
     def check(call: Call) -> None:

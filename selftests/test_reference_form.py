@@ -1,4 +1,4 @@
-"""What the references give: its shapes and dtypes, the same values on tracked arrays, and bounds that tell."""
+"""What the references give: its shapes and dtypes, the same values on tracked arrays, and bounds that decide."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_references_run_on_tracked_arrays(function: Function) -> None:
 @every
 def test_rounding_bounds_of_references_can_tell_a_gradient_from_zero(function: Function, dtype: str) -> None:
     """A bound above all that it belongs to admits a gradient of zeros."""
-    telling: Counter[bool] = Counter()
+    clear: Counter[bool] = Counter()
 
     def check(call: Call) -> None:
         case = Case(function, call)
@@ -113,12 +113,12 @@ def test_rounding_bounds_of_references_can_tell_a_gradient_from_zero(function: F
         cotangents = tuple(None if g is None else Tracked.exact(g, dtype) for g in case.cotangents)
         for found in (*function.forward(*arguments), *function.vjp(cotangents, *arguments)):
             if isinstance(found, Tracked) and np.any(found.value):
-                telling[bool(SAFETY * np.median(found.error) < np.max(np.abs(found.value)))] += 1
+                clear[bool(SAFETY * np.median(found.error) < np.max(np.abs(found.value)))] += 1
 
     for_calls(function, check, examples=25, dtypes=doubles(function))
     # In most draws.
     needed = 0.25 if function.name in CANCELLING and dtype != "float32" else 0.5
-    assert telling[True] >= needed * telling.total() > 0
+    assert clear[True] >= needed * clear.total() > 0
 
 
 def _adds_in_place(cotangents: Any, x: Any) -> tuple[Any]:

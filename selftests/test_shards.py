@@ -95,11 +95,13 @@ MODEL = {**HEADER["implementation"], "name": "model"}
         (("--shard", "1/2", "--balance", "old.ndjson", "--report", "old.ndjson"), ("overwrite",)),
         (("--tx", "2*popen", "-n", "2"), ("-n 2", "--tx", "exclude each other")),
         (("--", "--tx", "2*popen"), ("--tx", 'before "--"')),
-        (("--", "--numprocesses=2"), ("-n", 'before "--"')),
+        (("--", "--numprocesses=2"), ("give -n", 'before "--"')),
+        (("--", "-xn2"), ("give -n", 'before "--"')),
+        (("--", "--report=other.ndjson"), ("give --report", 'before "--"')),
         (("--tx", "ssh=far", "--suite", "."), ("only on this machine",)),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(said, tmp_path, words, parts):
+def test_mistakes_are_reported_before_anything_runs(said, tmp_path, words, parts):
     found = [result("VJP-REF[Exp-cpu]")]
     write(tmp_path / "old.ndjson", lines(found, implementation=MODEL))
     write(tmp_path / "other.ndjson", lines(found))
@@ -120,12 +122,35 @@ def shard(number, results, *, count=2, all_ids=ALL, **header):
     return lines(results, all_ids=all_ids, shard=f"{number}/{count}", **header)
 
 
+def run(id, *given, **header):
+    return shard(*given, run={"id": id, "host": "h"}, **header)
+
+
+def built(digit, *given):
+    return shard(*given, implementation={**HEADER["implementation"], "build": digit * 64})
+
+
+def began(when, *given):
+    return shard(*given, started=f"2026-01-{when}:00:00+00:00")
+
+
+def test_shards_of_several_machines_and_of_one_night_are_one_run(tmp_path):
+    parts = {tmp_path / "a": began("01T20", 1, FOUR[:2]), tmp_path / "b": began("02T03", 2, FOUR[2:])}
+    assert not ndjson.flaw(merged(parts))
+    one, two = ({"run": {"id": "x", "host": host}} for host in ("one", "two"))
+    found = merged({tmp_path / "a": shard(1, FOUR[:2], **one), tmp_path / "b": shard(2, FOUR[2:], **two)})
+    assert found[0]["run"] == {"id": "x", "host": "one, two"}
+
+
 def test_merged_shards_are_the_whole(tmp_path):
     whole = lines(FOUR)
-    parts = {tmp_path / "a": shard(2, FOUR[1:], python="3.12"), tmp_path / "b": shard(1, FOUR[:1], platform="q")}
+    linked = [{**line, "link": "0" * 16} for line in FOUR]
+    parts = {tmp_path / "a": shard(2, linked[1:], python="3.12"), tmp_path / "b": shard(1, linked[:1], platform="q")}
     found = merged(parts)
     assert not ndjson.flaw(found)
     assert ndjson.comparable(found[1:-1]) == ndjson.comparable(whole[1:-1])
+    # The lines before each of them are others now.
+    assert not any("link" in line for line in found)
     assert (found[-1]["digest"], found[-1]["all"]) == (whole[-1]["digest"], whole[-1]["all"])
     assert (found[0]["shard"], found[0]["expected"], found[0]["python"]) == (None, 4, "3.12, 3.11.7")
 
@@ -142,11 +167,24 @@ def test_merged_shards_are_the_whole(tmp_path):
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], count=3)], "number of shards is 2 in the first and 3"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], seed=1)], "seed is 0 in the first and 1"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], dtype="float32")], "dtype is None in the first and float32"),
+        (
+            [shard(n, FOUR[2 * n - 2 : 2 * n], corpus="c.txt", counterexamples=f"{n}" * 64) for n in (1, 2)],
+            f"counterexamples is {'1' * 64} in the first and {'2' * 64} in the second",
+        ),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], balance="0" * 64)], "balance"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], implementation={**MODEL, "name": "mine", "version": "2"})], "version"),
         ([shard(1, FOUR[:2]), shard(2, FOUR[2:], packages={"hypothesis": "5"})], "packages"),
-        ([shard(1, FOUR[:2]), shard(2, FOUR[2:])[:-1]], "not the report of a complete shard: the run did not finish"),
+        ([shard(1, FOUR[:2]), shard(2, FOUR[2:])[:-1]], "not a complete report: the run did not finish"),
         ([shard(1, FOUR[:2]), lines(FOUR[2:])], "is not a shard"),
+        ([run("a", 1, FOUR[:2]), run("b", 2, FOUR[2:])], "run id is a in the first and b in the second"),
+        ([run("a", 1, FOUR[:2]), run(None, 2, FOUR[2:])], "run id is a in the first and None in the second"),
+        ([built("1", 1, FOUR[:2]), built("2", 2, FOUR[2:])], f"build is {'1' * 64} in the first"),
+        ([began("01T02", 1, FOUR[:2]), began("02T02", 2, FOUR[2:])], "started at 2026-01-01 02:00, the second at"),
+        ([run("a", 1, FOUR[:2], seed=2), run("a", 2, FOUR[2:])], "seed is 2 in the first"),
+        (
+            [shard(1, FOUR[:2]), shard(2, FOUR[2:], suite={**HEADER["suite"], "sources": {"suites": "1" * 16}})],
+            f"suite's suites is {'0' * 16} in the first and {'1' * 16}",
+        ),
         ([lines(FOUR)], "is not a shard"),
     ],
 )
@@ -162,7 +200,7 @@ def test_mistakes_in_merging(said, tmp_path):
     a, b = (write(tmp_path / f"{n}", shard(n, FOUR[2 * n - 2 : 2 * n])) for n in (1, 2))
     for words, reason in (
         ((), "give the reports of all shards"),
-        ((a, b, "-o", b), "would overwrite a shard"),
+        ((a, b, "-o", b), "would overwrite the shard"),
         ((a, a, b), "given twice"),
         ((a, "none"), "No such file"),
         ((a, b, "-o", "nowhere/x"), "no folder nowhere"),
@@ -171,6 +209,15 @@ def test_mistakes_in_merging(said, tmp_path):
         assert status == 2
         assert reason in out
     assert said("merge", a, b)[0] == 0
+    assert said("merge", a, b, "--jobs", "linux")[0] == 2
+
+
+def test_only_shards_of_the_named_run_are_merged(said, tmp_path):
+    """As when an older run has left shards with the same names, and this one none."""
+    paths = [write(tmp_path / f"{n}", run("a", n, FOUR[2 * n - 2 : 2 * n])) for n in (1, 2)]
+    assert said("merge", *paths, "--run-id", "a")[0] == 0
+    status, out = said("merge", *paths, "--run-id", "b")
+    assert (status, "is not of the run 'b': its run id is 'a'" in out) == (2, True), out
 
 
 # Real runs.
@@ -178,7 +225,7 @@ def test_mistakes_in_merging(said, tmp_path):
 NARROW = ("model", "--properties", "FWD-VALUE,NIG-*,VJP-NONDIFF", "--profile", "quick", "--seed", "7")
 
 
-def told(path):
+def results_in(path):
     found = ndjson.read(path)
     assert not ndjson.flaw(found), str(ndjson.flaw(found))
     return ndjson.comparable(found[1:-1])
@@ -196,7 +243,7 @@ def alone(command):
 def test_workers_change_nothing(command, alone, workers):
     run = command(*NARROW, "-n", str(workers))
     assert run.status == 0
-    assert told(run.path) == told(alone.path)
+    assert results_in(run.path) == results_in(alone.path)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +266,7 @@ def test_shards_change_nothing(command, alone, tmp_path, count, more):
     target = tmp_path / "all.ndjson"
     done = CliRunner().invoke(cli.main, ["merge", *paths, "-o", str(target)])
     assert done.exit_code == 0, done.output
-    assert told(target) == told(alone.path)
+    assert results_in(target) == results_in(alone.path)
     assert CliRunner().invoke(cli.main, ["compare", str(alone.path), str(target)]).output.startswith("gate: holds")
 
 
@@ -237,7 +284,7 @@ def test_a_shard_without_ids_is_whole(command, tmp_path):
 def test_it_is_the_same_with_torch(command, tmp_path):
     words = ("torch", "--functions", "Exp,Sort", "--properties", "FWD-VALUE,VJP-REF,ENV-DEVICE", "--profile", "quick")
     words = (*words, "--seed", "7", "-n")
-    whole = [told(command(*words, workers).path) for workers in ("1", "2")]
+    whole = [results_in(command(*words, workers).path) for workers in ("1", "2")]
     for n in (1, 2):
         assert command(*words, "1", "--shard", f"{n}/2", "--report", f"{n}", folder=tmp_path).status == 0
     found = merged({tmp_path / n: ndjson.read(tmp_path / n) for n in ("1", "2")})
@@ -250,7 +297,7 @@ def test_it_is_the_same_with_torch(command, tmp_path):
 def test_workers_of_another_interpreter_change_nothing(command, alone):
     run = command(*NARROW, "--tx", "popen", "--tx", f"2*popen//python={sys.executable}")
     assert run.status == 0, run.out + run.err
-    assert told(run.path) == told(alone.path)
+    assert results_in(run.path) == results_in(alone.path)
 
 
 @pytest.fixture
@@ -271,7 +318,7 @@ def test_another_interpreter_has_its_own_packages(command, dying, bare):
         assert run.status == status, run.out
 
 
-def test_an_interpreter_without_the_suite_is_told_at_once(command, bare):
+def test_an_interpreter_without_the_suite_is_reported_at_once(command, bare):
     run = command(*NARROW, "--tx", f"popen//python={bare[0]}")
     assert run.status == 2
     assert "cannot start: ModuleNotFoundError: No module named" in run.out
@@ -284,12 +331,12 @@ def test_an_interpreter_without_the_suite_is_told_at_once(command, bare):
 )
 def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
     selection = SimpleNamespace(
-        seed=1, shard=None, implementation=SimpleNamespace(name="x", environment=lambda: Environment("1", ""))
+        seed=1, shard=None, kept={}, implementation=SimpleNamespace(name="x", environment=lambda: Environment("1", ""))
     )
     stash = {plugin._SELECTION: selection, plugin._BOXES: "boxes"}
     nothing = dict.fromkeys(("popen", "via", "python"))
     gateway = SimpleNamespace(id="gw0", spec=SimpleNamespace(**nothing | spec))
-    node = SimpleNamespace(config=SimpleNamespace(stash=stash), gateway=gateway, workerinput={})
+    node = SimpleNamespace(sendcommand=None, config=SimpleNamespace(stash=stash), gateway=gateway, workerinput={})
     plugin.pytest_configure_node(node)
     assert (node.workerinput["conformance"]["box"] is not None) == here
 
@@ -299,6 +346,8 @@ def test_a_worker_with_other_versions_is_refused():
     plugin._verify_the_same(wanted, wanted)
     with pytest.raises(UsageProblem, match=r"has torch 2\.12, but the run uses torch 2\.13"):
         plugin._verify_the_same(wanted, wanted | {"torch": "2.12"})
+    with pytest.raises(UsageProblem, match="the corpus file differs there, or it changed during the run"):
+        plugin._verify_the_same({"counterexamples": "a" * 64}, {"counterexamples": "b" * 64})
 
 
 DYING = """
@@ -380,7 +429,7 @@ def far(tmp_path):
 def test_a_worker_on_another_machine_changes_nothing(command, alone, far):
     run = command(*NARROW, "--tx", far, "--tx", "popen")
     assert run.status == 0, run.out + run.err
-    assert told(run.path) == told(alone.path)
+    assert results_in(run.path) == results_in(alone.path)
 
 
 def test_a_worker_that_dies_on_another_machine_is_seen(command, far, tmp_path):

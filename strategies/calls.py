@@ -16,7 +16,7 @@ from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
-from autograd_conformance.strategies.shapes import shape_tuples, strata
+from autograd_conformance.strategies.shapes import mostly_full, shape_tuples, strata
 
 
 class _Printable:
@@ -238,13 +238,11 @@ def contiguous(call: Call) -> Call:
 
 
 def reshaped(call: Call, shapes: Shapes, function: Function) -> Call | None:
-    """The call with tensors of other shapes; None if another argument does not suit them, or a tensor is left out."""
-    if len(shapes) != len(call.tensors):
-        return None
+    """The call with tensors of other ``shapes``, one each; None if another argument does not suit them."""
     sides, args = iter(shapes), list[Any]()
     for argument, given in zip(function.arguments, call.args, strict=False):
+        shape = next(sides) if isinstance(argument, Array) else ()
         if isinstance(given, Tensor):
-            shape = next(sides)
             suits = given.layout in layouts_module.suitable(shape, given.dtype)
             args.append(replace(given, shape=shape, layout=given.layout if suits else "contiguous"))
             continue
@@ -262,17 +260,18 @@ def same(a: Any, b: Any) -> bool:
 def varied(call: Call, function: Function) -> Call:
     """A call with the same shapes and non-tensor arguments, but other tensor values."""
     args = tuple(
-        _refilled(argument, given) if isinstance(given, Tensor) else given
+        _refilled(argument, given, call.smooth) if isinstance(given, Tensor) else given
         for argument, given in zip(function.arguments, call.args, strict=False)
     )
     return replace(call, args=args, seed=call.seed + 7)
 
 
-def _refilled(argument: Any, tensor: Tensor) -> Tensor:
-    fills = values_module.DOMAINS[argument.values].fills
-    return (
-        tensor if argument.dtype is not None else replace(tensor, fill=fills[fills.index(tensor.fill) - 1], specials=())
-    )
+def _refilled(argument: Any, tensor: Tensor, smooth: bool) -> Tensor:
+    if argument.dtype is not None:
+        return tensor
+    fills = values_module.DOMAINS[_domain(argument, smooth)].fills
+    number = fills.index(tensor.fill) if tensor.fill in fills else 0
+    return replace(tensor, fill=fills[number - 1], specials=())
 
 
 def _forms(function: Function) -> tuple[tuple[str, ...], ...]:
@@ -320,6 +319,7 @@ def calls(
          cotangents=(Cotangent(layout='channels_last'),), seed=2099)
     """
     groups = strata(shape_tuples(function) if shapes is None else shapes)
+    groups = mostly_full(groups) if scope.seldom_empty else groups
     kinds = function.dtypes if dtypes is None else dtypes
     forms = tuple(form for form in _forms(function) if scope.omitted_arguments or "omitted" not in form)
     some = scope.mask != "any"

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Static
+from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Shapes, Static
+from autograd_conformance.strategies.shapes import MAX_RANK
 
 # The dtypes of each floating kind of tensor.
 KINDS = {"float": REAL, "complex": COMPLEX, "number": FLOATING}
@@ -34,6 +35,7 @@ DOMAINS = {
     "full_rank": "full",
     "lower": "lower",
     "upper": "upper",
+    "binary": "binary",
 }
 WORDS = {
     "positive": "at least 1/8",
@@ -44,9 +46,10 @@ WORDS = {
     "ball": "vectors along the last dimension shorter than 1",
     "spd": "symmetric (Hermitian) positive definite matrices",
     "symmetric": "symmetric (Hermitian) matrices",
-    "full_rank": "matrices of full rank, also such that are not square",
+    "full_rank": "matrices of full rank, square or not",
     "lower": "lower triangular matrices",
     "upper": "upper triangular matrices",
+    "binary": "0 or 1 only, as in a float mask; has no gradient",
     "constant": "has no gradient, intentionally",
     "sparse": "given as a sparse tensor",
     "optional": "None is passed as well; also written float[n]?",
@@ -55,12 +58,14 @@ FORMS = (
     "float[n,m], complex[n], number[...], each with words such as positive; float[n](1.5..2)",
     "int[n](0..9), int[b](0..n-1), bool[n], permutation[n]",
     "int(0..3), float(0..1), bool, 'mean' | 'sum', 0.5 | None",
+    "axis: any dimension of the first tensor, from either end; axis(0 | -1)",
 )
 
 _TENSOR = re.compile(
     r"(?P<kind>[a-z]+)\[(?P<dims>[^\]]*)\]\s*(?:\((?P<low>[^)]+?)\.\.(?P<high>[^)]+)\))?\s*(?P<none>\??)(?P<words>[\s\w-]*)"
 )
 _SQUARE = ("definite", "symmetric", "lower", "upper")
+_AXIS = re.compile(r"axis\s*(?:\((?P<choices>.*)\))?")
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
 # The lengths of dimensions that cannot be empty: those in the bounds of a range, and parts of a sum.
 _NOT_EMPTY = (1, 2, 3, 4, 17)
@@ -75,20 +80,25 @@ class Unreadable(ValueError):
 class Arguments:
     """The arguments of a Function, read one after the other. They share their named dimensions.
 
-    ``kinds`` are the kinds of the floating tensors, ``sizes`` the possible lengths of dimensions, by name.
+    ``kinds`` are the kinds of the floating tensors, ``sizes`` the possible lengths of dimensions, by name. ``names``
+    has the names of dimensions in `Array.dims`, by those in the texts.
     """
 
     found: list[Array | Static] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    _names: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
     _dims: dict[str, str] = field(default_factory=dict)
     _bounds: dict[str, str] = field(default_factory=dict)
+    _whole: dict[str, str] = field(default_factory=dict)
 
     def add(self, text: str, name: str) -> None:
         """Read one more argument. Raises Unreadable."""
-        match = _TENSOR.fullmatch(text.strip())
-        self.found.append(_static(text.strip(), name) if match is None else self._tensor(match, text, name))
+        match, axis = _TENSOR.fullmatch(text.strip()), _AXIS.fullmatch(text.strip())
+        if axis is not None:
+            self.found.append(self._axis(axis, text, name))
+        else:
+            self.found.append(_static(text.strip(), name) if match is None else self._tensor(match, text, name))
 
     def take(self, argument: Array | Static) -> None:
         """Add an argument that is already an `Array` or a `Static`."""
@@ -99,20 +109,21 @@ class Arguments:
 
     def size(self, name: str, sides: Sequence[int]) -> None:
         """Restrict a named dimension to these lengths. Raises Unreadable if no tensor has that dimension."""
-        if name not in self._names:
-            raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self._names) or '-'}")
+        if name not in self.names:
+            raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self.names) or '-'}")
         try:
             lengths = tuple(int(side) for side in sides)
         except (TypeError, ValueError):
             lengths = ()
         if not lengths or min(lengths) < 0:
             raise Unreadable(f"the sizes of {name!r} must be lengths, such as (1, 2, 3), not {sides!r}")
-        self.sizes[self._names[name]] = lengths
+        self.sizes[self.names[name]] = lengths
 
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of calls. Raises Unreadable if the tensors have none in common."""
         self._verify_bounds()
+        self._verify_axis()
         # Float tensors stay real where others are complex.
         common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds - {"float"} or self.kinds)]
         if not self.kinds:
@@ -143,9 +154,11 @@ class Arguments:
             raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions of one name, as in float[n,n]")
         if values == "full" and (len(dims.split()) < 2 or "*any" in dims.split()[-2:]):
             raise Unreadable(f"{text!r}: a {words[0]} matrix has two dimensions, as in float[n,m]")
+        if values == "binary" and kind != "float":
+            raise Unreadable(f"{text!r}: a binary tensor is real, as in float[n] binary")
         return Array(
             name=name, dims=dims, values=values, smooth="irregular" if values == "free" else None, optional=optional,
-            constant="constant" in words, bounds=bounds, real=kind == "float",
+            constant="constant" in words or values == "binary", bounds=bounds, real=kind == "float",
             wrap=_to_sparse if "sparse" in words else None,
         )  # fmt: skip
 
@@ -165,6 +178,7 @@ class Arguments:
         if kind == "bool":
             return {"dtype": "bool", "make": lambda rng, shape, _: rng.integers(0, 2, shape).astype(bool)}
         if kind == "permutation":
+            self._whole.update(dict.fromkeys(dims.split()[-1:], text))
             return {"dtype": "int64", "make": lambda rng, shape, _: rng.permuted(_counted(shape), axis=-1)}
         ends = match["low"], match["high"]
         if match["low"] and all(re.fullmatch(r"-?\d+", end.strip()) for end in ends) and int(ends[0]) > int(ends[1]):
@@ -195,7 +209,7 @@ class Arguments:
 
     def _verify_bounds(self) -> None:
         """Check that each dimension in the bounds of a range belongs to a tensor, and keep it from being empty."""
-        names = {name: shown for shown, name in self._names.items()}
+        names = {name: shown for shown, name in self.names.items()}
         present = {token for dims in self._dims.values() for token in dims.split()}
         summed = {name for token in present if not token.isalpha() for name in re.findall("[a-z]+", token)}
         for name in sorted(summed & names.keys()):
@@ -204,6 +218,48 @@ class Arguments:
             if name not in present:
                 raise Unreadable(f"{text!r}: no tensor has a dimension {names[name]!r}")
             self.sizes.setdefault(name, _NOT_EMPTY)
+
+    def uncut(self, name: str) -> str:
+        """Why a dimension, by its name in `Array.dims`, cannot be cut into slices; empty if it can."""
+        text = self._bounds.get(name) or self._whole.get(name)
+        if text:
+            return f"the values of {text!r} depend on its length"
+        dims = [text.split() for text in self._dims.values()]
+        if any(tokens.count(name) > 1 for tokens in dims):
+            return "a tensor has it twice"
+        composed = [t for tokens in dims for t in tokens if t[0] not in "*~" and t != name]
+        if any(name in re.findall(r"[a-z]+", token) for token in composed):
+            return "it is part of a sum or product"
+        return "" if any(name in tokens for tokens in dims) else "no tensor has it"
+
+    def _axis(self, match: re.Match[str], text: str, name: str) -> Static:
+        if any(isinstance(a, Static) and a.axis for a in self.found):
+            raise Unreadable(f"{text!r}: only one argument can be an axis; write a choice for others, such as 0 | -1")
+        if match["choices"] is None:
+            return Static(name=name, choices=_axes, axis=True)
+        try:
+            given = tuple(int(choice) for choice in match["choices"].split("|"))
+        except ValueError:
+            raise Unreadable(f"{text!r}: the choices of an axis are integers, as in axis(0 | -1)") from None
+        return Static(name=name, choices=_fixed(given), axis=True)
+
+    def _verify_axis(self) -> None:
+        """Check that the first tensor has the dimensions that an axis names; one of any shape gets enough of them."""
+        statics = [a for a in self.found if isinstance(a, Static) and a.axis]
+        if not statics:
+            return
+        first = next((a for a in self.found if isinstance(a, Array)), None)
+        if first is None or "~any" in first.dims:
+            what = "no argument is a tensor" if first is None else f"the shape of {first.name!r} is that of a broadcast"
+            raise Unreadable(f"{statics[0].name!r} is an axis of the first tensor, but {what}")
+        tokens = first.dims.split()
+        usual = statics[0].choices is _axes
+        needed = 1 if usual else max(max(v + 1, -v) for v in statics[0].choices(()))
+        if "*any" in tokens:
+            self.sizes.setdefault("*any", (max(needed - len(tokens) + 1, 0), MAX_RANK))
+        elif needed > len(tokens):
+            rank = f"{len(tokens)} dimension{'' if len(tokens) == 1 else 's'}"
+            raise Unreadable(f"{statics[0].name!r}: {needed - 1} or {-needed} is no axis: the first tensor has {rank}")
 
     def _sides(self, named: Mapping[str, Any], dims: str, shape: tuple[int, ...]) -> dict[str, int]:
         """The lengths of the named dimensions in a call, taken from the shapes of its tensors."""
@@ -233,7 +289,7 @@ class Arguments:
     def _canonical(self, name: str) -> str:
         # The names in dims consist of small letters.
         letters = "abcdefghijklmnopqrstuvwxyz"
-        return self._names.setdefault(name, letters[len(self._names) % 26] * (1 + len(self._names) // 26))
+        return self.names.setdefault(name, letters[len(self.names) % 26] * (1 + len(self.names) // 26))
 
 
 def constant(value: Any, name: str) -> Static:
@@ -244,6 +300,12 @@ def constant(value: Any, name: str) -> Static:
 def made(factory: Callable[[int], Any], name: str) -> Static:
     """An argument that a factory makes from a seed."""
     return Static(name=name, choices=lambda _: tuple(range(6)), build=factory)
+
+
+def _axes(shapes: Shapes) -> tuple[int, ...]:
+    """The dimensions of the first shape, counted from either end."""
+    rank = len(shapes[0]) if shapes else 0
+    return (*range(-1, -rank - 1, -1), *range(rank))
 
 
 def _static(text: str, name: str) -> Static:

@@ -10,10 +10,12 @@ import numpy as np
 
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.strategies.calls import Call, Tensor, tensor_values
-from autograd_conformance.strategies.values import DOMAINS, SPECIALS
+from autograd_conformance.strategies.values import DOMAINS
 
-# Where the kinks of many functions are: most often at 0, and at 1 and -1.
-_VALUES = (0.0, 0.0, 1.0, -1.0, *SPECIALS.values(), 0.5, -0.5, 2.0, 3.0, -3.0, 6.0)
+# Where the kinks of many functions are, next to 0: most often at 1.
+_VALUES = (1.0, 1.0, 1.0, -1.0, -1.0, -0.0, 0.125, 0.5, -0.5, 2.0, 3.0, -3.0, 6.0)
+# The share of calls with an entry of their own as the special value, and what remains after those with 0.
+_ENTRY, _OTHER = 0.25, 0.55
 # The largest tensor, or row, of which all entries become equal.
 _WHOLE = 4
 
@@ -61,12 +63,12 @@ def _dense(argument: Any, given: Any) -> Any:
 
 
 def _chosen(function: Function, slots: list[int], values: Any, rng: np.random.Generator) -> float:
-    """A special value that the first argument may have; often one of its entries."""
+    """A special value that the first argument may have; often one of its entries, or 0."""
     argument = function.arguments[slots[0]]
-    among = [value for value in _VALUES if _within(argument, value)]
-    if not among or rng.random() < 0.3:
+    among, chance = [value for value in _VALUES if _within(argument, value)], rng.random()
+    if not among or chance < _ENTRY:
         return float(np.real(rng.choice(values[slots[0]].reshape(-1))))
-    return float(rng.choice(among))
+    return 0.0 if chance < 1 - _OTHER and _within(argument, 0.0) else float(rng.choice(among))
 
 
 def _within(argument: Any, value: float) -> bool:

@@ -24,6 +24,7 @@ class Scope:
     * ``smooth``: values keep away from kinks and ties.
     * ``steady``: every shape takes the same number of choices. A failure at one of many large shapes then shrinks to a
       small one.
+    * ``seldom_empty``: one call of twelve has tensors without elements. Otherwise each kind of shape is equally often.
     """
 
     mask: Literal["some", "full", "any"] = "some"
@@ -34,6 +35,7 @@ class Scope:
     specials: Literal["ordinary", "extreme", "none"] = "ordinary"
     smooth: bool = False
     steady: bool = False
+    seldom_empty: bool = False
 
 
 ANY_CALL = Scope()

@@ -180,6 +180,18 @@ def strata(among: tuple[Shapes, ...]) -> tuple[tuple[Shapes, ...], ...]:
     return tuple(tuple(groups[key]) for key in sorted(groups))
 
 
+# One call of so many has a tensor without elements where these are seldom.
+_SELDOM = 12
+
+
+@lru_cache
+def mostly_full(groups: tuple[tuple[Shapes, ...], ...]) -> tuple[tuple[Shapes, ...], ...]:
+    """The groups so often that, if each is drawn equally often, few calls have a tensor without elements."""
+    empty = tuple(group for group in groups if any(0 in shape for shape in group[0]))
+    full = tuple(group for group in groups if group not in empty)
+    return full * (_SELDOM - 1) + empty * len(full) if full and empty else groups
+
+
 @lru_cache
 def few_shape_tuples(function: Function, per_rank: int) -> tuple[Shapes, ...]:
     """At most ``per_rank`` of the Function's shapes from each group of `strata`, evenly spread, the simplest first."""

@@ -80,6 +80,24 @@ FILLS: dict[str, Fill] = {
 }
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """A square matrix with equal eigenvalues, by its side; whether it is definite, and the ``least`` side."""
+
+    make: Callable[[int], Any]
+    definite: bool = True
+    least: int = 2
+
+
+# In the order in which shrinking prefers them. They are no fills of a domain: many functions have kinks there.
+MATRICES = {
+    "identity": Matrix(np.eye),
+    "multiple of the identity": Matrix(lambda n: 2.5 * np.eye(n)),
+    "repeated diagonal": Matrix(lambda n: np.diag(1.0 + np.arange(n) // 2), least=3),
+    "zero matrix": Matrix(lambda n: np.zeros((n, n)), definite=False),
+}
+
+
 def _same(a: Any) -> Any:
     return a
 
@@ -176,6 +194,8 @@ DOMAINS: dict[Values, Domain] = {
     "full": Domain(_VARIED, _full, elementwise=False),
     "lower": Domain(_VARIED, _lower, elementwise=False, tangent=np.tril),
     "upper": Domain(_VARIED, _upper, elementwise=False, tangent=np.triu),
+    # Nothing in it can move by a small step.
+    "binary": Domain(("ones", "normal", "ramp", "zeros", "dense"), lambda a: (a > 0) * 1.0, tangent=np.zeros_like),
 }
 
 
@@ -189,6 +209,8 @@ def fill(
     shift: float = 0.0,
 ) -> Any:  # fmt: skip
     """A float64 (or complex128) array of the shape, with the named fill, shifted, mapped into the domain."""
+    if name in MATRICES:
+        return np.array(np.broadcast_to(MATRICES[name].make(shape[-1]), shape), complex if complex_values else float)
     kind, size = DOMAINS[domain], math.prod(shape)
     # An elementwise domain bounds the real part; the imaginary one is free.
     real = FILLS[name](rng, size).reshape(shape) + shift

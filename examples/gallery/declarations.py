@@ -1,6 +1,6 @@
 """Custom Functions of ten published packages, declared as their users would: `autograd-conformance check` reads this.
 
-`requirements.txt` says which versions; what is found is told in `docs/checking-your-function-gallery.md`.
+`requirements.txt` says which versions; what is found is in `docs/checking-your-function-gallery.md`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def solve(matrix, right):
     return Solve.apply(to_linear_operator(matrix).representation_tree(), False, right, matrix)
 
 
-# What is observed is no parameter. Where it requires grad as well, second derivatives are refused.
+# What is observed is not a parameter. Where it requires grad as well, second derivatives are refused.
 solved = Declaration(solve, "float[n,n] spd", "float[n] constant")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# By declaration: verdict and test, but for what follows from another of them, and the script.
+# By declaration: verdict and test, except what follows from another of them, and the script.
 REPORTED: dict[str, dict[tuple[str, str], str]] = {
     "entmax": {
         ("wrong", "DBL-CORRECT"): "entmax_alpha_second.py",
@@ -44,13 +44,13 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
 
 # True as well, but beyond what these declarations make `check` report, and why.
 BEYOND = {
-    "entmax_second_nan.py": "the wrong part by alpha is found first, and one example of a property is told",
+    "entmax_second_nan.py": "the wrong part by alpha is found first, and one example of a property is shown",
     "entmax_large_nan.py": "scores this large are drawn only to see whether gradients are finite where outputs are",
     "gpytorch_rbf_far_nan.py": "points this far apart overflow in any product, and are not counted",
     "memcnn_doubled.py": "declared is the default, keep_input=False; with True VJP-FD and VJP-REF report it",
-    "memcnn_inplace_input.py": "the weights are no arguments",
+    "memcnn_inplace_input.py": "the weights are not arguments",
     "memcnn_leak.py": "what is freed is looked at after a backward",
     "pypose_exp_small.py": "single precision has to be right to half of its digits",
     "torch_struct_dim.py": 'declared is the last dimension; with "0 | -1" it raises',
-    "torch_struct_second.py": "told together with VJP-FD",
+    "torch_struct_second.py": "shown together with VJP-FD",
 }

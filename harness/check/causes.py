@@ -7,34 +7,27 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.mistakes import returned_wrongly
+from autograd_conformance.harness.check.outside import draws_in_backward
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import changes, state
+from autograd_conformance.harness.checking.observe import changes, copied, state
+from autograd_conformance.harness.checking.peculiarities import PECULIARITIES
 from autograd_conformance.harness.checking.policy import Policy
+from autograd_conformance.harness.checking.settings import changed_settings, reseeding
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.checking.transforms import first_order
+from autograd_conformance.harness.checking.transforms import first_order, forward_mode
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies.calls import (
-    Call,
-    Cotangent,
-    Tensor,
-    contiguous,
-    masked,
-    recast,
-    varied,
-    with_cotangents,
-    with_inputs,
-)
+from autograd_conformance.strategies.calls import Call, Tensor, contiguous, recast, varied, with_cotangents
+from autograd_conformance.strategies.values import MATRICES
 
-# The answers that another probe may refine: the call is right when it is made alone, or runs once, or is contiguous.
-_ALONE = frozenset((None, "VJP-REPEAT", "VJP-COTANGENT-LAYOUT"))
-# The properties that make several calls, whose failure may come from what one call leaves for another.
-_OF_SEVERAL_CALLS = frozenset(("VJP-CHAIN", "ENV-THREADS", "ENV-SAVED-HOOKS", "DBL-CORRECT"))
-# The properties that judge gradients for other cotangents than the call's, whose failure may come from a bend.
-_OF_OTHER_COTANGENTS = frozenset(("VJP-FD", "DBL-CORRECT", "VJP-CHAIN"))
+# How often a call is repeated to see whether it gives the same.
+_REPEATS = 6
 # Factors of cotangents. Gradients have the same factor.
 _FACTORS = (0.125, 8.0)
 
@@ -49,6 +42,9 @@ class Causes:
 
     def of(self, call: Call, raised: Exception | None = None) -> str | None:
         """The id of the property from whose failure this one follows; None if it is a failure of its own."""
+        if self._property.id == "MEM-FREE":
+            # Only what is kept explains what stays alive.
+            return "VJP-PURE" if self._keeps(call) else None
         found = self._found(call, raised)
         if explaining():
             found = self._refined(call, found, raised)
@@ -57,12 +53,23 @@ class Causes:
 
     def _found(self, call: Call, raised: Exception | None) -> str | None:
         about = self._property
+        if explaining() and self._varies(contiguous(call)):
+            return "VJP-REPEAT"
+        if explaining() and self._draws(contiguous(call)):
+            return "ENV-RANDOM"
         if raised is not None:
             # The engine itself raises if it cannot use what backward returned.
-            plain = "VJP-REF" if own_frames(raised, self.implementation) else "VJP-NONE"
+            plain = "VJP-REF" if own_frames(raised, self.implementation) else returned_wrongly(raised)
             return self._nearest(call, partial(runs, self.subject), plain)
         if about.group == "second order":
-            return None if self._judge.derives(contiguous(call)) else "VJP-FD"
+            if not self._judge.derives(contiguous(call)):
+                return self._first_right(call, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
+            # What is wrong with the first derivative of such a call alone explains the second.
+            return self._nearest(call, self._judge.passes, "VJP-FD") if explaining() else None
+        if about.id == "JVP-ADJOINT" and not self._judge.transports(call):
+            return "JVP-REF"
+        if about.own and not self._judge.derives(contiguous(call)):
+            return "VJP-FD"
         if about.plain and self.subject.variant:
             return None if self._judge.derives(self._ordinary(call)) else "VJP-FD"
         found = self._nearest(call, self._judge.passes, "VJP-REF")
@@ -72,11 +79,17 @@ class Causes:
     def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
         about = self._property
-        if found in _ALONE and (raised is not None or not about.plain) and self._writes(call, raised):
+        provisional = found is None or PROPERTIES[found].provisional
+        if provisional and (raised is not None or not about.plain) and self._writes(call, raised):
             return "VJP-PURE"
-        if found is None and about.id in _OF_SEVERAL_CALLS and self._remembers(call):
-            return "VJP-REPEAT"
-        scales = about.id in _OF_OTHER_COTANGENTS and found in (None, "VJP-FD")
+        if found is None and (about.own or about.of_several_calls):
+            if self._keeps(call):
+                return "VJP-PURE"
+            if self._remembers(call):
+                return "VJP-REPEAT"
+            if self._sets(call):
+                return "ENV-SETTINGS"
+        scales = about.of_other_cotangents and found in (None, "VJP-FD")
         if raised is None and scales and self._bends(call):
             return "VJP-LINEAR"
         return found
@@ -89,17 +102,39 @@ class Causes:
         if right(call):
             repeats = partial(right, times=2)
             return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+        return self._first_right(call, right, plain)
+
+    def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:
+        """The property about the first peculiarity without which the call is right; ``plain`` if there is none."""
         return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
 
     def _ordinary(self, call: Call) -> Call:
         """The call with ordinary values in the most precise dtype: what is wrong there is nothing peculiar."""
-        return recast(replace(_tame(call), smooth=True), self.function.dtypes[0], self.function)
+        plain = _tame(call)
+        if any(tensor.fill in MATRICES for tensor in call.tensors):
+            plain = varied(plain, self.function)
+        return recast(replace(plain, smooth=True), self.function.dtypes[0], self.function)
 
     @cached_property
     def _judge(self) -> _Judge:
         judge = _Judge(self.implementation, self.function, self.subject.device, "VJP-REF")
         judge.policy = self._policy(judge)
         return judge
+
+    def _varies(self, call: Call) -> bool:
+        """Whether a call gives something else when it is made again."""
+        example = self.subject.made(call)
+
+        def varies() -> bool:
+            first, names = copied(self.implementation, example.results()), example.result_names
+            repeats = lambda: self._judge.assert_same(call, names, got=example.results(), expected=first)  # noqa: E731
+            return not all(_holds(repeats) for _ in range(_REPEATS))
+
+        return not self.function.declaration.stochastic and _shows(varies)
+
+    def _draws(self, call: Call) -> bool:
+        """Whether backward draws random numbers of its own."""
+        return self.function.declaration.stochastic and draws_in_backward(self.subject.unseeded_example(call))
 
     # Probes of the contiguous call, which is right when it is made alone.
 
@@ -118,6 +153,22 @@ class Causes:
         reads = any(not runs(self.subject, with_cotangents(call, layout)) for layout in others)
         return not reads and _shows(changed)
 
+    def _keeps(self, call: Call) -> bool:
+        """Whether a call with other values changes the gradients that an earlier one returned."""
+        plain = contiguous(call)
+        example, once = self.subject.made(plain), varied(plain, self.function)
+
+        def changed() -> bool:
+            _, gradients = example.run()
+            before = copied(self.implementation, gradients)
+            # One fill alone may have the same gradients by accident.
+            for other in (once, varied(once, self.function)):
+                self.subject.made(other).run()
+            pairs = zip(before, copied(self.implementation, gradients), strict=True)
+            return any(a is not None and b is not None and not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+        return _shows(changed)
+
     def _remembers(self, call: Call) -> bool:
         """Whether a call that runs between forward and backward changes the gradients."""
         plain = contiguous(call)
@@ -130,6 +181,11 @@ class Causes:
             return not self._judge.equal(example, pullback(example.cotangents), expected)
 
         return self._judge.passes(plain) and _shows(differs)
+
+    def _sets(self, call: Call) -> bool:
+        """Whether the call changes settings or seeds of the process, which other calls and threads share."""
+        example = self.subject.unseeded_example(contiguous(call))
+        return _shows(lambda: bool(changed_settings(example) or reseeding(example)))
 
     def _bends(self, call: Call) -> bool:
         """Whether gradients are not linear in the cotangents."""
@@ -164,6 +220,16 @@ class _Judge(Subject):
                 call, example.result_names, got=example.results(times=times), expected=example.expected.results()
             )
         )
+
+    def transports(self, call: Call) -> bool:
+        """Whether no tangent of the outputs is found to be wrong."""
+        example = self.made(call)
+
+        def look() -> None:
+            got, expected = forward_mode(example)
+            self.assert_close(call, example.output_names, got=got, expected=expected)
+
+        return _holds(look)
 
     def derives(self, call: Call) -> bool:
         """Whether the first derivative of a call is not found to be wrong."""
@@ -214,13 +280,6 @@ def _tame(call: Call) -> Call:
 
 def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:
     """The call with one peculiarity less each time, and the property that is about this one."""
-    call = with_cotangents(call, "contiguous")
-    yield "VJP-COTANGENT-LAYOUT", call
-    call = with_inputs(call, "contiguous")
-    yield "FWD-LAYOUT", call
-    given = zip(function.arguments, call.args, strict=False)
-    call = masked(call, [argument.differentiable for argument, value in given if isinstance(value, Tensor)])
-    yield "VJP-MASK", call
-    pairs = zip(function.outputs, call.cotangents, strict=True)
-    used = tuple(Cotangent() if output.differentiable and not given else given for output, given in pairs)
-    yield "VJP-UNUSED", replace(call, cotangents=used)
+    for peculiarity in PECULIARITIES:
+        call = peculiarity.without(function, call)
+        yield peculiarity.property_id, call

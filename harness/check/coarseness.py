@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.strategies.values import DOMAINS
+from autograd_conformance.strategies.precision import in_double
 
 # Numbers with fewer bits are round in any precision.
 _ROUND = 16
@@ -16,43 +16,39 @@ _ROUND = 16
 _SEVERAL = 4
 
 
-def coarse(examples: Sequence[Example]) -> Iterator[str]:
-    """A sentence for each output and gradient whose numbers all fit in single precision.
+class Numbers(NamedTuple):
+    """How many numbers of a result have bits, and whether single precision has all of them."""
+
+    name: str
+    long: int
+    single: bool
+
+
+def coarse(examples: Sequence[Example]) -> list[str]:
+    """The names of the outputs and gradients whose numbers all fit in single precision.
 
     Inputs and cotangents differ from those of the ``examples`` in bits that single precision lacks.
     """
-    single: dict[str, int] = {}
-    double: set[str] = set()
-    for number, example in enumerate(examples):
-        for name, array in _results(_refined(example, number)):
-            flat = np.ravel(array)
-            parts = flat.view(np.float64) if flat.dtype.kind == "c" else flat
-            parts = parts[np.isfinite(parts) & (parts != 0)]
-            fits = parts == parts.astype(np.float32)
-            long = np.ldexp(np.frexp(parts)[0], _ROUND) % 1 != 0
-            single[name] = single.get(name, 0) + int(np.sum(fits & long))
-            if not np.all(fits):
-                double.add(name)
-    for name, count in single.items():
-        if count >= _SEVERAL and name not in double:
-            where = "backward" if name.startswith("gradient") else "forward"
-            yield (
-                f"the {name} is in double precision, but all its numbers are of single precision: {where} casts "
-                "inside; compute in the dtype of the inputs, or declare dtypes= without double precision"
-            )
+    found: dict[str, list[Numbers]] = {}
+    for example in examples:
+        for each in numbers(example.of(in_double(example.call, example.function))):
+            found.setdefault(each.name, []).append(each)
+    return [
+        name
+        for name, each in found.items()
+        if all(numbers.single for numbers in each) and sum(numbers.long for numbers in each) >= _SEVERAL
+    ]
 
 
-def _refined(example: Example, seed: int) -> Example:
-    rng = np.random.default_rng(seed)
-    changed: dict[int, Any] = {}
-    for number, (slot, argument) in enumerate(zip(example.slots, example.arguments, strict=True)):
-        values = example.values[slot]
-        if argument.differentiable and values.dtype.kind in "fc":
-            moves = rng.integers(1, 2**8, values.shape).astype(np.float64)
-            if DOMAINS[argument.values].symmetric:
-                moves = moves + np.swapaxes(moves, -1, -2)
-            changed[number] = values * (1 + 2.0**-36 * moves)
-    return example.given(changed)
+def numbers(example: Example) -> Iterator[Numbers]:
+    """What is in the results of a call that are in double precision."""
+    for name, array in _results(example):
+        flat = np.ravel(array)
+        parts = flat.view(np.float64) if flat.dtype.kind == "c" else flat
+        parts = parts[np.isfinite(parts) & (parts != 0)]
+        fits = parts == parts.astype(np.float32)
+        long = np.ldexp(np.frexp(parts)[0], _ROUND) % 1 != 0
+        yield Numbers(name, int(np.sum(fits & long)), bool(np.all(fits)))
 
 
 def _results(example: Example) -> Iterator[tuple[str, np.ndarray]]:
@@ -74,8 +70,7 @@ def _results(example: Example) -> Iterator[tuple[str, np.ndarray]]:
         gradients = pullback(ends) if any(flags) else ()
     except Exception:  # noqa: BLE001 - the tests will report it
         return
-    names = [o.name for o in example.function.outputs]
-    rows = [*zip(names, outputs, flags, strict=True)]
+    rows: list[tuple[str, Any, Any]] = [*zip(example.output_names, outputs, flags, strict=True)]
     if gradients:
         rows += [(name, g, g is not None) for name, g in zip(example.names, gradients, strict=True)]
     for name, tensor, shown in rows:

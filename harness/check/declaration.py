@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from keyword import iskeyword
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,13 +15,25 @@ import numpy as np
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.freedom import Canonical, Freedom, composed, freedom, within
-from autograd_conformance.harness.check.native import Native, Treatment, adapted
+from autograd_conformance.harness.check.layouts import RefusedLayout
+from autograd_conformance.harness.check.naming import (
+    KEYWORDS,
+    Notation,
+    caller,
+    importing,
+    name_of,
+    parameter_names,
+    words,
+)
+from autograd_conformance.harness.check.native import Native, Treatment, adapted, orderly
 from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.promises import relations
 from autograd_conformance.harness.check.referee import Referee
+from autograd_conformance.harness.checking.relations import Relation
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
-from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Array, Function, Static
+from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
@@ -73,6 +81,9 @@ class Declaration:
         nonlinear: Whether backward is, on purpose, not linear in the gradient that it gets.
         up_to: What is free in its results: texts such as `"sign k: _, ...nk"`, described in `harness.check.freedom`, or
             callables `canonical(outputs, inputs)` that map all equally right results to the same ones, differentiably.
+        independent: Names of dimensions, or `"..."`: the results for a slice along one are the slice of the results.
+        symmetric: The positions of tensor arguments that can be exchanged without a change of the outputs.
+        antisymmetric: The positions of tensor arguments of which an exchange of two changes the sign of the outputs.
         inplace: The positions of the arguments that it changes in place and returns.
         casts: Whether outputs have, on purpose, another dtype than the inputs.
         dtypes: The dtypes that it takes. The default is every dtype with which a few calls succeed.
@@ -86,6 +97,9 @@ class Declaration:
     Raises:
         UsageProblem: If the declaration contradicts itself or cannot be read. The message has the file and line.
     """
+
+    # How messages write what is declared.
+    notation: Notation = KEYWORDS
 
     def __init__(
         self,
@@ -101,6 +115,9 @@ class Declaration:
         backward_only: bool = False,
         nonlinear: bool = False,
         up_to: str | Canonical | Sequence[str | Canonical] = (),
+        independent: str | Sequence[str] = (),
+        symmetric: Sequence[int] = (),
+        antisymmetric: Sequence[int] = (),
         inplace: int | Sequence[int] = (),
         casts: bool = False,
         dtypes: str | Sequence[str] = (),
@@ -111,19 +128,27 @@ class Declaration:
         where: str = "",
     ) -> None:
         self.function, self.arguments, self.implementation = function, arguments, implementation
-        self.name = name or _name_of(function)
+        self.name = name or name_of(function)
         self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
         self.once, self.stochastic, self.single_backward, self.nonlinear = once, stochastic, single_backward, nonlinear
         self.casts, self.backward_only = casts, backward_only
+        self.independent, self.symmetric, self.antisymmetric = words(independent), symmetric, antisymmetric
         # Whether it was found to draw random numbers, though that was not declared.
         self.undeclared = False
         self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
-        self.dtypes, self.conditioning = _words(dtypes), conditioning
-        self.sizes, self.also = dict(sizes or {}), _words(also)
-        self.where = where or _caller()
+        self.dtypes, self.conditioning = words(dtypes), conditioning
+        self.sizes, self.also = dict(sizes or {}), words(also)
+        self.where = where or caller()
         self.up_to = self._freedoms([up_to] if isinstance(up_to, str) or callable(up_to) else up_to)
         self._verify()
         self.parsed = self._parsed()
+        try:
+            self.relations = relations(
+                self.parsed, self.independent, self.symmetric, self.antisymmetric,
+                stochastic=stochastic, notation=self.notation,
+            )  # fmt: skip
+        except ValueError as problem:
+            raise self.problem(str(problem)) from None
 
     def _verify(self) -> None:
         if not callable(self.function) and not hasattr(self.function, "apply"):
@@ -137,11 +162,15 @@ class Declaration:
 
     def _freedoms(self, given: Sequence[str | Canonical]) -> tuple[Freedom | Canonical, ...]:
         if given and self.inplace:
-            raise self.problem("up_to= and inplace= cannot be combined: what is compared is not what it returns")
+            both = " and ".join(map(self.notation.word, ("up_to", "inplace")))
+            raise self.problem(f"{both} cannot be combined: what is compared is not what it returns")
+        return tuple(map(self._freedom, given))
+
+    def _freedom(self, given: str | Canonical) -> Freedom | Canonical:
         try:
-            return tuple(map(freedom, given))
+            return freedom(given)
         except ValueError as problem:
-            raise self.problem(str(problem)) from None
+            raise self.problem(f"{self.notation.said('up_to', given)}: {problem}") from None
 
     def canonical(self, implementation: Implementation) -> Canonical | None:
         """The map of results to their canonical form, if something is free in them."""
@@ -150,11 +179,16 @@ class Declaration:
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
         canonical = self.canonical(implementations.load(self.implementation))
-        return within(getattr(self.function, "apply", self.function), canonical)(*given)
+        return orderly()(within(getattr(self.function, "apply", self.function), canonical))(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""
-        return UsageProblem(f"{self.where}: {self.name}: {message}")
+        return UsageProblem(f"{self.placed}: {message}")
+
+    @property
+    def placed(self) -> str:
+        """The place of the declaration, with its name."""
+        return self.notation.placed(self.where, self.name)
 
     def _parsed(self) -> Arguments:
         found = Arguments()
@@ -175,12 +209,11 @@ class Declaration:
         except Unreadable as problem:
             raise self.problem(str(problem)) from None
         if self.dtypes and not set(self.dtypes) & set(found.dtypes):
-            raise self.problem(
-                f"dtypes={', '.join(self.dtypes)} does not fit its arguments, which are {', '.join(found.dtypes)}"
-            )
+            said = self.notation.said("dtypes", ",".join(self.dtypes))
+            raise self.problem(f"{said} does not fit its arguments, which are {', '.join(found.dtypes)}")
         wrong = [slot for slot in self.inplace if slot not in range(len(found.found))]
         if wrong:
-            raise self.problem(f"inplace={self.inplace}: there is no argument {wrong[0]}")
+            raise self.problem(f"{self.notation.said('inplace', self.inplace)}: there is no argument {wrong[0]}")
         return found
 
     @property
@@ -215,16 +248,16 @@ class Declaration:
         thing = owner if isinstance(owner, type) else self.function
         name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
         found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
-        lines, mine = [_importing(module, name)] if found and module is not None else [], self._imported()
+        lines, mine = [importing(module, name)] if found and module is not None else [], self._imported()
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
         needed = not lines or compared or bool(self.up_to) or not all(isinstance(a, str) for a in self.arguments)
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
         if self.up_to and not mine:
-            return "the declaration, which has what is free in the results (up_to=), is no global name of a module"
+            return "the declaration, which has what is free in the results (up_to=), is not a global name of a module"
         if compared and not mine:
-            return "the declaration, which has what results are compared with, is no global name of a module"
+            return "the declaration, which has what results are compared with, is not a global name of a module"
         declared = mine[1] if mine else ""
         kind = thing if lines else self.function
         called = (name if lines else f"{declared}.function") + ".apply" * isinstance(kind, type)
@@ -249,7 +282,7 @@ class Declaration:
         path = self.where.rpartition(":")[0]
         modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == path]
         found = [(m, name) for m in modules for name, value in list(vars(m).items()) if value is self]
-        return (_importing(*found[0]), found[0][1]) if found else None
+        return (importing(*found[0]), found[0][1]) if found else None
 
     def wants(self, claim: Claim) -> bool:
         """Whether a test applies to users' Functions, and is requested if it runs on request only."""
@@ -316,24 +349,23 @@ class Declaration:
             materialize=facts.materialize,
             devices=implementation.devices(),
             sees_inside=not isinstance(cls, Native),
-            holds_others=facts.holds_others,
-            reads_new_memory=facts.reads_new_memory,
-            composite=facts.composite,
-            maps_entries=facts.maps_entries,
-            computes_in=REAL_OF.get(facts.dtypes[0], facts.dtypes[0]),
             on=mine,
+            refused_layouts=facts.refused_layouts,
+            **{name: getattr(facts, name) for name in _FACTS},
         )
+
+
+_FACTS = (
+    "holds_others", "reads_new_memory", "composite", "maps_entries", "computes_in", "comes_back", "sparse", "coarse",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Own(Function):
-    """A user's Function. ``on`` is the implementation that calls it as its `Treatment` says.
+    """A user's Function.
 
-    ``sees_inside`` says whether it is a class, whose forward and backward can be observed. ``holds_others`` says
-    whether it uses tensors that require grad and are not arguments, for example the parameters of a module, and
-    ``reads_new_memory`` whether its results depend on memory that was never written. ``composite`` says whether its
-    reference takes tensors, ``referee`` is that reference. ``maps_entries`` says whether it maps each entry of its only
-    tensor for itself.
+    ``on`` is the implementation that calls it as its `Treatment` says, and ``referee`` its reference. ``sees_inside``
+    says whether it is a class, whose forward and backward can be observed. `Facts` describes the other fields.
     """
 
     declaration: Declaration
@@ -343,7 +375,15 @@ class Own(Function):
     reads_new_memory: bool = False
     composite: bool = True
     maps_entries: bool = False
+    sparse: bool = False
+    coarse: tuple[str, ...] = ()
+    refused_layouts: tuple[RefusedLayout, ...] = ()
     on: Implementation | None = field(default=None, repr=False)
+
+    @property
+    def relations(self) -> Mapping[str, Relation]:
+        """What the declaration promises of other calls, by the property that is about it."""
+        return self.declaration.relations
 
     def wants(self, claim: Claim) -> bool:
         """Whether a test applies to this Function."""
@@ -399,52 +439,3 @@ def _of_values(reference: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
             return as_tuple(reference(*(getattr(x, "value", x) for x in given)))
 
     return forward
-
-
-def parameter_names(function: Any, count: int) -> list[str]:
-    """The names of the arguments: those of forward's parameters, if its signature can be read."""
-    owner = getattr(function, "__self__", function)
-    forward = getattr(owner, "forward", None) if isinstance(owner, type) else function
-    try:
-        found = [
-            p for p in inspect.signature(forward).parameters.values()  # type: ignore[arg-type]
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]  # fmt: skip
-    except (TypeError, ValueError):
-        found = []
-    required = [p for p in found if p.default is p.empty]
-    found = found[1:] if [p.name for p in found[:1]] == ["ctx"] or len(required) == count + 1 else found
-    fits = len(found) >= count >= sum(p.default is p.empty for p in found)
-    return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
-
-
-def _importing(module: ModuleType, name: str) -> str:
-    """Python text that imports a name of a module, from the folder in which the module or its package is."""
-    path, imported = str(getattr(module, "__file__", "")), module.__name__
-    if not path or "site-packages" in path:
-        return f"from {imported} import {name}"
-    if "." not in imported and Path(path).stem != "__init__":
-        imported = Path(path).stem
-    if not all(part.isidentifier() and not iskeyword(part) for part in imported.split(".")):
-        return f"import runpy\n{name} = runpy.run_path({path!r})[{name!r}]"
-    folder = Path(path).parents[imported.count(".") + (Path(path).stem == "__init__")]
-    return f"sys.path.insert(0, {str(folder)!r})\nfrom {imported} import {name}"
-
-
-def _words(given: str | Sequence[str]) -> tuple[str, ...]:
-    return tuple(word.strip() for word in ([given] if isinstance(given, str) else given))
-
-
-def _name_of(function: Any) -> str:
-    owner = getattr(function, "__self__", None)
-    named = owner if isinstance(owner, type) else function
-    text = getattr(named, "__name__", type(named).__name__)
-    return re.sub(r"\W+", "_", text).strip("_") or "Function"
-
-
-def _caller() -> str:
-    """The file and line, outside this package, that make the declaration."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("autograd_conformance."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

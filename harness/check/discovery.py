@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
 
 from autograd_conformance.harness.check.coarseness import coarse
 from autograd_conformance.harness.check.declaration import Declaration, Own, batches
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.outside import draws, reads_new_memory
+from autograd_conformance.harness.check.returned import (
+    differentiable,
+    least_precise,
+    ones,
+    returned,
+    strange,
+    unreadable,
+)
 from autograd_conformance.harness.check.staleness import stale
 from autograd_conformance.harness.check.sweeping import largest_errors, maps_entries
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.relations import Related, Unfit
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
-from autograd_conformance.reference.definitions import FLOATING, Array, Output, Shape
+from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Array, Output, Shape
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, recast
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
@@ -32,6 +39,8 @@ _TRIED = 24
 
 # Calls to try in each dtype.
 _SAMPLES = 3
+
+_DOUBLE = ("float64", "complex128")
 
 
 def discover(
@@ -58,6 +67,9 @@ def _discovered(
     mine = adapted(implementation, declaration.treatment, cls, canonical=canonical)
     subject = Subject(mine, function, implementation.devices()[0])
     working, failures = _working(subject, note)
+    uncheckable = [why for _, why in failures if isinstance(why, _Uncheckable)]
+    if uncheckable:
+        raise declaration.problem(uncheckable[0])
     if not working:
         call, why = failures[0]
         raise declaration.problem(
@@ -66,7 +78,7 @@ def _discovered(
     tried = {
         d: [_tried(subject, recast(call, d, function), note) for call in working[:_SAMPLES]] for d in function.dtypes
     }
-    # What is no refusal by forward is a fault for the tests to report: a mistake there, and an exception of backward.
+    # What forward does not refuse is a fault for the tests to report: a mistake there, and an exception of backward.
     kinds: dict[str, _Found] = {}
     mistaken: list[str] = []
     for dtype, found in tried.items():
@@ -101,6 +113,14 @@ def _discovered(
     known = replace(
         subject, function=replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes)
     )
+    _verify_relations(declaration, list(map(known.made, simple)))
+    narrow = _coarse(declaration, known, working, dtypes)
+    forward = least_precise(dtypes[0], [o.dtypes.get(dtypes[0], "") for o in outputs if o.differentiable])
+    if set(narrow) & set(known.made(first).output_names):
+        forward = least_precise(forward, ["float32"])
+    back = {dtype: returned(untreated, recast(first, dtype, function), outputs) for dtype in dtypes}
+    wide = {dtype: ["float32"] if narrow and dtype in _DOUBLE else [] for dtype in dtypes}
+    least = {dtype: least_precise(dtype, [*back[dtype].dtypes, *wide[dtype]]) for dtype in dtypes}
     new_memory = "new_memory" in implementation.capabilities
     reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
     # Chance numbers say nothing about a map.
@@ -111,22 +131,27 @@ def _discovered(
         _materializes(subject, first, outputs),
         composite,
         refused,
+        refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
         is_class=not isinstance(subject.cls, Native),
         stale=tuple(stale(declaration, examples, oracle)),
         holds_others=_holds_others(examples[0]),
         compared=declaration.reference is not None and composite,
         batches=batches(subject.cls, implementation),
         reads_new_memory=reads,
-        coarse=tuple(_coarse(declaration, known, working, dtypes)),
+        coarse=tuple(narrow),
+        comes_back={dtype: other for dtype, other in least.items() if other != dtype},
+        computes_in=REAL_OF.get(forward, forward),
+        sparse=any(each.sparse for each in back.values()),
         maps_entries=maps,
         sweeps=tuple(largest_errors(known)) if maps else (),
     )
 
 
-def _coarse(declaration: Declaration, subject: Subject, calls: Sequence[Call], dtypes: Sequence[str]) -> Iterator[str]:
-    wide = next((d for d in dtypes if d in ("float64", "complex128")), None)
-    if wide is not None and not declaration.surrogate:
-        yield from coarse([subject.made(recast(call, wide, subject.function)) for call in calls[:_TRIED]])
+def _coarse(declaration: Declaration, subject: Subject, calls: Sequence[Call], dtypes: Sequence[str]) -> list[str]:
+    wide = next((d for d in dtypes if d in _DOUBLE), None)
+    if wide is None or declaration.surrogate:
+        return []
+    return coarse([subject.made(recast(call, wide, subject.function)) for call in calls[:_TRIED]])
 
 
 def _hint(why: str) -> str:
@@ -172,14 +197,21 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
         elif any(isinstance(each, _Found) for each in found):
             raising.append(call)
         else:
-            failures.append((call, "; with ".join(dict.fromkeys(str(each) for each in found))))
+            uncheckable = [each for each in found if isinstance(each, _Uncheckable)]
+            failures.append((call, [*uncheckable, "; with ".join(dict.fromkeys(str(each) for each in found))][0]))
         if len(working) >= _TRIED // 2:
             break
     return working or raising, failures
 
 
 class _Mistake(str):
-    """The words of an exception that is no refusal."""
+    """The words of an exception that is not a refusal."""
+
+    __slots__ = ()
+
+
+class _Uncheckable(str):
+    """Why what the Function returns cannot be checked at all."""
 
     __slots__ = ()
 
@@ -204,8 +236,11 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
     example = subject.made(call)
     try:
         outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+        why = strange(implementation, outputs)
+        if why:
+            return _Uncheckable(why)
         kinds = [implementation.describe(y) for y in outputs]
-        flags = tuple(_differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
+        flags = tuple(differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
         return _Mistake(_said(raised)) if mistake(raised) else _said(raised)
     found = _Found(flags, tuple(kind.dtype for kind in kinds))
@@ -213,26 +248,16 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
     if unknown:
         return f"it returns {unknown[0]}, which cannot be checked"
     try:
-        ones = [example.tensor(_ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
-        if any(flags):
-            pullback(ones)
+        ones = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
+        gradients = pullback(ones) if any(flags) else ()
     except Exception as raised:  # noqa: BLE001
         return replace(found, raised=_said(raised))
-    return found
+    unread = unreadable(implementation, gradients)
+    return _Uncheckable(f"it returns a gradient that cannot be checked: {unread}") if unread else found
 
 
 def _said(raised: Exception) -> str:
     return one_line(raised)[:300]
-
-
-def _ones(kind: Any) -> Any:
-    return np.ones(kind.shape)
-
-
-def _differentiable(implementation: Implementation, tensor: Any, dtype: str) -> bool:
-    if "requires_grad" in implementation.capabilities:
-        return implementation.requires_grad(tensor)
-    return dtype in FLOATING
 
 
 def _outputs(declaration: Declaration, first: _Found, found: dict[str, _Found]) -> tuple[Output, ...]:
@@ -268,7 +293,7 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
         found, pullback = implementation.vjp(f, example.primals, track=example.track)
         kinds = [implementation.describe(y) for y in found]
         used = next(n for n, o in enumerate(outputs) if o.differentiable)
-        pullback([example.tensor(_ones(k), k.dtype) if n == used else None for n, k in enumerate(kinds)])
+        pullback([example.tensor(ones(k), k.dtype) if n == used else None for n, k in enumerate(kinds)])
     except Exception:  # noqa: BLE001 - the tests will report it
         pass
     return all(g is not None for g in seen.cotangents)
@@ -293,6 +318,23 @@ def _verify_soft(declaration: Declaration, example: Example) -> None:
         raise declaration.problem(
             f"soft= must return the shapes of the Function's outputs, {wanted}, but returns {shapes}"
         )
+
+
+def _verify_relations(declaration: Declaration, examples: Sequence[Example]) -> None:
+    """Raise UsageProblem for a promise about other calls that does not fit the shapes, or that nothing can show."""
+    for relation in declaration.relations.values():
+        function = examples[0].function
+        if not any(relation.suits(function, shapes) for shapes in shape_tuples(function)):
+            raise declaration.problem(f"{relation.promise}: there is only one index to slice; declare longer sizes=")
+        for example in examples:
+            way, parts = next(iter(relation.ways(function, example.call).items()), ("", ()))
+            try:
+                Related(example, relation, parts).run(lambda _: False)
+            except Unfit as unfit:
+                where = f"{relation.label} {way}: {unfit}"
+                raise declaration.problem(f"{relation.promise} does not fit this Function: {where}") from None
+            except Exception:  # noqa: BLE001 - the tests will report it
+                continue
 
 
 def _holds_others(example: Example) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from autograd_conformance.harness.running.progress import clock, refreshes
+from autograd_conformance.harness.text import shown
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.check.following import Following
@@ -65,7 +66,7 @@ class Display:
 
     def write(self, lines: Iterable[str]) -> None:
         """Add permanent lines, at once and all together."""
-        text = "\n".join(lines)
+        text = shown("\n".join(lines))
         if self._live is not None:
             self._live.write(text)
             sys.stdout.flush()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograd_conformance.harness.check.layouts import RefusedLayout, in_words
 from autograd_conformance.reference.definitions import Output
 
 
@@ -22,6 +23,8 @@ class Facts:
     composite: bool = True
     # The dtypes that it does not take, each with its error.
     refused: dict[str, str] = field(default_factory=dict)
+    # The layouts of its arguments that it does not take.
+    refused_layouts: tuple[RefusedLayout, ...] = ()
     # Whether it is a Function class and not only a callable.
     is_class: bool = True
     # A sentence for each declared limitation that it does not have.
@@ -36,8 +39,14 @@ class Facts:
     draws: bool = False
     # Whether its results depend on memory that was allocated but never written.
     reads_new_memory: bool = False
-    # A sentence for each result that is less precise than its dtype.
+    # The names of the results in double precision whose numbers are all of single precision.
     coarse: tuple[str, ...] = ()
+    # The least precise dtype among outputs and gradients for each dtype of calls, if it is another.
+    comes_back: dict[str, str] = field(default_factory=dict)
+    # The precision of what forward returns for calls in the most precise dtype.
+    computes_in: str = "float64"
+    # Whether a gradient is a sparse tensor.
+    sparse: bool = False
     # Whether it maps single entries, and then a sentence for each 16-bit dtype: the largest errors over all numbers.
     maps_entries: bool = False
     sweeps: tuple[str, ...] = ()
@@ -47,7 +56,8 @@ class Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
         sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps")}
-        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, **sentences})
+        layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
+        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, **sentences})
 
     def lines(self) -> Iterator[str]:
         """The facts as text, one line each."""
@@ -57,9 +67,17 @@ class Facts:
         yield f"takes {', '.join(self.dtypes)}"
         for what, why in self.refused.items():
             yield f"does not take {what}: {why}"
+        yield from in_words(self.refused_layouts)
         yield from self.sweeps
         if self.holds_others:
             yield "uses tensors that require grad but are not arguments; their gradients are not checked"
+        for name in self.coarse:
+            yield f"all numbers of {name} are of single precision; derivatives were compared in single precision only"
+        for dtype, other in self.comes_back.items():
+            if not self.coarse:
+                yield f"returns {other} for {dtype}, and is compared as precisely as that allows"
+        if self.sparse:
+            yield "returns sparse gradients; most operations do not take them, so its arguments are always leaves"
         if self.batches:
             yield "has a vmap rule"
         if self.draws:

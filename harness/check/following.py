@@ -7,22 +7,27 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.check import plugin
 from autograd_conformance.harness.check.declaration import REQUESTS
+from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.processes import context, heed_parent
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import isolation
-from autograd_conformance.harness.running.blackbox import LastWords, last_words
+from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords, last_words
 from autograd_conformance.harness.running.results import died_line
+from autograd_conformance.harness.running.selection import matching
 from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.reference.properties import PROPERTIES
 
 _PYTEST = (*isolation.ARGUMENTS, "-p", plugin.__name__, *isolation.ROOT, str(SUITES / "functions"))
 
@@ -34,7 +39,7 @@ _PERIOD = 0.1
 class Following:
     """The results of the checks of a plan so far.
 
-    ``folder`` has the files with which the processes tell what they do. If one dies, the test that it ran is lost, and
+    ``folder`` has the files in which the processes write what they do. If one dies, the test that it ran is lost, and
     another process goes on with those that are left.
     """
 
@@ -49,6 +54,7 @@ class Following:
     _read: int = 0
     _left: list[ndjson.Line] = field(default_factory=list)
     _running: tuple[str, float] | None = None
+    _stopped: float | None = None
 
     @property
     def total(self) -> int:
@@ -88,8 +94,10 @@ class Following:
             reason = problem.strerror or problem
             if report is None:
                 raise UsageProblem(f"the checks cannot be made: {reason}: {problem.filename}") from None
-            message = f"the report cannot be written to {report}: {reason}; choose a file with --report FILE"
-            raise UsageProblem(message) from None
+            if file is not None and file.begun:
+                message = f"the report {report} is incomplete, since it cannot be written: {reason}"
+                raise UsageProblem(message) from None
+            raise files.Output(report, files.REPORT).problem(str(reason)) from None
         finally:
             if file is not None:
                 file.close()
@@ -106,8 +114,21 @@ class Following:
             if not self.complete and len(self.results) == before:
                 raise UsageProblem(f"no test could be run; the end of pytest's output: {_tail(self._log)}")
         if not self.results:
-            asked = ", ".join(f"--also {word}" for word in REQUESTS)
-            raise UsageProblem(f"none of the chosen properties applies; some are checked on request only: {asked}")
+            raise UsageProblem(self._why_nothing(Plan.read(plan)))
+
+    def _why_nothing(self, plan: Plan) -> str:
+        """Why no test applies, and what to do."""
+        given = self.options["properties"]
+        chosen = set(matching("property", given, PROPERTIES))
+        lacking = {word: tests for word, tests in REQUESTS.items() if word not in plan.options.get("also", ())}
+        asked = [w for w, tests in lacking.items() if chosen & {test.partition("/")[0] for test in tests}]
+        none, request = f"no test{f' of {given}' if given else ''} applies", " and ".join(f"--also {w}" for w in asked)
+        if asked and given:
+            return f"{none}: it is made on request only, or not with what is declared; add {request}"
+        return (
+            f"{none}: what is declared leaves it out, as surrogate leaves out VJP-FD; choose other properties, or "
+            "declare less"
+        )
 
     def _noted(self, line: ndjson.Line | None) -> Iterator[ndjson.Line | None]:
         """The line, unless it is another header."""
@@ -168,6 +189,19 @@ class Following:
             if not lines:
                 yield None
                 process.join(_PERIOD)
+                self._end_if_stopped(process)
+
+    def _end_if_stopped(self, process: Any) -> None:
+        """End a process that is stopped for longer than the time limit: it cannot end itself."""
+        with suppress(psutil.Error, OSError):
+            if psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
+                self._stopped = None
+                return
+            self._stopped = self._stopped or time.monotonic()
+            if time.monotonic() - self._stopped > self.options["time_limit"]:
+                with self._box.open("a", encoding="utf-8") as box:
+                    box.write(f"{TIMEOUT}\n")
+                process.kill()
 
     def _new(self, report: Path) -> list[ndjson.Line]:
         """The lines of a report that were not read before, except its footer."""

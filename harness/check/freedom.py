@@ -157,9 +157,11 @@ class Word:
 
 WORDS = {
     "sign": Word("each slice may have the other sign", _signs),
-    "phase": Word("each slice may be multiplied by a complex number of size 1; by a sign if it is real", _phases),
+    "phase": Word(
+        "each slice may be multiplied by a complex number of size 1; by a sign if the tensors are real", _phases
+    ),
     "permutation": Word("the slices may come in another order", _ordered),
-    "rotation": Word("an orthonormal set of slices may be rotated: only what it spans counts", _products),
+    "rotation": Word("an orthonormal set of slices may be rotated: only its span counts", _products),
 }
 
 
@@ -168,33 +170,33 @@ def freedom(given: str | Canonical) -> Freedom | Canonical:
     if isinstance(given, str):
         return _described(given)
     if not callable(given):
-        raise ValueError(f"up_to={given!r} is neither a text such as {EXAMPLE!r} nor a callable")
+        raise ValueError(f"neither a text such as {EXAMPLE!r} nor a callable")
     return given
 
 
 def _described(text: str) -> Freedom:
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise ValueError(f"up_to={text!r} is no freedom; write a word, a letter and the outputs, as in {EXAMPLE!r}")
+        raise ValueError(f"this is not a freedom; write a word, a letter and the outputs, as in {EXAMPLE!r}")
     word, letter = match["word"], match["letter"]
     if word not in WORDS:
-        raise ValueError(f"up_to={text!r}: unknown word {word!r}; {choose_from(word, WORDS)}")
+        raise ValueError(f"unknown word {word!r}; {choose_from(word, WORDS)}")
     terms = [term.strip() for term in match["terms"].split(",")]
-    free = tuple(_free(term, number, letter, text) for number, term in enumerate(terms) if term != "_")
+    free = tuple(_free(term, number, letter) for number, term in enumerate(terms) if term != "_")
     if not free:
-        raise ValueError(f"up_to={text!r}: nothing is free in any output; one of them must have the letter {letter!r}")
+        raise ValueError(f"nothing is free in any output; one of them must have the letter {letter!r}")
     return Freedom(text, word, letter, len(terms), free)
 
 
 EXAMPLE = "sign k: _, ...nk"
 
 
-def _free(term: str, number: int, letter: str, text: str) -> Free:
+def _free(term: str, number: int, letter: str) -> Free:
     match = _TERM.fullmatch(term)
     if match is None or not term:
-        raise ValueError(f"up_to={text!r}: {term!r} is no output; write its dimensions, as in '...nk', or '_'")
+        raise ValueError(f"{term!r} is not an output; write its dimensions, as in '...nk', or '_'")
     if match["letters"].count(letter) != 1:
-        raise ValueError(f"up_to={text!r}: {term!r} must have the letter {letter!r} once; write '_' if nothing is free")
+        raise ValueError(f"{term!r} must have the letter {letter!r} once; write '_' if nothing is free")
     return Free(number, match["letters"], match["batch"] is not None, bool(match["conjugate"]))
 
 

@@ -26,8 +26,8 @@ def jumps(
     """Which entries of each result jump while the inputs move by ``reach``, relative to the largest input.
 
     ``pairs`` are the inputs, each with its argument, and ``floors`` the rounding errors of the results. Where two plain
-    calls differ, an effect of earlier calls is no jump. ``erratic`` says that what changes as much in the first part of
-    a way as in all of it counts as a jump, too: rounding alone decides, as among eigenvectors of equal eigenvalues.
+    calls differ, effects of earlier calls are not jumps. ``erratic`` says that what changes as much in the first part
+    of a way as in all of it counts as a jump, too: rounding alone decides, as among eigenvectors of equal eigenvalues.
     """
     plain = [compute([value_of(x) for x, _ in pairs]) for _ in range(2)]
     steady = [None if a is None else _steps(a, b) <= floor for a, b, floor in zip(*plain, floors, strict=True)]
@@ -51,8 +51,10 @@ def _along(
 ) -> list[Arrays]:
     """The results along one way; it ends where the Function refuses the moved inputs."""
     rng = np.random.default_rng(seed // 2)
-    # What is computed from several arguments is as coarse as the largest of them.
-    least = 0.0 if seed < 2 else max((_largest(x) for x, a in pairs if can_move(value_of(x), a)), default=0.0)
+    # What is computed from several arguments is as coarse as the largest of them. Cotangents, which have no argument
+    # here, decide nothing in forward.
+    sizes = (_largest(x) for x, a in pairs if a is not None and can_move(value_of(x), a))
+    least = 0.0 if seed < 2 else max(sizes, default=0.0)
     ways = [_way(x, argument, rng, least) for x, argument in pairs]
     line: list[Arrays] = []
     for part in range(1, PARTS + 1):
@@ -94,6 +96,6 @@ def _shifted(x: Any, argument: Any, way: Any, length: float) -> Any:
 
 
 def _steps(a: Any, b: Any) -> Any:
-    """How far apart the entries of two results are; 0 where this is no number."""
+    """How far apart the entries of two results are; 0 where this is not a number."""
     with np.errstate(all="ignore"):
         return np.nan_to_num(np.abs(numeric(a) - numeric(b)), nan=0.0)

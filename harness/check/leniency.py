@@ -1,4 +1,4 @@
-"""The policy for users' Functions: what they may refuse, and which results count as right besides the reference's."""
+"""The policy for users' Functions: what they may refuse, and which results count as right."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import extremes, noise
+from autograd_conformance.harness.check import coarseness, extremes, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
@@ -20,9 +21,10 @@ from autograd_conformance.harness.checking.policy import Policy, Unexpected, abs
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.implementations.protocol import Unreadable
 from autograd_conformance.reference.properties import PROPERTIES, Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
-from autograd_conformance.strategies.calls import Call, Tensor, contiguous
+from autograd_conformance.strategies.calls import Call, contiguous
 
 # The property that explains the numbers of a call which reads memory that was never written.
 _MEMORY = "MEM-WRITTEN"
@@ -52,55 +54,34 @@ class Lenient(Policy):
     def excuse(self, raised: Exception) -> str:
         if mistake(raised):
             return ""
-        what = next(filter(None, map(self._refused, self.subject.tried)), None)
+        if isinstance(raised, Unreadable):
+            return str(raised)
+        what = next(filter(None, (refusals.refused(self.subject, call) for call in self.subject.tried)), None)
         return f"{what}: {one_line(raised)}" if what else ""
+
+    def mistaken(self, raised: Exception) -> bool:
+        return bool(mistake(raised))
 
     def hint(self, call: Call, raised: Exception) -> str:
         meaning = mistake(raised)
         if meaning:
             return meaning
-        if not self._runs_forward(contiguous(call)):
+        if not refusals.runs_forward(self.subject, contiguous(call)):
             return (
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
             )
-        if self._runs_forward(call) and not self._runs(call):
-            return "forward accepted this call, so backward must not raise: let forward refuse what backward cannot do"
+        if refusals.runs_forward(self.subject, call) and not runs(self.subject, call):
+            return "forward accepted this call, so backward must not raise; handle it there, or let forward refuse it"
         return ""
-
-    def _refused(self, call: Call) -> str | None:
-        """The feature of a call that forward refuses: without it, the same call works. None if there is none."""
-        plain, lays_out = contiguous(call), self.property.lays_out
-        if self.property.group == "batching" and self._runs(plain):
-            return "batching"
-        if any(isinstance(a, Tensor) and 0 in a.shape for a in call.args) and not self._runs_forward(plain):
-            return "tensors without elements"
-        if (plain != call or lays_out) and self._runs(plain) and not self._takes_layouts(call):
-            return "tensors that are not contiguous"
-        return None
-
-    def _takes_layouts(self, call: Call) -> bool:
-        """Whether forward takes the call's layouts of inputs."""
-        layouts = (None, *(self.subject.made(call).input_layouts if self.property.lays_out else ()))
-        return all(self._runs_forward(call, layout) for layout in layouts)
-
-    def _runs_forward(self, call: Call, layout: str | None = None) -> bool:
-        example = self.subject.made(call)
-        try:
-            self.implementation.vjp(example.f, example.fresh_primals(layout), track=example.track)
-        except Exception:  # noqa: BLE001 - a user's Function may raise anything
-            return False
-        return True
-
-    def _runs(self, call: Call) -> bool:
-        return runs(self.subject, call)
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
         if second.detached:
             # `grad` skips nodes that do not lead to an input, and so never runs the one that would raise.
-            loss = second.title.split(",")[0]
-            refusal = second_order(self.subject.made(call), loss, self.subject.engines[-1]).refusal
-        return None if refusal is not None and mistake(refusal) else refusal
+            refusal = second_order(self.subject.made(call), second.loss, self.subject.engines[-1]).refusal
+        # What the call raises without a second derivative is no refusal of that.
+        refuses = refusal is None or (not mistake(refusal) and runs(self.subject, call))
+        return refusal if refuses else None
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         if self.function.reads_new_memory:
@@ -131,14 +112,24 @@ class Lenient(Policy):
             return Tracked.exact(values, "float64")
         largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
         terms = max(math.prod(tensor.shape) for tensor in call.tensors)
-        error = self.conditioning * inexact(PRECISION[call.dtype].unit, terms) * (1 + largest)
+        unit = PRECISION[self.function.comes_back.get(call.dtype, call.dtype)].unit
+        error = self.conditioning * inexact(unit, terms) * (1 + largest)
         return Tracked(values, np.full(values.shape, error), PRECISION["float64"])
 
     def widened(
         self, call: Call, whats: Sequence[str], expected: Sequence[Tracked | None]
     ) -> Sequence[Tracked | None] | None:
-        if self._degenerate(self.subject.made(call).expected.outputs):
-            return [None if e is None else e.widened(np.inf) for e in expected]
+        degenerate = self._degenerate(call)
+        if degenerate:
+            names = self.subject.made(call).output_names
+            free = {names[n] for n in degenerate}
+            # Gradients are free if an output is whose cotangent they depend on.
+            used = any(call.cotangents[n] is not None for n in degenerate)
+            rows = zip(whats, expected, strict=True)
+            return [
+                e.widened(np.inf) if e is not None and (what in free or (used and what not in names)) else e
+                for what, e in rows
+            ]
         if call.dtype not in noise.DTYPES:
             return None
         known, gradients = noise.noise(self.subject, contiguous(call)), self.subject.made(call).names
@@ -152,26 +143,31 @@ class Lenient(Policy):
         ]
 
     def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
-        given = [o.dtypes[dtype] for o in self.function.outputs if o.dtypes.get(dtype) in PRECISION]
-        # Cotangents are rounded to the precision of their outputs.
-        share = max(inexact(PRECISION[kind].unit, 1) for kind in (*given, dtype))
+        dtype = self.function.comes_back.get(dtype, dtype)
+        unit = PRECISION[dtype].unit
         # The differentiated value is itself computed, so a zero may be slightly off.
         moved = sum(float(np.sum(np.abs(u))) for u in direction if u is not None)
-        computed = share * absolute_terms(gradients, direction) + NOISE * PRECISION[dtype].unit * moved
+        computed = inexact(unit, 1) * absolute_terms(gradients, direction) + NOISE * unit * moved
         return super().rounding(gradients, direction, dtype) + self.conditioning * computed
 
     # What is finite.
 
     def defined(self, call: Call) -> bool:
         outputs = self.subject.made(call).expected.outputs
-        return all(bool(np.all(np.isfinite(y.value))) for y in outputs) and not self._degenerate(outputs)
+        return all(bool(np.all(np.isfinite(y.value))) for y in outputs) and not self._uses_degenerate(call)
 
-    def _degenerate(self, outputs: Sequence[Tracked]) -> bool:
-        """Whether what is free is more than was declared: a result jumps, as eigenvectors do at equal eigenvalues."""
-        return bool(self.function.declaration.up_to) and any(bool(np.any(np.isinf(y.widest))) for y in outputs)
+    def _degenerate(self, call: Call) -> list[int]:
+        """The outputs in which more is free than was declared: they jump, as eigenvectors do at equal eigenvalues."""
+        if not self.function.declaration.up_to:
+            return []
+        outputs = self.subject.made(call).expected.outputs
+        return [n for n, y in enumerate(outputs) if np.any(np.isinf(y.widest))]
 
-    def finite_given(self, example: Example, finite: bool) -> bool:
-        return finite and not self._degenerate(example.expected.outputs) and extremes.comparable(example)
+    def _uses_degenerate(self, call: Call) -> bool:
+        return any(call.cotangents[n] is not None for n in self._degenerate(call))
+
+    def finite_given(self, example: Example, finite: bool) -> bool | None:
+        return False if not finite or self._uses_degenerate(example.call) else extremes.comparable(example)
 
     def lost(self, example: Example) -> list[float]:
         return extremes.lost(example)
@@ -181,6 +177,12 @@ class Lenient(Policy):
 
     def steep(self, example: Example) -> list[float]:
         return extremes.steep(example)
+
+    def built_in(self, example: Example) -> bool:
+        return not self.function.sees_inside and gradients_of_formula(example) is not None
+
+    def coarse(self, example: Example) -> list[str]:
+        return [each.name for each in coarseness.numbers(example) if each.single and each.long]
 
     def infinite(self, example: Example, number: int, array: Any, expected: Tracked) -> list[Unexpected] | None:
         return extremes.unexpected(example, number, array)

@@ -15,11 +15,18 @@ from typing import Any
 
 from autograd_conformance.harness.check.declaration import Declaration, Own
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.naming import Options
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
 from autograd_conformance.implementations.protocol import Implementation
 
 # The folder of this suite's own frames.
 _OURS = str(Path(__file__).resolve().parents[1])
+
+
+class _Described(Declaration):
+    """A Function that is described on the command line."""
+
+    notation = Options()
 
 
 @dataclass(frozen=True)
@@ -87,7 +94,7 @@ def declarations(
             f"{target} is not a declaration; describe its arguments in order, as in "
             "--arg 'float[n,m]' --arg 'int(0..3)'"
         )
-    return [Declaration(thing, *arguments, where=target, **(options or {}))]
+    return [_Described(thing, *arguments, where=target, **(options or {}))]
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

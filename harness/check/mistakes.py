@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from autograd_conformance.harness.check.native import Varies
+from autograd_conformance.harness.check.native import Steered, Varies
 from autograd_conformance.harness.outcomes import message_of
 
+_MISFIT = "returned an invalid gradient"
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
-    "returned an invalid gradient": "backward returns a gradient that does not fit its input; sum over the dimensions "
+    "expected layout": "backward returns a gradient in a layout that the engine does not take for this input; return "
+    "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",
+    _MISFIT: "backward returns a gradient that does not fit its input; sum over the dimensions "
     "that were broadcast, and return a tensor of the input's shape",
     "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
     "for each that is not a tensor",
@@ -20,10 +23,17 @@ _WORDS = {
 def mistake(raised: BaseException) -> str:
     """What an exception says is wrong with the code; empty if it may be a refusal."""
     if isinstance(raised, NameError):
-        return "a name without a value is used: this is a mistake in the code and no refusal"
+        return "a name is used that has no value: this is a mistake in the code, not a refusal"
     if isinstance(raised, AttributeError):
-        return "an attribute is used that does not exist: this is a mistake in the code and no refusal"
+        return "an attribute is used that does not exist: this is a mistake in the code, not a refusal"
+    if isinstance(raised, Steered):
+        return "a Function must not skip a test, discard an example or end the process; refuse with a ValueError"
     if isinstance(raised, Varies):
         return "return the same number of tensors in every call that is declared"
     text = message_of(raised)
     return next((meaning for words, meaning in _WORDS.items() if words in text), "")
+
+
+def returned_wrongly(raised: BaseException) -> str:
+    """The property about what backward returned, for an exception of the engine that takes it."""
+    return "VJP-FIT" if _MISFIT in message_of(raised) else "VJP-NONE"

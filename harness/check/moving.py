@@ -69,7 +69,7 @@ def moved(x: Any, argument: Any, signs: Any, move: float, unit: float, *, normwi
 def can_move(value: Any, argument: Any) -> bool:
     if value is None or isinstance(argument, Static) or not is_floating(np.asarray(value)):
         return False
-    return not isinstance(argument, Array) or argument.dtype is None
+    return not isinstance(argument, Array) or (argument.dtype is None and argument.values != "binary")
 
 
 def changed_within(argument: Any, value: Any, change: Any) -> Any:

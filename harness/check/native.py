@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from autograd_conformance.harness.check.freedom import Canonical
+from autograd_conformance.harness.checking.steering import STEERING
+from autograd_conformance.harness.outcomes import OutOfTime, one_line
 from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
 
 
@@ -16,7 +20,7 @@ from autograd_conformance.implementations.protocol import BackwardPass, Implemen
 class Treatment:
     """How a Function must be called."""
 
-    # It draws random numbers: seed them before each call.
+    # It draws random numbers: seed them before each call and, with another seed, before each backward.
     seeded: bool = False
     # Its graph can be used only once: call it again for each backward.
     fresh: bool = False
@@ -69,6 +73,30 @@ def _same(cls: Any, other: Any) -> bool:
     return isinstance(cls, Native) and isinstance(other, Native) and cls.apply == other.apply
 
 
+class Steered(RuntimeError):
+    """A Function raised what steers pytest, Hypothesis or the process, and not the Function's caller."""
+
+
+@contextmanager
+def orderly() -> Iterator[None]:
+    """A context around the user's code: what it raises is an exception, and decides about nothing else."""
+    try:
+        yield
+    except OutOfTime:
+        raise
+    except STEERING as raised:
+        raise Steered(one_line(raised)) from raised
+    except Exception:
+        raise
+    except KeyboardInterrupt as raised:
+        # It may be the user's, except where interrupts are ignored.
+        if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
+            raise
+        raise Steered(one_line(raised)) from raised
+    except BaseException as raised:
+        raise Steered(one_line(raised)) from raised
+
+
 class _Treating(Implementation):
     """The methods that `adapted` puts before those of an implementation."""
 
@@ -91,7 +119,8 @@ class _Treating(Implementation):
             self.on_call()
             if seeding is not None:
                 seeding()
-            outputs = call(*args)
+            with orderly():
+                outputs = call(*args)
             if canonical is not None:
                 outputs = canonical(as_tuple(outputs), args)
             tensors = tuple(y for y in as_tuple(outputs) if keep(y))
@@ -112,7 +141,8 @@ class _Treating(Implementation):
 
         def gradients(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Any:
             self.on_call()
-            return found(cotangents, wanted, differentiable)
+            with orderly():
+                return found(cotangents, wanted, differentiable)
 
         if not (self.seeded or self.fresh):
             return outputs, gradients
@@ -122,7 +152,8 @@ class _Treating(Implementation):
         def again(cotangents: Sequence[Any], wanted: Mask, differentiable: bool) -> Any:
             use: BackwardPass = unused.pop() if unused else once_more()
             if self.seeded:
-                self.reseed()
+                # Another seed than before forward: a backward that draws its mask again must not get the same one.
+                self.reseed(1)
             if not self.fresh:
                 unused.append(use)
             return use(cotangents, wanted, differentiable)

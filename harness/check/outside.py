@@ -12,6 +12,8 @@ from autograd_conformance.harness.checking.observe import copied
 
 # The relative difference that counts as rounding.
 _NEAR = 1e-6
+# Two seeds may draw the same mask for few elements.
+_SEEDS = 16
 
 
 def draws(example: Example) -> bool:
@@ -28,15 +30,25 @@ def draws(example: Example) -> bool:
     return all(map(_same, first, again)) and not all(map(_near, first, other))
 
 
+def draws_in_backward(example: Example) -> bool:
+    """Whether the gradients of a call, which seeds nothing itself, change with the seed before backward alone."""
+    try:
+        first, again, *others = (_results(example, 0, later) for later in (1, *range(1, _SEEDS)))
+    except Exception:  # noqa: BLE001 - the tests report what a call raises
+        return False
+    return all(map(_same, first, again)) and not all(all(map(_near, first, other)) for other in others)
+
+
 def reads_new_memory(example: Example) -> bool:
     """Whether the results of a call change with what the memory held that it allocates, and with nothing else."""
-    first, zeros, filled = (_in_new_memory(example, fill) for fill in (False, False, True))
-    if first is not None and zeros is not None and not all(map(_near, first, zeros)):
-        return False
-    if zeros is None or filled is None:
-        # An index that was never written may be out of range.
-        return zeros is not filled
-    return not all(map(_near, zeros, filled))
+    zeros, filled, again, after = (_in_new_memory(example, fill) for fill in (False, True, True, False))
+    # What changes from call to call, as with a counter, or after the first call, says nothing about memory. Where an
+    # index was never written, the call may raise.
+    return _alike(filled, again) and not _alike(zeros, filled) and not _alike(after, filled)
+
+
+def _alike(first: list[Any] | None, second: list[Any] | None) -> bool:
+    return first is second or (first is not None and second is not None and all(map(_near, first, second)))
 
 
 def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
@@ -48,18 +60,18 @@ def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
         return None
 
 
-def _results(example: Example, seed: int | None = None) -> list[Any]:
-    """Outputs and gradients in NumPy; the seed is set before forward and before backward."""
+def _results(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:
+    """Outputs and gradients in NumPy; seeds are set before forward and, ``later`` or the same, before backward."""
     implementation = example.implementation
 
-    def start() -> None:
+    def start(seed: int | None) -> None:
         if seed is not None:
             implementation.reseed(seed)
 
-    start()
+    start(seed)
     outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
     found = copied(implementation, outputs)
-    start()
+    start(seed if later is None else later)
     return [*found, *copied(implementation, pullback(constant_cotangents(example, outputs)))]
 
 

@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Sort the tests: all of one Function together, and what tells most first."""
+    """Sort the tests: all of one Function together, and what says most first."""
     yield
     done = set(Path(config.option.done).read_text(encoding="utf-8").splitlines()) if config.option.done else set()
     functions = list(config.stash[CATALOG].names)

@@ -8,25 +8,26 @@ import sys
 import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from autograd_conformance.harness.check import standalone
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.verdicts import (
     LOST,
     NOT_FINITE,
     ORDER,
-    OUTSIDE,
     RAISES,
     REFUSED,
     UNVERIFIED,
-    VERIFYING,
     Verdict,
     judged,
     verdict,
 )
-from autograd_conformance.harness.outcomes import in_words
+from autograd_conformance.harness.outcomes import Kind, in_words
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports.reading import constant, lost_in
 from autograd_conformance.reference.properties import PROPERTIES
 
 _WIDEST = 110
@@ -37,8 +38,12 @@ _FRAMES = 6
 # The fields of a failure that are shown, with their titles.
 _DETAILS = {"bound": "bound", "chosen": "with", "hint": "hint", "right_with": "right with", "call": "call"}
 
-# What differs between two messages of one error.
-_VARYING = r"'[^']*'|\d+"
+# A fault that a process of its own does not show.
+_ALONE = "a script that makes this call in a process of its own shows no fault, so that calls before it may matter"
+_EARLIER = (
+    "the Function keeps something of earlier calls, for example a cache whose key lacks an argument, a class attribute "
+    "or a global"
+)
 
 Judged = tuple[ndjson.Line, Verdict]
 
@@ -46,7 +51,8 @@ Judged = tuple[ndjson.Line, Verdict]
 def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, unfinished: str = "") -> Iterator[str]:
     """The facts about a Function, its faults, and the checks without a verdict, as rows of text.
 
-    Reproduction scripts are written to the folder ``scripts``. ``unfinished`` says why there are no more lines.
+    Standalone scripts are written to the folder ``scripts``, except those that show no fault when they are run.
+    ``unfinished`` says why there are no more lines.
     """
     yield title
     for fact in facts.lines():
@@ -57,30 +63,44 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     faults = [(line, v) for line, v in found if v is not None and v.fault]
     notes = [(line, v) for line, v in found if v is not None and not v.fault]
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
-    wrong = len(faults) + len(facts.coarse)
+    wrong = len(faults)
     counts = f"{held} {'check holds' if held == 1 else 'checks hold'}, {wrong} {'does' if wrong == 1 else 'do'} not" + (
         f", {len(notes)} undecided" if notes else ""
     )
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
-    missing = " and ".join(what for name, what in VERIFYING.items() if name in unverified)
+    missing = " and ".join(each.verifies for each in PROPERTIES.values() if each.id in unverified)
     yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
     few = ", ".join(f"{ndjson.test_of(line)} ({line['slow']})" for line, v in found if v is None and "slow" in line)
     if few:
         yield from _wrapped(f"too slow for all examples, held in those before --time-limit: {few}", 2)
     notes.sort(key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
-    for line, v, others in _grouped(list(_every(faults))):
+    groups = _grouped(list(_every(faults)))
+    texts = {_path(line, scripts): line["failure"].get("script", "") for line, _, _ in groups}
+    missing_scripts = standalone.written({path: text for path, text in texts.items() if text})
+    right = standalone.right([path for path, why in missing_scripts.items() if not why])
+    for line, v, others in groups:
         yield ""
-        yield from _fault(line, v, scripts)
+        path = _path(line, scripts)
+        alone = path in right
+        if alone:
+            path.unlink()
+        yield from _fault(line, replace(v, guess=_EARLIER) if alone else v)
+        yield from _script(line, path, _ALONE if alone else missing_scripts.get(path, ""))
+        for other in _other_exceptions(line, others):
+            yield from _wrapped(f"also raised: {other['failure']['got']} ({ndjson.test_of(other)})", 4)
         if others:
             yield from _wrapped(f"same fault: {', '.join(dict.fromkeys(map(ndjson.test_of, others)))}", 4)
-    for word, sentences in (("MISFITS", facts.coarse), ("STALE", facts.stale)):
-        for sentence in sentences:
-            yield ""
-            yield from _wrapped(f"{word}: {sentence}", 2)
+    for sentence in facts.stale:
+        yield ""
+        yield from _wrapped(f"STALE: {sentence}", 2)
     for line, v in notes:
         yield ""
         yield from _note(line, v)
     yield ""
+
+
+# The cause of what is NaN in ordinary calls.
+_NAN = "NaN"
 
 
 class Finds:
@@ -91,21 +111,20 @@ class Finds:
         self._follows: dict[str, dict[str, str]] = {}
 
     def rows(self, line: ndjson.Line) -> list[str]:
-        """What a result says; empty if it is no fault. What one cause explains is shown once."""
+        """What a result says; empty if it is not a fault. What one cause explains is shown once."""
         v = verdict(line)
         if v is None or not v.fault:
             return []
         name, failure = ndjson.test_of(line), line.get("failure", {})
         follows = self._follows.setdefault(line["function"], {})
         if v.word != RAISES:
-            follows[name] = v.follows
+            follows[name] = v.follows or (_NAN if _is_nan(line) else "")
         cause = (line["function"], _cause(line, v, follows))
         if cause in self._causes:
             return []
         self._causes.add(cause)
-        sentence = PROPERTIES[line["property"]].sentence
         result = in_words(failure) if "what" in failure else failure.get("message", "")
-        shown = [*_wrapped(f"found: {line['function']}: {v.word.upper()}: {name}: {sentence}", 0), *_wrapped(result, 4)]
+        shown = [*_headline(line, v, f"found: {line['function']}: ", 0), *_wrapped(result, 4)]
         return [*shown, *(_wrapped(f"call: {failure['call']}", 4) if failure.get("call") else [])]
 
 
@@ -130,29 +149,61 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     ranked = sorted(faults, key=_rank)
     # Exceptions have causes of their own, unless they follow from a failure that is none.
     causes: dict[Any, str] = {}
+    raised: dict[Any, Any] = {}
     for line, v in ranked:
         if v.word != RAISES:
-            causes.setdefault(_own(line), v.follows)
+            causes.setdefault(_own(line), v.follows or (_NAN if _is_nan(line) else ""))
+        elif not _by_engine(line):
+            raised.setdefault(_own(line), _cause(line, v, causes))
     found: dict[Any, list[Judged]] = {}
     for line, v in ranked:
-        found.setdefault(_cause(line, v, causes), []).append((line, v))
+        cause = _cause(line, v, causes)
+        # The engine has no line of the user's: what it raises belongs to what a line raises in the test that it
+        # follows from.
+        by_engine = v.word == RAISES and _by_engine(line)
+        found.setdefault(raised.get(v.follows, cause) if by_engine else cause, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _by_engine(line: ndjson.Line) -> bool:
+    return bool(line["failure"]["raised"].get("by") == "framework")
+
+
+def _other_exceptions(head: ndjson.Line, others: Sequence[ndjson.Line]) -> list[ndjson.Line]:
+    """The first of the others with each exception that is another one than the head's."""
+    raised = [line for line in others if line["failure"].get("kind") == Kind.RAISED]
+    first = {_error(line["failure"]): line for line in reversed(raised)}
+    mine = _error(head["failure"]) if head["failure"].get("kind") == Kind.RAISED else None
+    return [line for error, line in first.items() if mine is not None and error != mine]
 
 
 def _rank(judgement: Judged) -> tuple[bool, int, str]:
     """The place of a fault: what explains most comes first, but an exception says nothing about what it was met in."""
     line, v = judgement
-    return v.word == RAISES and line["property"] in OUTSIDE, ORDER.index(line["property"]), line.get("variant", "")
+    about = PROPERTIES[line["property"]]
+    return v.word == RAISES and about.outside, ORDER.index(about.id), line.get("variant", "")
 
 
 def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[Any, str]) -> Any:
     """What the faults of one group have in common: an exception, a place, or the property that they follow from."""
     if v.word in LOST:
-        return v.word, _innermost(line["failure"].get("traceback", []))
+        return v.word, lost_in(line["failure"])
     if v.word == RAISES and v.follows not in causes:
         return _error(line["failure"])
     own = line["property"] if v.word == NOT_FINITE else _own(line)
-    return _root(v.follows or own, causes)
+    # What is found in the search for NaN alone is a fault of its own.
+    nan = _is_nan(line) and (not _seeks_nan(own) or _NAN in (c for test, c in causes.items() if not _seeks_nan(test)))
+    return _root(v.follows or (_NAN if nan else own), causes)
+
+
+def _seeks_nan(test: Any) -> bool:
+    """Whether a test is one of the property about gradients that are not finite."""
+    return isinstance(test, str) and PROPERTIES[test.split("/")[0]].verdict == NOT_FINITE
+
+
+def _is_nan(line: ndjson.Line) -> bool:
+    """Whether a number of an ordinary call is NaN, which shows in every property in the same way."""
+    return bool(line["failure"].get("kind") == Kind.NAN) and not PROPERTIES[line["property"]].puts_nan
 
 
 def _own(line: ndjson.Line) -> Any:
@@ -161,8 +212,15 @@ def _own(line: ndjson.Line) -> Any:
     return (test, line["number"]) if "number" in line else test
 
 
+# The variants of tests that can be the cause where the plain test holds: the others look at special values or averages.
+_CAUSES = ("owned", "seeds", "leaves", "instances", "flags", "severed")
+
+
 def _root(name: Any, causes: Mapping[Any, str]) -> Any:
     """The failure from which this one follows in the end, given from which each one follows, "" for none."""
+    if name not in causes:
+        # A property of which only another test failed, one that looks at more than values.
+        name = next((test for test in (f"{name}/{each}" for each in _CAUSES) if test in causes), name)
     seen = {name}
     while causes.get(name) and causes[name] not in seen:
         name = causes[name]
@@ -170,17 +228,11 @@ def _root(name: Any, causes: Mapping[Any, str]) -> Any:
     return name
 
 
-def _innermost(stack: Sequence[str]) -> str:
-    """The function in which a process was lost; the stack has those of other threads first."""
-    current = next((n for n, row in enumerate(stack) if row.startswith("Current thread")), -1)
-    return re.sub(_VARYING, "", next(iter(stack[current + 1 :]), ""))
-
-
 def _error(failure: Mapping[str, Any]) -> tuple[str, ...]:
     """What the exceptions of one cause have in common."""
     raised = failure["raised"]
     # One line of the user's code has one cause. The engine raises all its errors in one line.
-    message = "" if raised.get("by") == "function" else re.sub(_VARYING, "", failure["got"])
+    message = "" if raised.get("by") == "function" else constant(failure["got"])
     return raised["type"], raised["at"], message
 
 
@@ -193,9 +245,19 @@ def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line
     return line, v, [other for other, _ in others]
 
 
-def _fault(line: ndjson.Line, v: Verdict, scripts: Path) -> Iterator[str]:
+def _headline(line: ndjson.Line, v: Verdict, before: str, indent: int) -> Iterator[str]:
+    """The verdict and the test, and below it what must hold."""
+    test = ndjson.test_of(line)
+    # An exception says nothing about the property whose test met it, but about the one that it follows from.
+    name = v.follows if v.word == RAISES and v.follows else test
+    met = f" (met in {test})" if name != test else ""
+    yield from _wrapped(f"{before}{v.word.upper()}: {name}{met}", indent)
+    yield from _wrapped(f"must hold: {PROPERTIES[name.split('/')[0]].sentence}", 4)
+
+
+def _fault(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     failure = line["failure"]
-    yield from _wrapped(f"{v.word.upper()}: {ndjson.test_of(line)}: {PROPERTIES[line['property']].sentence}", 2)
+    yield from _headline(line, v, "", 2)
     if "what" in failure:
         yield from _wrapped(in_words(failure), 4)
     else:
@@ -210,19 +272,22 @@ def _fault(line: ndjson.Line, v: Verdict, scripts: Path) -> Iterator[str]:
         yield from _wrapped(f"advice: {v.advice}", 4)
     if v.guess:
         yield from _wrapped(f"likely cause (a guess): {v.guess}", 4)
-    if "script" in failure:
-        which = [str(line["number"])] if "number" in line else []
-        name = "-".join((line["function"], ndjson.test_of(line), *which))
-        path = scripts / (re.sub(r"[^\w.-]+", "-", name) + ".py")
-        try:
-            scripts.mkdir(parents=True, exist_ok=True)
-            path.write_text(failure["script"], encoding="utf-8")
-        except OSError as problem:
-            yield f"    no script: {path} cannot be written: {problem.strerror}"
-        else:
-            yield f"    script: {path}"
-    elif failure.get("no_script"):
-        yield from _wrapped(f"no script: {failure['no_script']}", 4)
+
+
+def _path(line: ndjson.Line, scripts: Path) -> Path:
+    """The file of the standalone script of a failure."""
+    which = [str(line["number"])] if "number" in line else []
+    name = "-".join((line["function"], ndjson.test_of(line), *which))
+    return scripts / (re.sub(r"[^\w.-]+", "-", name) + ".py")
+
+
+def _script(line: ndjson.Line, path: Path, missing: str) -> Iterator[str]:
+    """Where the standalone script is, or why there is none."""
+    missing = missing or line["failure"].get("no_script", "")
+    if missing:
+        yield from _wrapped(f"no script: {missing}", 4)
+    elif "script" in line["failure"]:
+        yield f"    script: {path}"
 
 
 def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
@@ -230,7 +295,7 @@ def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     if v.word == REFUSED:
         reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
     blame = " (not a fault)" if v.word == REFUSED else ""
-    word = f"{VERIFYING[line['property']]} {v.word}".upper() if v.word == UNVERIFIED else v.word
+    word = f"{PROPERTIES[line['property']].verifies} {v.word}".upper() if v.word == UNVERIFIED else v.word
     yield from _wrapped(f"{word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
     if v.advice:
         yield from _wrapped(v.advice, 4)

@@ -27,10 +27,11 @@ _FORKABLE = ("torch", "hips", "mygrad", "model")
 
 @dataclass
 class Found:
-    """What discovery found: the facts in the plan; places, described arguments and problems by name."""
+    """What discovery found: the facts in the plan; by name the places, with and without it, arguments and problems."""
 
     plan: Plan
     places: dict[str, str] = field(default_factory=dict)
+    placed: dict[str, str] = field(default_factory=dict)
     described: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -39,11 +40,13 @@ class Found:
 _GOES_ON = "goes on"
 
 
-def find_out(plan: Plan, implementation: str, *, seconds: float, tell: Callable[[str], None] = lambda _: None) -> Found:
+def find_out(
+    plan: Plan, implementation: str, *, seconds: float, called: Callable[[str], None] = lambda _: None
+) -> Found:
     """Load the target and call each Function a few times. Raises UsageProblem if the target cannot be loaded.
 
-    ``tell`` gets the name of the Function whenever it is called. If a call ends the process, the Function counts as not
-    taking the call's dtype, unless no other dtype is left.
+    ``called`` gets the name of the Function whenever it is called. If a call ends the process, the Function counts as
+    not taking the call's dtype, unless no other dtype is left.
     """
     found = Found(plan)
     without: dict[str, dict[str, str]] = {}
@@ -53,7 +56,7 @@ def find_out(plan: Plan, implementation: str, *, seconds: float, tell: Callable[
         for message in _of_process(_discover, (plan, implementation, known, without), implementation, seconds):
             messages.append(message)
             _note(found, message)
-            tell(message.get("name", ""))
+            called(message.get("name", ""))
         last, before = messages[-1], messages[-2] if len(messages) > 1 else {"kind": ""}
         if last["kind"] == "end":
             return found
@@ -64,13 +67,14 @@ def find_out(plan: Plan, implementation: str, *, seconds: float, tell: Callable[
             without.setdefault(name, {})[dtype] = f"{last['how']} in {before['call']}"
         else:
             what = f"the simple call {before['call']}" if dtype else "preparing the first call"
-            found.problems[name] = f"{found.places[name]}: {name}: {what} {last['how']}"
+            found.problems[name] = f"{found.placed[name]}: {what} {last['how']}"
 
 
 def _note(found: Found, message: dict[str, Any]) -> None:
     name = message.get("name", "")
     if message["kind"] == "begins":
-        found.places[name], found.described[name] = message["where"], message["described"]
+        found.places[name], found.placed[name] = message["where"], message["placed"]
+        found.described[name] = message["described"]
     elif message["kind"] == "facts":
         facts = Facts.from_json(message["facts"])
         found.plan = replace(found.plan, facts={**found.plan.facts, name: facts})
@@ -93,7 +97,7 @@ def _discover(
         return
     loaded.on_call = lambda: pipe.send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:
-        place = {"where": declaration.where, "described": _described(declaration)}
+        place = {"where": declaration.where, "placed": declaration.placed, "described": _described(declaration)}
         pipe.send({"kind": "begins", "name": declaration.name, **place})
         left_out = without.get(declaration.name, {})
 
@@ -116,10 +120,24 @@ def _discover(
     pipe.send({"kind": "end"})
 
 
+# What a declaration may say that decides what is checked, and with which expectation.
+_SAID = (
+    "reference", "soft", "surrogate", "once", "stochastic", "single_backward", "backward_only", "nonlinear", "casts",
+    "independent", "symmetric", "antisymmetric", "sizes",
+)  # fmt: skip
+
+
 def _described(declaration: Declaration) -> str:
-    described = ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
-    free = " and ".join(f.text if isinstance(f, Freedom) else "a canonical form" for f in declaration.up_to)
-    return f"{described}; up to {free}" if free else described
+    parts = [", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)]
+    if declaration.up_to:
+        free = (f.text if isinstance(f, Freedom) else "a canonical form" for f in declaration.up_to)
+        parts.append(f"up to {' and '.join(free)}")
+    said = [word for word in _SAID if getattr(declaration, word)]
+    if declaration.conditioning != 1:
+        said.append(f"conditioning {declaration.conditioning:g}")
+    if said:
+        parts.append(f"declared: {', '.join(said)}")
+    return "; ".join(parts)
 
 
 def context(implementation: str) -> Any:

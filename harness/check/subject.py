@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.layouts import in_taken_layouts
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.native import unseeded
 from autograd_conformance.harness.check.referee import Refuses
@@ -21,11 +22,9 @@ from autograd_conformance.reference.definitions import Shapes
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, contiguous, recast
+from autograd_conformance.strategies.compositions import SAME, Before
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples
-
-# The properties in which a user's reference counts.
-_REFERRED = ("FWD-VALUE", "VJP-REF", "VJP-FD")
 
 
 @dataclass(repr=False)
@@ -43,18 +42,18 @@ class OwnSubject(Subject):
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes to draw.
 
-        For second derivatives mostly the most precise ones, because only there they are compared. For batches no half
-        precision, because measuring its noise for each member takes too long.
+        For second derivatives mostly the most precise ones, because only there they are compared. For batches, and
+        for what is declared of other calls, no half precision: measuring its noise for each call takes too long.
         """
         assert isinstance(self.function, Own)
         unit = PRECISION[self.function.computes_in].unit
-        precise = tuple(d for d in self.function.dtypes if PRECISION[d].unit == unit)
+        precise = tuple(d for d in self.function.dtypes if PRECISION[d].unit <= unit)
         # What double precision would show is looked for in the most precise dtype that the Function takes.
         found = super().dtypes or precise
         if self.function.declaration.stochastic:
             # The same seed gives other random numbers in another dtype.
             return tuple(dtype for dtype in found if dtype == self.function.dtypes[0])
-        if self.property_id == "BATCH-VMAP":
+        if self.property_id in ("BATCH-VMAP", *self.function.relations):
             return tuple(dtype for dtype in found if dtype not in noise.DTYPES) or found
         if self.property_id != "DBL-CORRECT":
             return found
@@ -64,22 +63,39 @@ class OwnSubject(Subject):
     def calls(self, scope: Scope = ANY_CALL, *, shapes: tuple[Shapes, ...] | None = None) -> st.SearchStrategy[Call]:
         """Calls in shapes that can show a fault; those of a stochastic Function are contiguous.
 
-        With other layouts the same seed would give other random numbers.
+        With other layouts the same seed would give other random numbers. A call without elements verifies little: there
+        are few of them, except in the tests that choose the shapes.
         """
         assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             scope = replace(scope, layouts="contiguous")
-        return super().calls(replace(scope, steady=True), shapes=self._telling_shapes if shapes is None else shapes)
+        scope = replace(scope, steady=True, seldom_empty=shapes is None)
+        found = super().calls(scope, shapes=self._showing_shapes if shapes is None else shapes)
+        return found.map(self.taken) if self.function.refused_layouts and self.replayed is None else found
+
+    def leave_out(self, what: str) -> None:
+        assert isinstance(self.function, Own)
+        super().leave_out(": ".join((what, *(each.why for each in self.function.refused_layouts[:1]))))
+
+    def taken(self, call: Call) -> Call:
+        assert isinstance(self.function, Own)
+        return in_taken_layouts(call, self.function.refused_layouts)
 
     @cached_property
-    def _telling_shapes(self) -> tuple[Shapes, ...] | None:
+    def _showing_shapes(self) -> tuple[Shapes, ...] | None:
         """The shapes that can show a fault, if the Function takes any of them."""
-        telling = PROPERTIES[self.property_id].telling
-        return None if telling is None else tuple(filter(telling, shape_tuples(self.function))) or None
+        shows = PROPERTIES[self.property_id].shapes
+        return None if shows is None else tuple(filter(shows, shape_tuples(self.function))) or None
 
     def recasts(self, call: Call) -> tuple[Call, ...]:
         """The call in every dtype, its own first, because no other property compares dtypes."""
         return (call, *(recast(call, dtype, self.function) for dtype in self.dtypes if dtype != call.dtype))
+
+    @property
+    def before(self) -> tuple[Before, ...]:
+        """The operations that may come before the Function; few of them take sparse gradients."""
+        assert isinstance(self.function, Own)
+        return (SAME,) if self.function.sparse else super().before
 
     def unseeded_example(self, call: Call) -> Example:
         example = self.example(call)
@@ -89,7 +105,7 @@ class OwnSubject(Subject):
         assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             return "the Function draws random numbers"
-        return self.function.declaration.source(self.function.composite, self.property_id in _REFERRED)
+        return self.function.declaration.source(self.function.composite, PROPERTIES[self.property_id].compared)
 
     def verify_reference(self, call: Call) -> None:
         assert isinstance(self.function, Own)

@@ -115,19 +115,19 @@ def with_numbers(example: Example) -> Example:
 
 
 def units(got: Any, expected: Any, dtype: str) -> Any:
-    """The errors of numbers in units of the last place; NaN where double precision does not fit the dtype.
+    """The errors of numbers in units of the last place, or of that of 1 for smaller ones, which may be differences.
 
-    Infinite where a number is not finite.
+    NaN where double precision does not fit the dtype, infinite where a number is not finite.
     """
     precision = PRECISION[dtype]
     with np.errstate(all="ignore"):
-        ulp = np.maximum(2.0 ** np.floor(np.log2(np.abs(expected))) * 2 * precision.unit, precision.subnormal)
+        ulp = 2.0 ** np.floor(np.log2(np.maximum(np.abs(expected), 1.0))) * 2 * precision.unit
         error = np.where(np.isfinite(got), np.abs(got - expected) / ulp, np.inf)
         return np.where(np.isfinite(round_to(expected, dtype)), error, np.nan)
 
 
 def largest_errors(subject: Subject) -> Iterator[str]:
-    """A sentence for each 16-bit dtype: the largest errors of output and gradient over all its numbers."""
+    """A sentence for each 16-bit dtype: the largest errors of output and gradient, as in `units`."""
     for dtype in HALF:
         call = next(swept_calls(subject.function, dtype, NUMBERS), None) if dtype in subject.function.dtypes else None
         if call is not None:

@@ -22,10 +22,14 @@ LOST = frozenset((CRASHES, HANGS))
 _OF_KIND = {
     Kind.RAISED: RAISES,
     Kind.DETACHED: DETACHED,
+    Kind.NAN: NOT_FINITE,
     Kind.MUTATED: MUTATES,
     Kind.SHARED: SHARES,
 }
 _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
+
+# What is wrong, where the finding's hint says why: the run itself showed it.
+_SHOWN = ("precision",)
 
 # What to do next.
 _NEXT = {
@@ -34,15 +38,11 @@ _NEXT = {
     ERROR: "find the last line of your code in the traceback; if there is none, report a bug of autograd-conformance",
 }
 
-# What is not verified if a property could not be decided.
-VERIFYING = {"VJP-FD": "gradient", "DBL-CORRECT": "second derivative"}
-
 # The properties that explain most come first: what comes from outside the call, and then the plain call.
-OUTSIDE = ("ENV-RANDOM", "MEM-WRITTEN", "ENV-SETTINGS")
-_FIRST = ("VJP-FD", "VJP-REF", "FWD-VALUE")
+_ORDERED = sorted(PROPERTIES.values(), key=lambda each: each.head or len(PROPERTIES))
+ORDER = tuple(each.id for each in _ORDERED)
 # The order of the tests of a Function: what most faults break comes first.
-TRIED = (*_FIRST, *OUTSIDE, *(name for name in PROPERTIES if name not in (*OUTSIDE, *_FIRST)))
-ORDER = (*OUTSIDE, *_FIRST, *(name for name in PROPERTIES if name not in (*OUTSIDE, *_FIRST)))
+TRIED = tuple(each.id for each in sorted(_ORDERED, key=lambda each: not each.compared))
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
     claim, outcome = PROPERTIES[line["property"]], line["outcome"]
     # Tests of the same property with special values, or of averages, verify nothing by themselves.
-    verifying = ndjson.test_of(line) in VERIFYING
+    verifying = bool(claim.verifies) and not line.get("variant")
     if outcome == "vacuous" and line["vacuous"] == ndjson.SLOW:
         return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
     if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
@@ -85,18 +85,21 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return None
     kind, follows = Kind(failure["kind"]), failure.get("follows", "")
     if follows:
-        word = RAISES if kind is Kind.RAISED else WRONG
-        return Verdict(
-            word, guess="" if word == RAISES and follows in _FIRST else PROPERTIES[follows].advice, follows=follows
-        )
+        word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
+        return Verdict(word, guess="" if word == RAISES and about.compared else about.advice, follows=follows)
     if kind is Kind.RAISED:
-        return Verdict(RAISES, guess="" if claim.id in (*_FIRST, *OUTSIDE) else claim.advice)
-    if kind is Kind.NAN and claim.group == "second order":
-        return Verdict(claim.verdict, guess=_HIDDEN_NAN)
+        known = bool(failure.get("hint")) or claim.compared or claim.outside
+        return Verdict(RAISES, guess="" if known else claim.advice)
+    if kind is Kind.NAN and claim.puts_nan:
+        kind = Kind.WRONG
+    if kind is Kind.NAN:
+        return Verdict(NOT_FINITE, guess=_HIDDEN_NAN)
     if claim.verdict == STALE:
         # The run itself showed this cause.
         return Verdict(STALE, claim.advice)
-    return Verdict(_OF_KIND.get(kind, claim.verdict), guess=claim.advice)
+    shown = failure.get("component", {}).get("aspect") in _SHOWN
+    advice = dict(claim.of_variant).get(line.get("variant", ""), claim.advice)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else advice)
 
 
 def mostly_refused(line: ndjson.Line) -> bool:
@@ -120,7 +123,10 @@ def _known(line: ndjson.Line) -> Verdict | None:
 
 
 _FOR_MORE = "for more examples raise --time-limit, or make the tensors smaller with sizes="
-_HIDDEN_NAN = "where() hides a 0 / 0 or an overflow inside backward; apply where() to the operands instead"
+_HIDDEN_NAN = (
+    "backward divides 0 by 0, multiplies 0 and infinity, or overflows; if where() hides this in the result, apply "
+    "where() to the operands instead"
+)
 _TO_VERIFY = (
     "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "
     "everywhere; so take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or "

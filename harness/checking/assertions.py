@@ -13,34 +13,26 @@ from autograd_conformance.harness.checking.compare import difference, same_bits
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import Examined
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.kinks import at_kinks
+from autograd_conformance.harness.checking.kinks import at_kinks, exists
 from autograd_conformance.harness.checking.policy import STRICT, Policy
-from autograd_conformance.harness.checking.transforms import FirstOrder, SecondOrder
+from autograd_conformance.harness.checking.transforms import Derived, FirstOrder, SecondOrder
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.averages import CALLS
-from autograd_conformance.reference.definitions import Function
+from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
+from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
-from autograd_conformance.strategies.calls import Call
+from autograd_conformance.strategies.calls import Call, Tensor
 
 # The text of a missing derivative in a finding.
 DETACHED = "no derivative (silently detached)"
 
-# The hint of a failure that follows from another property.
-FOLLOWS = {
-    "VJP-REF": "the plain call with the same values is wrong as well (VJP-REF); fix that first",
-    "VJP-NONE": "the plain call raises as well, outside of backward (VJP-NONE); fix that first",
-    "VJP-FD": "the first derivative of the same call is wrong as well (VJP-FD); fix that first",
-    "MEM-WRITTEN": "the same call reads memory that was never written (MEM-WRITTEN); fix that first",
-    "VJP-COTANGENT-LAYOUT": "the same call is right with contiguous cotangents",
-    "FWD-LAYOUT": "the same call is right with contiguous inputs",
-    "VJP-MASK": "the same call is right if every input requires grad",
-    "VJP-UNUSED": "the same call is right if every output is used",
-    "VJP-REPEAT": "the same call is right if it runs once, with no other call in between",
-    "VJP-PURE": "backward writes into grad_output (VJP-PURE); fix that first",
-    "VJP-LINEAR": "backward is not linear in grad_output (VJP-LINEAR); fix that first",
-}
+# Numbers between these, and 0, are drawn in most tests.
+_ORDINARY = 2.0**-3, 2.0**2
+
+# Why there is no slope to compare with.
+UNDEFINED = "an output is not finite, or more of it is free than up_to= says, as at equal eigenvalues"
 
 
 class Assertions(Examined):
@@ -54,7 +46,7 @@ class Assertions(Examined):
         return STRICT
 
     def fail(
-        self, call: Call, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any
+        self, call: Call, what: str, *, got: Any, expected: Any, cause: BaseException | None = None, **details: Any
     ) -> NoReturn:
         """Fail: the property under test does not hold. ``details`` are fields of the `Finding`."""
         chosen = ", ".join(f"{label}: {value}" for label, value in self.choices.items())
@@ -68,7 +60,7 @@ class Assertions(Examined):
 
     def _fail_or_follow(self, call: Call, what: str, follows: str | None, **details: Any) -> NoReturn:
         if follows is not None:
-            details = {**details, "hint": FOLLOWS[follows], "follows": follows}
+            details = {**details, "hint": PROPERTIES[follows].explains, "follows": follows}
         self.fail(call, what, **details)
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
@@ -99,6 +91,8 @@ class Assertions(Examined):
                 raise
             self.record.checks, self.record.worst_by_dtype = checks, worst
             self._assert_close(call, whats, got, wider, slack, hint)
+            # What any number would fit says nothing.
+            self.record.inconclusive += sum(bool(e is not None and e.size and np.all(np.isinf(e.error))) for e in wider)
 
     def _assert_close(
         self, call: Call, whats: Sequence[str], got: Sequence[Any], expected: Sequence[Tracked | None], slack: float,
@@ -107,11 +101,9 @@ class Assertions(Examined):
         __tracebackhide__ = True
         for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
             self.record.checks += 1
-            which = {"tensor": what, "number": number}
+            which: dict[str, Any] = {"what": what, "number": number}
             if mine is None or theirs is None:
-                if mine is not theirs:
-                    which["aspect"] = "presence"
-                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint, component=which)
+                self._assert_both_missing(call, which, mine, theirs, hint)
                 continue
             array = self._array(mine)
             if array.shape != theirs.shape:
@@ -123,11 +115,19 @@ class Assertions(Examined):
             self.record.measure(call.dtype, worst.ratio)
             if not worst.holds:
                 place = {"index": list(worst.index), "bound": worst.bound}
+                lost = np.isnan(worst.got) and np.isfinite(worst.expected)
                 self.wrong_value(
                     call, f"{what} at {worst.index}", got=worst.got, expected=worst.expected,
+                    kind=Kind.NAN if lost else Kind.WRONG,
                     bound=f"{worst.bound:.3g} (off by {abs(worst.got - worst.expected):.3g})", hint=hint,
                     component={"aspect": "value", "what": what, "number": number, **place},
                 )  # fmt: skip
+
+    def _assert_both_missing(self, call: Call, which: dict[str, Any], got: Any, expected: Any, hint: str) -> None:
+        __tracebackhide__ = True
+        if got is not expected:
+            details = {"got": _brief(got), "expected": _brief(expected), "hint": hint}
+            self.wrong_value(call, which["what"], component={**which, "aspect": "presence"}, **details)
 
     def assert_slope(
         self, call: Call, what: str, *, got: Sequence[Any], along: Sequence[Any], ladder: Estimate, hint: str = "",
@@ -170,6 +170,9 @@ class Assertions(Examined):
         """Assert that the gradients agree with finite differences of the reference along a direction."""
         __tracebackhide__ = True
         what = "slope of the drawn direction"
+        if not self.policy.defined(call):
+            self.record.compare_slope(call.dtype, UNDEFINED)
+            return
         self.assert_slope(
             call, what, got=first.gradients, along=first.direction, ladder=first.estimate, culprit=first.culprit
         )
@@ -196,6 +199,27 @@ class Assertions(Examined):
                 component={"what": "slope", "aspect": "value", **place, **ends},
             )  # fmt: skip
 
+    def assert_exists(self, example: Example, what: str, derived: Derived) -> None:
+        """Assert that no gradient is NaN or infinite where the slopes near the call's point agree."""
+        __tracebackhide__ = True
+        self.record.checks += 1
+        arrays = [None if g is None else self._array(g) for g in derived.gradients[: len(example.slots)]]
+        lost = [(n, g[~np.isfinite(g)]) for n, g in enumerate(arrays) if g is not None and not np.all(np.isfinite(g))]
+        if not lost or self.policy.built_in(example) or not self.policy.defined(example.call):
+            return
+        slopes = exists(example, derived)
+        if slopes is not None:
+            (number, (got, *_)), *_ = lost
+            by = "a difference of eigenvalues" if _by_eigenvalues(example, number) else "0"
+            # The slopes are measured nearby: that they agree is known better than what they are.
+            expected = f"a number within {slopes.tolerance:.1g} of {slopes.nearest(slopes.low):.2g}"
+            self.wrong_value(
+                example.call, what, got=got, expected=expected, kind=Kind.NAN,
+                hint=f"it is not finite for {example.input_names[number]}, though the derivative exists; look for a "
+                f"division by {by}",
+                component={"what": what, "aspect": "value", "bound": slopes.tolerance},
+            )  # fmt: skip
+
     def assert_unbiased(self, example: Example, results: Results) -> None:
         """Assert that the results of many calls are not off on average by more than rounding can cause."""
         __tracebackhide__ = True
@@ -209,7 +233,7 @@ class Assertions(Examined):
                 self.wrong_value(
                     example.call, f"{name}, on average over {CALLS} calls, {worst.where}",
                     got=f"off by {worst.value:+.2%} of {of}", expected=f"off by at most {worst.limit:.2%}",
-                    component={"tensor": name, "aspect": "average"},
+                    component={"what": name, "aspect": "average"},
                     hint="rounding errors average out: a constant, a cast or a sum is wrong in this dtype",
                 )  # fmt: skip
 
@@ -225,28 +249,29 @@ class Assertions(Examined):
             self.record.checks += 1
             return
         if not self.policy.defined(call):
+            self.record.compare_slope(call.dtype, UNDEFINED)
             return
-        what = f"second derivative ({second.title})"
+        what = f"second derivative ({second.loss}, through {second.engine})"
         if second.refusal is not None:
             got, component = one_line(second.refusal), {"aspect": "refused"}
             hint = self.policy.hint(call, second.refusal)
             kind = self.raised(second.refusal) if hint else {}
             self.fail(call, what, got=got, expected=second.estimate.value, component=component, hint=hint, **kind)
-        if second.detached and abs(second.estimate.value) > self._unsure(second):
+        # The largest measured second derivative that may really be zero.
+        nothing = (None,) * len(second.direction)
+        rounding = self.policy.rounding(nothing, second.direction, self.function.derives_in)
+        if second.detached and abs(second.estimate.value) > 10 * second.estimate.bound + rounding:
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"
-            self.fail(call, what, got=DETACHED, expected=expected, kind=Kind.DETACHED)
-        if PRECISION[call.dtype].unit > PRECISION[self.function.computes_in].unit:
+            self._fail_or_follow(
+                call, what, self.policy.follows(call), got=DETACHED, expected=expected, kind=Kind.DETACHED
+            )
+        if PRECISION[call.dtype].unit > PRECISION[self.function.derives_in].unit:
             return
         self.assert_slope(
             call, what, got=second.gradients, along=second.direction, ladder=second.estimate, culprit=second.culprit,
             detached=all(g is None for g in second.gradients[: len(call.tensors)]),
         )  # fmt: skip
-
-    def _unsure(self, second: SecondOrder) -> float:
-        """The largest measured second derivative that may in truth be zero."""
-        nothing = (None,) * len(second.direction)
-        return 10 * second.estimate.bound + self.policy.rounding(nothing, second.direction, self.function.computes_in)
 
     def assert_described(self, example: Example, outputs: Sequence[Any], gradients: Sequence[Any]) -> None:
         """Assert that outputs and gradients have the expected shapes and dtypes, on the call's device."""
@@ -264,8 +289,25 @@ class Assertions(Examined):
         """Assert that gradients are as expected; the finding says if a peculiarity of the call explains it."""
         __tracebackhide__ = True
         follows = self.policy.follows(call) if got != expected else None
-        details = {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": FOLLOWS[follows]}
+        details = {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": PROPERTIES[follows].explains}
         self.assert_equal(call, what, got=got, expected=expected, **details)
+
+    def assert_precise(self, example: Example, whats: Sequence[str]) -> None:
+        """Assert that these results in double precision have numbers that single precision lacks."""
+        __tracebackhide__ = True
+        self.record.checks += 1
+        for what in self.policy.coarse(example):
+            if what in whats:
+                number, part = list(whats).index(what), "forward" if what in example.output_names else "backward"
+                self.fail(
+                    example.call,
+                    f"the numbers of {what}",
+                    got="all of single precision",
+                    expected="of double precision, as its dtype",
+                    component={"what": what, "number": number, "aspect": "precision"},
+                    hint=f"{part} casts inside; compute in the dtype of the inputs, or declare dtypes= without double "
+                    "precision",
+                )
 
     def assert_received(self, example: Example, gradients: Sequence[Any]) -> None:
         """Assert that exactly the tensors that require grad get a gradient."""
@@ -299,14 +341,18 @@ class Assertions(Examined):
             self.record.checks += 1
             array = np.zeros(()) if tensor is None else self.implementation.numpy(tensor)
             if not np.all(array == 0):
-                which = {"tensor": what, "number": number, "aspect": "zero"}
-                self.wrong_value(call, what, got=_brief(array), expected="zero everywhere", hint=hint, component=which)
+                details = {"component": {"what": what, "number": number, "aspect": "zero"}, "hint": hint}
+                kind = Kind.NAN if np.any(np.isnan(array)) else Kind.WRONG
+                self.wrong_value(call, what, got=_brief(array), expected="zero everywhere", kind=kind, **details)
 
     def assert_finite(self, example: Example, gradients: Sequence[Any], *, given: bool) -> None:
         """Assert that each gradient is finite where the reference is; ``given`` says whether the outputs are."""
         __tracebackhide__ = True
         call = example.call
-        if not self.policy.finite_given(example, given):
+        promised = self.policy.finite_given(example, given)
+        if promised is None:
+            self.record.leave_open("there is nothing to compare such values with")
+        if not promised:
             return
         rows = zip(example.names, gradients, example.expected.gradients(), strict=True)
         for number, (what, mine, theirs) in enumerate(rows):
@@ -316,8 +362,9 @@ class Assertions(Examined):
             infinite = self.policy.infinite(example, number, array, theirs)
             self.record.checks += infinite is not None
             for wrong in infinite or ():
-                which = {"tensor": what, "number": number, "aspect": "finite", "index": list(wrong.index)}
-                details = {"got": array[wrong.index], "expected": wrong.expected, "hint": wrong.hint}
+                which = {"what": what, "number": number, "aspect": "finite", "index": list(wrong.index)}
+                kind = Kind.NAN if _is_ordinary_nan(example, number, wrong.index, array) else Kind.WRONG
+                details = {"got": array[wrong.index], "expected": wrong.expected, "hint": wrong.hint, "kind": kind}
                 self.wrong_value(call, f"{what} at {wrong.index}", component=which, **details)
 
     def assert_same(
@@ -331,11 +378,9 @@ class Assertions(Examined):
             return
         for number, (what, mine, theirs) in enumerate(zip(whats, got, expected, strict=True)):
             self.record.checks += 1
-            which = {"tensor": what, "number": number}
+            which: dict[str, Any] = {"what": what, "number": number}
             if mine is None or theirs is None:
-                if mine is not theirs:
-                    which["aspect"] = "presence"
-                    self.wrong_value(call, what, got=_brief(mine), expected=_brief(theirs), hint=hint, component=which)
+                self._assert_both_missing(call, which, mine, theirs, hint)
                 continue
             a, b = self._array(mine), self._array(theirs)
             if not same_bits(a, b):
@@ -349,6 +394,20 @@ class Assertions(Examined):
         # NumPy arrays can be the implementation's tensors. Any other object that is not a tensor fails in `numpy`.
         given = isinstance(value, np.ndarray) and not self.implementation.is_tensor(value)
         return value if given else self.implementation.numpy(value)
+
+
+def _is_ordinary_nan(example: Example, number: int, index: tuple[int, ...], gradient: Any) -> bool:
+    """Whether a gradient is NaN at a number of ordinary size, where other properties meet it, too."""
+    size, (low, high) = abs(example.values[example.slots[number]][index]), _ORDINARY
+    return bool(np.isnan(gradient[index]) and (size == 0 or low <= size <= high))
+
+
+def _by_eigenvalues(example: Example, number: int) -> bool:
+    """Whether a formula at this tensor's matrices may divide by differences of eigenvalues, and hardly by others."""
+    slot = example.slots[number]
+    argument, given = example.function.arguments[slot], example.call.args[slot]
+    zero = isinstance(given, Tensor) and given.fill == "zero matrix"
+    return isinstance(argument, Array) and argument.values in ("symmetric", "definite") and not zero
 
 
 def _data(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Results of many similar calls in half precision, beside those of the reference."""
+"""Results of many similar calls in half precision, next to those of the reference."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ from hypothesis.errors import HypothesisException
 from autograd_conformance.harness.checking.compare import same_bits
 from autograd_conformance.harness.checking.examined import Examined, described
 from autograd_conformance.harness.checking.observe import Observation, observed
+from autograd_conformance.harness.checking.settings import kept
+from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous, message_of
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
@@ -86,7 +88,7 @@ class ClauseSubject(Examined):
 
     @property
     def needs(self) -> frozenset[str]:
-        """The capabilities that the subject needs besides those of the test."""
+        """The capabilities that the subject needs in addition to those of the test."""
         return frozenset()
 
     # What is drawn.
@@ -166,7 +168,9 @@ class ClauseSubject(Examined):
 
     # What is asserted.
 
-    def fail(self, what: str, *, got: Any, expected: Any, cause: Exception | None = None, **details: Any) -> NoReturn:
+    def fail(
+        self, what: str, *, got: Any, expected: Any, cause: BaseException | None = None, **details: Any
+    ) -> NoReturn:
         """Fail: the clause does not hold. ``details`` are fields of the `Finding`."""
         self.break_(Finding(what, _brief(got), _brief(expected), "", chosen=self.chosen, **details), cause)
 
@@ -259,16 +263,21 @@ class ClauseSubject(Examined):
 
     @contextmanager
     def blaming_the_implementation(self) -> Iterator[None]:
-        """Turn an unexpected exception of the test into a failure, and ignore warnings (see `assert_warns`)."""
+        """Turn an unexpected exception of the test into a failure, and ignore warnings (see `assert_warns`).
+
+        What is left changed, by a fault or by the test that shows it, would fail the tests that follow.
+        """
         self.choices = {}
         self.record.examples += 1
         try:
-            with warnings.catch_warnings():
+            with kept(self.implementation), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 yield
-        except (Broken, *_OURS):
+        except Broken:
             raise
-        except Exception as raised:  # noqa: BLE001 - whatever the implementation raises
+        except BaseException as raised:  # whatever the implementation raises
+            if not steers(raised) and (isinstance(raised, _OURS) or not isinstance(raised, Exception)):
+                raise
             details = self.raised(raised)
             self.fail("the test", got=described(raised), expected="no exception", cause=raised, **details)
 

@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-import hypothesis
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
+from autograd_conformance.harness.checking.steering import RAISING
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Raised, Record, message_of, named
-from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.implementations.deviations import Deviation, named_by
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
-
-_HYPOTHESIS = str(Path(hypothesis.__file__).parent)
 
 
 class Examined:
@@ -33,7 +31,7 @@ class Examined:
     # A call to run instead of drawn ones.
     replayed: Call | None
     cpu_seconds: float
-    # What the test drew besides the call, by label.
+    # What the test drew in addition to the call, by label.
     choices: dict[str, Any]
 
     @property
@@ -62,10 +60,9 @@ class Examined:
         return self.implementation.share_of_examples
 
     @property
-    def deviation(self) -> Deviation | None:
-        """The deviation that the implementation lists for this test, or None."""
-        listed = self.implementation.deviations
-        return next((d for d in listed if d.names(self.claim_id, self.examined)), None)
+    def deviations(self) -> tuple[Deviation, ...]:
+        """The deviations that the implementation lists for this test."""
+        return named_by(self.implementation.deviations, self.claim_id, self.examined)
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw a value that the test varies; a failure shows it with this label."""
@@ -112,7 +109,7 @@ def _foreign_frames(raised: BaseException) -> list[traceback.FrameSummary]:
 def _is_ours(filename: str) -> bool:
     # The bodies of documented Functions are under test: they are in a folder of reference/.
     ours = is_part_of(filename, "harness", "suites", "implementations", "strategies")
-    return ours or Path(filename).resolve().parent == PACKAGE / "reference" or filename.startswith(_HYPOTHESIS)
+    return ours or Path(filename).resolve().parent == PACKAGE / "reference" or filename.startswith(RAISING)
 
 
 # What does not call the Function itself; the adapters do.

@@ -22,14 +22,15 @@ _COMPLEX_OF = {real: dtype for dtype, real in REAL_OF.items()}
 class Expected:
     """The values of a call in NumPy, and the results of the reference for them.
 
-    ``precision`` is the dtype whose rounding the error bounds cover, by default the call's. ``values`` replaces the
-    values that the call describes.
+    ``precision`` is the dtype whose rounding the error bounds cover, by default that of the results that come back.
+    ``values`` replaces the values that the call describes.
     """
 
     def __init__(
         self, function: Function, call: Call, *, values: tuple[Any, ...] | None = None, precision: str | None = None
     ) -> None:
-        self.function, self.call, self.precision = function, call, precision or call.dtype
+        self.function, self.call = function, call
+        self.precision = precision or function.comes_back.get(call.dtype, call.dtype)
         self.values = tensor_values(call, function) if values is None else values
         self.slots = tuple(i for i, given in enumerate(call.args) if isinstance(given, Tensor))
         arrays = (function.arguments[i] for i in self.slots)

@@ -7,67 +7,69 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from autograd_conformance.harness.checking.drawing import prepare
+from autograd_conformance.harness.checking.peculiarities import PECULIARITIES, Peculiarity
+from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, Finding, OutOfTime
-from autograd_conformance.reference.definitions import Function, Static
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
+from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
+from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import (
-    Call,
-    Tensor,
-    contiguous,
-    masked,
-    parse,
-    recast,
-    reshaped,
-    same,
-    with_cotangents,
-)
+from autograd_conformance.strategies.calls import Call, parse, recast, reshaped, same, varied
 from autograd_conformance.strategies.shapes import shape_tuples, smaller_shape_tuples
 
 # The most failures of one test, other values of an argument, other ranks, and smaller shapes to try.
 _FAILURES, _VALUES, _RANKS, _SMALLER = 3, 4, 2, 80
+# The failing calls with which another choice is tried, and other seeds to make some.
+_FAILING, _SEEDS = 4, 3
 # Elements of a call that is small enough.
 _FEW = 6
 # After so many seconds nothing more is tried.
 _LONG = 20.0
 # The number of examples that show whether a test holds for a call: it may draw more than the call.
 _REPEATS = 6
+# Numbers for which a Function may have a branch of its own.
+_SPECIAL = (0.0, 1.0, -1.0)
 
 
 @dataclass(frozen=True)
 class Alternative:
-    """Another choice for one of the failing call's: ``call`` differs from it in this only.
+    """Another choice for one of the failing call's: each of ``calls`` differs from it in this only.
 
-    ``words`` name the other choice. ``excludes`` says of any call whether it has the failing call's choice.
+    ``calls`` have the words that name the other choice. It explains the failure if the test holds with most of them.
+    ``excludes`` says of any call whether it has the failing call's choice. ``name`` is that of the choice, if its words
+    depend on the call.
     """
 
-    words: str
     excludes: Callable[[Call], bool]
-    call: Call
+    calls: tuple[tuple[str, Call], ...]
+    name: str = ""
+
+    @property
+    def named(self) -> dict[str, Call]:
+        """The calls by names that mean the same for every failing call."""
+        return {self.name or words: call for words, call in self.calls}
 
 
 def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with one choice changed each time: a layout, the mask, the dtype, a number or flag, the rank."""
-    whole = len(call.tensors) == len(function.arrays)
-    dense = with_cotangents(call, "contiguous")
-    if dense != call:
-        yield Alternative("contiguous cotangents", lambda c: with_cotangents(c, "contiguous") != c, dense)
-    if contiguous(call) != dense:
-        yield Alternative("contiguous tensors", lambda c: contiguous(c) != c, contiguous(call))
-    full = [a.differentiable for a, given in zip(function.arguments, call.args, strict=False) if _is_tensor(given)]
-    if masked(call, full) != call:
-        words = "every tensor requiring grad"
-        yield Alternative(words, lambda c: not _same_mask(function, c), masked(call, full))
-    first, unit = function.dtypes[0], PRECISION[call.dtype].unit
-    if unit > PRECISION[first].unit:
-        yield Alternative(first, lambda c: PRECISION[c.dtype].unit >= unit, recast(call, first, function))
-    if whole:
-        yield from _other_values(function, call)
+    """The call with one choice changed each time: layout, mask, used outputs, dtype, a number or flag, rank."""
+    tried = [call]
+    for each in PECULIARITIES:
+        simpler = each.without(function, call)
+        if each.words and simpler not in tried:
+            tried.append(simpler)
+            yield Alternative(partial(_has, each, function), ((each.words, simpler),))
+    yield from _other_outputs(call)
+    yield from _other_dtypes(function, call)
+    yield from _without_optional(function, call)
+    yield from _other_values(function, call)
     if any(tensor.specials for tensor in call.tensors):
         # In another shape they would be elsewhere.
         return
@@ -80,32 +82,80 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
             other.setdefault(_ranks(moved), moved)
     for moved in list(other.values())[:_RANKS]:
         words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
-        yield Alternative(words, lambda c: _ranks(c) == ranks, moved)
+        yield Alternative(lambda c: _ranks(c) == ranks, ((words, moved),), f"ranks {_ranks(moved)}")
+
+
+def _other_outputs(call: Call) -> Iterator[Alternative]:
+    """The call without the cotangent of one output."""
+    used = [number for number, cotangent in enumerate(call.cotangents) if cotangent is not None]
+    for number in used if len(used) > 1 else ():
+        cotangents = tuple(None if n == number else cotangent for n, cotangent in enumerate(call.cotangents))
+        words = f"output {number} not used"
+        yield Alternative(partial(_uses, number), ((words, replace(call, cotangents=cotangents)),))
+
+
+def _other_dtypes(function: Function, call: Call) -> Iterator[Alternative]:
+    """The call with real numbers instead of complex ones, and in the most precise dtype."""
+    real, first, unit = REAL_OF.get(call.dtype, ""), function.dtypes[0], PRECISION[call.dtype].unit
+    if real in function.dtypes:
+        yield Alternative(lambda c: c.dtype in REAL_OF, ((real, recast(call, real, function)),))
+    if unit > PRECISION[first].unit:
+        yield Alternative(lambda c: PRECISION[c.dtype].unit >= unit, ((first, recast(call, first, function)),))
+
+
+def _without_optional(function: Function, call: Call) -> Iterator[Alternative]:
+    """The call with None for a tensor that may be None."""
+    for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
+        if isinstance(argument, Array) and "none" in argument.optional and given is not None:
+            other = replace(call, args=_replaced(call.args, slot, None))
+            if any(other.mask):
+                yield Alternative(partial(_gives, slot), ((f"argument {slot} ({argument.name}) = None", other),))
+
+
+def _gives(slot: int, call: Call) -> bool:
+    return len(call.args) > slot and call.args[slot] is not None
 
 
 def _other_values(function: Function, call: Call) -> Iterator[Alternative]:
-    shapes = tuple(tensor.shape for tensor in call.tensors)
+    shapes = _shapes(function, call)
     for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
-        if not isinstance(argument, Static):
+        if shapes is None or not isinstance(argument, Static):
             continue
         others = [value for value in argument.choices(shapes) if not same(value, given)]
-        for value in others[:_VALUES]:
-            args = (*call.args[:slot], value, *call.args[slot + 1 :])
-            words = f"argument {slot} ({argument.name}) = {value!r}"
-            yield Alternative(words, _having(slot, given), replace(call, args=args))
+        if isinstance(given, float) and given not in _SPECIAL:
+            # With another number the entries of the tensors are on other sides of it, which explains nothing.
+            others = [value for value in others if not isinstance(value, float)]
+        calls = tuple(
+            (f"argument {slot} ({argument.name}) = {value!r}", replace(call, args=_replaced(call.args, slot, value)))
+            for value in others[:_VALUES]
+        )
+        yield Alternative(_having(slot, given), calls)
+
+
+def _shapes(function: Function, call: Call) -> Shapes | None:
+    """The shapes of the tensors; of one that is left out, the simplest that suits the others. None if none does."""
+    rows = zip_longest(function.arguments, call.args)
+    given = [getattr(x, "shape", None) for argument, x in rows if isinstance(argument, Array)]
+    fitting = (
+        found for found in shape_tuples(function) if all(g in (None, s) for g, s in zip(given, found, strict=True))
+    )
+    return next(fitting, None) if None in given else tuple(s for s in given if s is not None)
+
+
+def _replaced(args: tuple[Any, ...], slot: int, value: Any) -> tuple[Any, ...]:
+    return (*args[:slot], value, *args[slot + 1 :])
+
+
+def _uses(number: int, call: Call) -> bool:
+    return call.cotangents[number] is not None
 
 
 def _having(slot: int, value: Any) -> Callable[[Call], bool]:
     return lambda call: len(call.args) > slot and same(call.args[slot], value)
 
 
-def _is_tensor(given: Any) -> bool:
-    return isinstance(given, Tensor)
-
-
-def _same_mask(function: Function, call: Call) -> bool:
-    pairs = zip(function.arguments, call.args, strict=False)
-    return all(given.requires_grad == a.differentiable for a, given in pairs if isinstance(given, Tensor))
+def _has(peculiarity: Peculiarity, function: Function, call: Call) -> bool:
+    return peculiarity.without(function, call) != call
 
 
 def _ranks(call: Call) -> tuple[int, ...]:
@@ -121,7 +171,12 @@ class Runs:
 
     def all(self) -> None:
         """Run the test; raises its first failure, and leaves the others in the subject's record."""
-        first = _failure(self.attempt)
+        try:
+            first = _failure(self.attempt)
+        except Exception as failures:
+            # Hypothesis groups the failures of a call that fails only sometimes.
+            self._explain(getattr(failures, "exceptions", ()))
+            raise
         if first is None:
             return
         found = list[Finding]()
@@ -133,18 +188,30 @@ class Runs:
                 if any(has(call) for has in self.subject.excluded):
                     # The test makes such calls from all that are drawn.
                     break
-                other = self._explaining(call)
-                found.append(replace(broken.finding, right_with=other.words if other else ""))
+                other = self._explaining(broken, {finding.right_with for finding in found})
+                found.append(replace(broken.finding, right_with=other[0] if other else ""))
                 if other is None:
                     break
-                self.subject.excluded = (*self.subject.excluded, other.excludes)
+                self.subject.excluded = (*self.subject.excluded, other[1])
                 broken = self._next()
         finally:
             self.subject.excluded = ()
         self.subject.record.further = _distinct(found)[1:]
         raise first.with_finding(found[0]) if found else first
 
+    def _explain(self, failures: Sequence[Exception]) -> None:
+        """Say what failures that come only sometimes follow from: the last, explaining run of the call held."""
+        for broken in failures:
+            if not isinstance(broken, Broken) or broken.finding.kind is Kind.RAISED:
+                continue
+            # The failures are raised next, whatever comes of this.
+            with suppress(Exception, OutOfTime), kept(self.subject.implementation):
+                follows = self.subject.policy.follows(parse(broken.finding.call))
+                if follows:
+                    broken.finding = replace(broken.finding, follows=follows, hint=PROPERTIES[follows].explains)
+
     def _next(self) -> Broken | None:
+        self.subject.record.failures.clear()
         try:
             return _failure(self.attempt)
         except Exception:  # noqa: BLE001 - nothing else can be drawn, or it says nothing
@@ -165,10 +232,58 @@ class Runs:
                 return found
         return broken
 
-    def _explaining(self, call: Call) -> Alternative | None:
-        """The first alternative with which the test holds."""
-        every = alternatives(self.function, call)
-        return next((each for each in every if not self._late() and self._replayed(each.call, _REPEATS)[0]), None)
+    def _explaining(self, broken: Broken, known: set[str]) -> tuple[str, Callable[[Call], bool]] | None:
+        """The words of the first alternative that explains the failure, and which calls it excludes.
+
+        A choice that happens to be right in one failing call is not the cause: it has to make most others right, too.
+        Most and not all, because some may have a fault of their own. What explains another failure, out of ``known``,
+        is named again: then both are one fault.
+        """
+        call = parse(broken.finding.call)
+        others: list[Call] | None = None
+        for each in alternatives(self.function, call):
+            right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other)]
+            if 2 * len(right) <= len(each.calls):
+                continue
+            others = self._failing(broken) if others is None else others
+            names, among = list(each.named), [other for other in others if each.excludes(other)]
+            shares = {n: self._share_right(among, names[n]) for n in right}
+            best = max(right, key=lambda n: (shares[n], each.calls[n][0] in known))
+            if shares[best] > 1 / 2:
+                return each.calls[best][0], each.excludes
+        return None
+
+    def _is_right(self, call: Call) -> bool:
+        """Whether the test holds with this call, and does not fail with other values of its tensors."""
+        if self._late() or not self._replayed(call, _REPEATS)[0]:
+            return False
+        return all(self._replayed(other, 1)[1] is None for other in self._with_other_values(call))
+
+    def _with_other_values(self, call: Call) -> list[Call]:
+        return [replace(varied(call, self.function), seed=call.seed + seed) for seed in range(1, _SEEDS + 1)]
+
+    def _share_right(self, failing: Sequence[Call], name: str) -> float:
+        """The share of the failing calls that the other choice of this name makes right; 0 if too few can have it."""
+        found = (
+            next((each.named[name] for each in alternatives(self.function, call) if name in each.named), None)
+            for call in failing
+        )
+        right = [self._is_right(other) for other in found if other is not None]
+        return sum(right) / len(right) if right else 0.0
+
+    def _failing(self, broken: Broken) -> list[Call]:
+        """Other calls that fail in the same way: drawn ones in different shapes, and the call with other values."""
+        call, kind = parse(broken.finding.call), _kind(broken.finding)
+        drawn = [parse(each.call) for each in self.subject.record.failures.values() if _kind(each) == kind]
+        by_shapes = {tuple(tensor.shape for tensor in each.tensors): each for each in (*drawn, call)}
+        found = [each for each in by_shapes.values() if each != call][: _FAILING - 1]
+        for other in self._with_other_values(call):
+            if len(found) >= _FAILING or self._late():
+                break
+            failure = self._replayed(other, 1)[1]
+            if failure is not None and _kind(failure.finding) == kind:
+                found.append(other)
+        return found
 
     def _late(self) -> bool:
         return time.monotonic() > self.started + _LONG

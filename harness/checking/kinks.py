@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.transforms import Derived
 from autograd_conformance.reference.kinks import REACHES, Near, Slopes
 from autograd_conformance.reference.ladder import Verdict, inner
 from autograd_conformance.strategies.kinks import Place, moves
@@ -45,6 +46,24 @@ def at_kinks(
         claim, error = inner(tuple(gradients), along), rounding(gradients, along)
         verdict, slopes = near.judge(claim, along, rounding=error, seed=example.call.seed)
         yield AtKink(places, claim, verdict, slopes, _words(example, places, slopes))
+
+
+def exists(example: Example, derived: Derived) -> Slopes | None:
+    """The slopes near a call's point along the direction, if they agree; None if there is a kink, jump or boundary.
+
+    They have to agree for other weights, too: the sum of all eigenvalues has no kink, but each of them has.
+    """
+    points, count, found = derived.points, len(example.slots), list[Slopes]()
+    scales = (*_scales(example, points[:count]), *(None for _ in points[count:]))
+    rng = np.random.default_rng(example.call.seed)
+    other = tuple(w if w is None else rng.standard_normal(np.shape(w)) for w in derived.weights)
+    for weights in (derived.weights, other):
+        near = Near(derived.f, points, weights, scales, REACHES[example.function.computes_in])
+        verdict, slopes = near.judge(math.nan, derived.direction, rounding=0.0, seed=example.call.seed)
+        if verdict is not Verdict.DISAGREES or slopes is None:
+            return None
+        found.append(slopes)
+    return found[0]
 
 
 def direction(example: Example, places: Sequence[Place]) -> tuple[Any, ...]:

@@ -72,6 +72,10 @@ class Policy:
         """Wider bounds for results that exceeded the first ones; None if there are none."""
         return None
 
+    def mistaken(self, raised: Exception) -> bool:
+        """Whether an exception shows a mistake in the code, whatever the arguments, and so is no refusal."""
+        return False
+
     def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
         """The error that rounding may cause in the inner product of a direction and a ``dtype`` call's gradients."""
         pairs = [(g, u) for g, u in zip(gradients, direction, strict=True) if g is not None and u is not None]
@@ -106,8 +110,16 @@ class Policy:
         """Numbers at which the gradient of a call of every number may be another than the slope."""
         return []
 
-    def finite_given(self, example: Example, finite: bool) -> bool:
-        """Whether gradients must be finite, given whether the outputs are."""
+    def built_in(self, example: Example) -> bool:
+        """Whether a call is one of built-in operations alone, whose derivatives are not the Function's."""
+        return False
+
+    def coarse(self, example: Example) -> list[str]:
+        """The names of the results of a call in double precision whose numbers are all of single precision."""
+        return []
+
+    def finite_given(self, example: Example, finite: bool) -> bool | None:
+        """Whether gradients must be finite, given whether the outputs are; None if that is not known."""
         return finite
 
 

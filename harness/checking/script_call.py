@@ -13,8 +13,9 @@ import numpy as np
 
 from autograd_conformance.harness.checking import kinks, transforms
 from autograd_conformance.harness.checking.example import Example, has_setup_context
+from autograd_conformance.harness.checking.relations import Related, Relation, words
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.implementations.scripting import Named, NoScript, Shown
+from autograd_conformance.implementations.scripting import Named, NoScript, OtherCall, Shown
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.strategies.calls import Call, Tensor
 
@@ -118,11 +119,11 @@ class Pieces:
 
     def _place(self, component: Mapping[str, Any]) -> tuple[str, int]:
         """Whether an output or a gradient is wrong, and its number."""
-        example, tensor = self.example, component.get("tensor", component.get("what"))
-        if tensor in example.output_names:
-            return "output", example.output_names.index(tensor)
-        if tensor in example.names:
-            return "gradient", example.names.index(tensor)
+        example, what = self.example, component.get("what")
+        if what in example.output_names:
+            return "output", example.output_names.index(what)
+        if what in example.names:
+            return "gradient", example.names.index(what)
         if "number" in component:
             return "gradient", component["number"]
         tracked = [n for n, t in enumerate(example.track) if t]
@@ -167,7 +168,7 @@ class Pieces:
 
     def _declared(self) -> str:
         if not self.source.declaration:
-            raise NoScript("an argument is made by the declaration, which is no global name of a module")
+            raise NoScript("an argument is made by the declaration, which is not a global name of a module")
         return self.source.declaration
 
     def _cotangents(self, batch: Any, size: int | None) -> Iterator[Named | None]:
@@ -214,6 +215,7 @@ class Pieces:
             "moved entries": self._moved_entries,
             "second directions": self._second_directions,
             "weights": lambda: self._along(transforms.drawn_weights(self.example), "weight"),
+            "parts": self._parts,
             "tangents": lambda: self._along(transforms.drawn_tangents(self.example), "tangent"),
         }
 
@@ -221,6 +223,20 @@ class Pieces:
         """Tensors for those arguments that require grad."""
         pairs = zip(self.tensors[: len(self.example.slots)], arrays, strict=False)
         return [self._tensor(f"{word}_{t.name}", u, t.dtype).name for t, u in pairs if u is not None]
+
+    def _parts(self) -> list[OtherCall]:
+        """The calls that a relation of a user's Function makes of this one."""
+        relations: Mapping[str, Relation] = self.function.relations  # type: ignore[attr-defined]
+        choices = self.finding["choices"]
+        relation = next(each for each in relations.values() if each.label in choices)
+        parts = relation.ways(self.function, self.call)[choices[relation.label]]
+        related, found = Related(self.example, relation, parts), list[OtherCall]()
+        for part in parts:
+            views = related.views(part, [y.shape for y in related.of(part).expected.outputs])
+            statics = {slot: repr(value) for slot, value in part.statics.items()}
+            tensors = tuple((number, words(view)) for number, view in part.tensors)
+            found.append(OtherCall(tensors, tuple(map(words, views)), statics, part.sign))
+        return found
 
     def _moved_entries(self) -> list[str]:
         places = [(number, tuple(entries)) for number, entries in self.finding["component"]["moved"]]
@@ -261,7 +277,8 @@ def names_in(text: str) -> frozenset[str]:
 _RESERVED = names_in(
     "np torch sys gc weakref checkpoint run plain reference got expected bound loss h slope first kept again seen "
     "flags nodes before same gradients held changed zeros some full compiled batched second pairs ends weights grad "
-    "tangents forward reverse alive found refused unused recorded summed partly fwAD total otherwise as_called hooked"
+    "tangents forward reverse alive found refused unused recorded summed partly fwAD total otherwise as_called hooked "
+    "joined axis copied"
 )
 
 

@@ -132,7 +132,7 @@ def _inlined(function: ast.Lambda, call: ast.Call) -> ast.expr:
 
 
 def _ours(function: FunctionType) -> bool:
-    """Whether a script must carry the function's source, because it cannot be imported without this suite."""
+    """Whether a script must carry the function's source, because a standalone script cannot import it."""
     return function.__module__.startswith(OUR_PACKAGE) or "<locals>" in function.__qualname__
 
 

@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.assertions import FOLLOWS, Assertions
+from autograd_conformance.harness.checking.choices import Choices
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, message_of, one_line
+from autograd_conformance.harness.checking.steering import steers
+from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, one_line
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function, Shapes
 from autograd_conformance.reference.properties import PROPERTIES
@@ -33,8 +34,13 @@ from autograd_conformance.strategies.sweeps import at_number, swept_calls
 _CHOICES = 256
 
 
+def _is_ours(raised: Exception, implementation: type) -> bool:
+    """Whether neither the Function nor the implementation raised an exception."""
+    return not passes_through(raised, implementation) or raised_by_suite(raised)
+
+
 @dataclass
-class Subject(Assertions):
+class Subject(Choices):
     """A Function under test."""
 
     implementation: Implementation
@@ -50,6 +56,9 @@ class Subject(Assertions):
     # The calls of the current example.
     tried: list[Call] = field(default_factory=list)
     choices: dict[str, Any] = field(default_factory=dict)
+    # Of the current example: how many of its several choices were kept, and why the last one was left out.
+    kept: int = 0
+    left_out: str = ""
     # What is left out of the drawn calls.
     excluded: tuple[Callable[[Call], bool], ...] = ()
     # Whether a test goes on after a failure, to look for others.
@@ -185,38 +194,33 @@ class Subject(Assertions):
             with self._blaming():
                 yield
         except Broken as broken:
-            if self.record.failed is None:
-                self.record.until = time.monotonic() + self.record.allowed
-            self.record.failed = broken
+            self.record.fail_with(broken)
             raise
 
     @contextmanager
     def _blaming(self) -> Iterator[None]:
-        self.choices, self.tried = {}, []
+        self.choices, self.tried, self.kept, self.left_out = {}, [], 0, ""
         excused = self.record.excused
         # What a Function leaves changed would show in the next examples, and in other tests.
         with kept(self.implementation):
             try:
                 yield
+                if self.left_out and not self.kept:
+                    self.record.excuse_with(self.left_out)
                 self.record.answered += self.record.excused == excused
             except Broken:
                 raise
-            except Exception as raised:
-                if not self.tried or not passes_through(raised, type(self.implementation)) or raised_by_suite(raised):
+            except BaseException as raised:
+                if steers(raised) and self.tried:
+                    # To skip a test or discard an example is not for the code under test, and no way to refuse a call.
+                    self._fail_with(self.tried[-1], raised, "it steers pytest or Hypothesis, which no Function may")
+                if not isinstance(raised, Exception) or not self.tried or _is_ours(raised, type(self.implementation)):
                     raise
                 excuse = self.policy.excuse(raised)
                 if excuse:
                     self.record.excuse_with(excuse)
                 else:
                     self._fail_with(self.tried[-1], raised)
-
-    def _fail_with(self, call: Call, raised: Exception) -> NoReturn:
-        """Fail because of an exception that the call raised."""
-        got = f"{type(raised).__name__}: {message_of(raised)}"
-        follows = self.policy.follows(call, raised) or ""
-        hint = self.policy.hint(call, raised) or FOLLOWS.get(follows, "")
-        details = {"hint": hint, "follows": follows, **self.raised(raised)}
-        self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)
 
     # What may be refused.
 

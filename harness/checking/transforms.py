@@ -23,12 +23,22 @@ LOSSES = ("cotangents", "nonlinear")
 
 
 @dataclass(frozen=True)
-class SecondOrder:
-    """A second derivative along a direction, and the slope that finite differences of the reference VJP measured."""
+class Derived:
+    """Gradients along a direction, and what they are derivatives of: ``f`` with weights at points."""
 
-    title: str
     gradients: tuple[Any, ...]
     direction: tuple[Any, ...]
+    f: Callable[..., Any]
+    points: tuple[Any, ...]
+    weights: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SecondOrder(Derived):
+    """A second derivative along a direction, and the slope that finite differences of the reference VJP measured."""
+
+    loss: str
+    engine: str
     estimate: Estimate
     refusal: Exception | None
     culprit: Callable[[tuple[Any, ...]], str]
@@ -88,19 +98,18 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
         full = example.function.vjp(example.expected.dense(used), *arguments)
         return tuple(full[slot] for slot in example.slots)
 
-    resolution = RESOLUTIONS.get(example.function.computes_in)
+    resolution = RESOLUTIONS.get(example.function.derives_in)
     estimate = slope(reference, points, direction, weights, resolution)
     names = [*example.input_names, *(f"cotangent of {example.output_names[n]}" for n in free)]
     culprit = functools.partial(_culprit, reference, points, weights, names, resolution)
-    return SecondOrder(f"{loss}, through {engine}", gradients, direction, estimate, refusal, culprit)
+    derived = (gradients, direction, reference, points, weights)
+    return SecondOrder(*derived, loss, engine, estimate, refusal, culprit)
 
 
 @dataclass(frozen=True)
-class FirstOrder:
+class FirstOrder(Derived):
     """Gradients and a direction, and the slope that finite differences of the reference measured."""
 
-    gradients: tuple[Any, ...]
-    direction: tuple[Any, ...]
     estimate: Estimate
     culprit: Callable[[tuple[Any, ...]], str]
 
@@ -112,7 +121,8 @@ def first_order(example: Example) -> FirstOrder:
     direction = example.expected.directions(points)
     resolution = RESOLUTIONS.get(example.function.computes_in)
     culprit = functools.partial(_culprit, f, points, weights, example.input_names, resolution)
-    return FirstOrder(gradients, direction, slope(f, points, direction, weights, resolution), culprit)
+    estimate = slope(f, points, direction, weights, resolution)
+    return FirstOrder(gradients, direction, f, points, weights, estimate, culprit)
 
 
 def _culprit(

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import traceback
 from typing import Any
 
 import click
 
-from autograd_conformance.harness.outcomes import choose_from
-
-USAGE = 2
+from autograd_conformance.harness.outcomes import UNDECIDED, choose_from, shortage
+from autograd_conformance.harness.text import shown
 
 
 class Problem(click.ClickException):
     """An error: one sentence on stderr, and exit status 2."""
 
-    exit_code = USAGE
+    exit_code = UNDECIDED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shown(message))
+
+
+class Number(click.FloatRange):
+    """A number from ``least`` on, whole or not, which is neither infinite nor NaN."""
+
+    def __init__(self, least: float, *, whole: bool = False) -> None:
+        super().__init__(least)
+        self._least, self._whole = least, whole
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = int(value) if self._whole else float(value)
+        except ValueError:
+            number = math.nan
+        if not self._least <= number < math.inf:
+            kind = "whole" if self._whole else "finite"
+            self.fail(f"{value} is not a {kind} number of at least {self._least:g}", param, ctx)
+        return number
+
+
+def echo(text: str, *, err: bool = False) -> None:
+    """Print a line."""
+    click.echo(shown(text), err=err)
 
 
 class Group(click.Group):
@@ -26,9 +52,12 @@ class Group(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         # A crash is not a failure of the implementation, which would be exit status 1.
-        except Exception:  # noqa: BLE001
+        except Exception as raised:  # noqa: BLE001
+            lack = shortage(raised)
+            if lack:
+                raise Problem(lack) from None
             traceback.print_exc()
-            sys.exit(USAGE)
+            sys.exit(UNDECIDED)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in self.commands:

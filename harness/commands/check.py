@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,17 @@ import click
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import processes
+from autograd_conformance.harness.check.announcing import Announcer, summary
 from autograd_conformance.harness.check.declaration import REQUESTS
 from autograd_conformance.harness.check.display import Display
 from autograd_conformance.harness.check.following import Following
 from autograd_conformance.harness.check.freedom import EXAMPLE
 from autograd_conformance.harness.check.freedom import WORDS as FREEDOMS
 from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.check.telling import Telling
 from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.commands import USAGE, Problem
-from autograd_conformance.harness.outcomes import UsageProblem, choose_from
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.commands import Number, Problem, echo
+from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
+from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.selection import matching
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
@@ -42,6 +42,7 @@ INTERRUPTED = "interrupted"
 _PROFILES = tuple(name for name in PROFILES if name != "replay")
 
 # The options that describe a Function that is named on the command line.
+_PROMISES = ("independent", "symmetric", "antisymmetric")
 _FLAGS = ("once", "surrogate", "stochastic", "single_backward", "nonlinear")
 
 _EPILOG = (
@@ -70,7 +71,13 @@ _EPILOG = (
 @click.option("--nonlinear", is_flag=True, help="The VJP is not linear in the cotangent, on purpose.")
 @click.option("--up-to", multiple=True, metavar="TEXT",
               help=f"What is free in the results, such as '{EXAMPLE}'; repeatable.")  # fmt: skip
-@click.option("--inplace", type=click.IntRange(0), multiple=True, metavar="N",
+@click.option("--independent", multiple=True, metavar="NAME",
+              help="A dimension: the results for a slice are the slice of the results; repeatable.")  # fmt: skip
+@click.option("--symmetric", multiple=True, type=Number(0, whole=True), metavar="N",
+              help="Position of a tensor that can be exchanged with others so marked; repeatable.")  # fmt: skip
+@click.option("--antisymmetric", multiple=True, type=Number(0, whole=True), metavar="N",
+              help="As --symmetric, where an exchange changes the sign of the outputs.")  # fmt: skip
+@click.option("--inplace", type=Number(0, whole=True), multiple=True, metavar="N",
               help="Position of an argument that is changed in place and returned; repeatable.")  # fmt: skip
 @click.option("--dtypes", metavar="T,T", help="The dtypes to check; default: all that the Function accepts.")
 @click.option("--also", multiple=True, metavar="|".join(REQUESTS), help="An additional check; repeatable.")
@@ -86,8 +93,8 @@ _EPILOG = (
 @click.option(
     "--profile", default="gate", show_default=True, metavar="|".join(_PROFILES), help="How many examples to run."
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the examples.")
-@click.option("--time-limit", type=click.FloatRange(1), default=60.0, show_default=True, metavar="S",
+@click.option("--seed", type=Number(0, whole=True), metavar="N", help="Seed of the examples.")
+@click.option("--time-limit", type=Number(1), default=60.0, show_default=True, metavar="S",
               help="Seconds in which a property may begin examples, and that a single call may take.")  # fmt: skip
 @click.option(
     "--report", "report_", type=click.Path(path_type=Path), metavar="FILE", help="Write a report to this file."
@@ -99,11 +106,11 @@ def check(
     also: tuple[str, ...], up_to: tuple[str, ...],
     implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
 ) -> None:  # fmt: skip
-    """Check your own Functions against the properties that hold for every Function.
+    """Check your own Functions.
 
     A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
-    declarations. Exit status: 0 if no fault was found, 1 if one was found, 2 if something could not be checked, the
-    gradient could not be verified, or the check was interrupted.
+    declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not be checked, the gradient
+    could not be verified, or the check was interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -111,6 +118,7 @@ def check(
         "also": list(also),
         "inplace": list(inplace),
         "up_to": list(up_to),
+        **{word: list(given.pop(word)) for word in _PROMISES},
     }
     described.update({word: values for word, values in listed.items() if values})
     try:
@@ -124,7 +132,9 @@ def check(
     run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts)
     try:
         with interrupts.heeded():
-            status = max([run.of(Plan(target, arguments, described)) for target in targets])
+            status = combined(*[run.of(Plan(target, arguments, described)) for target in targets])
+            if len(run.statuses) > 1:
+                echo(summary(run.statuses))
     except KeyboardInterrupt as interrupt:
         raise Problem(str(interrupt) or INTERRUPTED) from None
     sys.exit(status)
@@ -189,7 +199,8 @@ def _verify(
             f"{words} needs --arg; for a declaration write it there: Declaration(..., {next(iter(described))}=...)"
         )
     if report_ is not None:
-        ndjson.check_path(report_)
+        named = {f"the target {target}": Path(target) for target in targets}
+        files.verify([files.Output(report_, files.REPORT)], named)
 
 
 def _verify_properties(patterns: str | None) -> None:
@@ -225,27 +236,30 @@ class _Run:
     kept: Path | None
     options: dict[str, Any]
     interrupts: _Interrupts
+    statuses: list[tuple[str, int]] = field(default_factory=list)
 
     def of(self, plan: Plan) -> int:
         """Check one target and print the results. Returns the exit status."""
         display, seconds = Display(), self.options["time_limit"]
-        telling = None
+        announcer = None
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
-                found = processes.find_out(plan, self.implementation, seconds=seconds, tell=display.find_out)
-                telling = Telling(found, display, self.scripts)
+                found = processes.find_out(plan, self.implementation, seconds=seconds, called=display.find_out)
+                announcer = Announcer(found, display, self.scripts)
                 matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 if found.plan.facts:
-                    self._follow(found.plan, Path(folder), display, telling)
+                    self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:
-            click.echo(f"Error: {problem}", err=True)
-            return USAGE
-        for sentence in telling.found.problems.values():
-            click.echo(f"Error: {sentence}", err=True)
-        return max(telling.status, USAGE if telling.found.problems else 0)
+            echo(f"Error: {problem}", err=True)
+            return UNDECIDED
+        for sentence in announcer.found.problems.values():
+            echo(f"Error: {sentence}", err=True)
+        statuses = {**announcer.statuses, **dict.fromkeys(announcer.found.problems, UNDECIDED)}
+        self.statuses.extend(statuses.items())
+        return combined(*statuses.values())
 
-    def _follow(self, plan: Plan, folder: Path, display: Display, telling: Telling) -> None:
-        """Run the checks, and tell what they find."""
+    def _follow(self, plan: Plan, folder: Path, display: Display, announcer: Announcer) -> None:
+        """Run the checks, and announce what they find."""
         path = folder / "plan.json"
         plan.write(path)
         deviations = implementations.load(self.implementation).deviations
@@ -255,13 +269,17 @@ class _Run:
         with self.interrupts.waiting():
             try:
                 for line in following.lines(path, self.kept):
-                    telling.note(line)
+                    announcer.note(line)
                     self.interrupts.verify_none()
                 unfinished = ""
+            except UsageProblem:
+                # It says why nothing was checked.
+                unfinished = unfinished if following.results else ""
+                raise
             except KeyboardInterrupt as interrupt:
                 unfinished = str(interrupt)
                 for line in following.rest():
-                    telling.note(line)
+                    announcer.note(line)
                 raise
             finally:
-                telling.end(unfinished, following)
+                announcer.end(unfinished, following)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
-from autograd_conformance.harness.commands import Problem
-from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import baseline, cost_changes, gate, ndjson
+from autograd_conformance.harness.commands import Problem, echo
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UsageProblem
+from autograd_conformance.harness.reports import baseline, cost_changes, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
-from autograd_conformance.harness.running import shards
+from autograd_conformance.harness.running import corpus, jobs, shards
 from autograd_conformance.harness.views import regressions
 
 _FILE = click.Path(path_type=Path)
@@ -30,7 +31,8 @@ _FILE = click.Path(path_type=Path)
               help="Run the new counterexamples on the old implementation: the autograd-conformance command of an "
               "environment that has it.")  # fmt: skip
 @click.option("--cost", is_flag=True, help="Compare the costs in two reports of runs with --cost.")
-def compare(base: Path, new: Path, verify: str | None, cost: bool) -> None:
+@click.option("--other-suite", is_flag=True, help="Compare even if BASE was made with another suite.")
+def compare(base: Path, new: Path, verify: str | None, cost: bool, other_suite: bool) -> None:
     """Compare the report NEW with BASE, a baseline or an older report. Exit status 1 if something is worse."""
     if cost:
         sys.exit(_costs(base, new))
@@ -38,11 +40,13 @@ def compare(base: Path, new: Path, verify: str | None, cost: bool) -> None:
         old, examples = _read(base)
         lines = ndjson.read(new)
         found = baseline.of_report(new, lines)
-        gate.verify_alike(old, found.parameters, where=str(base))
-        elsewhere = _elsewhere(verify, lines, new) if verify is not None else {}
+        verify_comparable(old, found, base, other_suite=other_suite)
+        compared = gate.Gate(old, new, lines, examples)
+        if verify is not None:
+            compared = replace(compared, elsewhere=_elsewhere(verify, compared))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
-    sys.exit(_print(gate.Gate(old, new, lines, examples, elsewhere), base))
+    sys.exit(_print(compared, base))
 
 
 def _costs(base: Path, new: Path) -> int:
@@ -52,15 +56,25 @@ def _costs(base: Path, new: Path) -> int:
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     for change in found:
-        click.echo(str(change))
-    return int(any(change.worse for change in found))
+        echo(str(change))
+    return FAILS if any(change.worse for change in found) else HOLDS
 
 
-def compare_with_baseline(base: Baseline, where: Path, path: Path) -> int:
+def verify_comparable(base: Baseline, new: Baseline, where: Path, *, other_suite: bool) -> None:
+    """Raise UsageProblem unless a run can be compared with a baseline. Prints warnings."""
+    gate.verify_alike(base, new.parameters, where=str(where))
+    if not other_suite:
+        gate.verify_suite(base, new.sources, where=str(where))
+    for warning in gate.warnings(base, new.sources, where=str(where)):
+        echo(f"warning: {warning}", err=True)
+
+
+def compare_with_baseline(
+    base: Baseline, where: Path, path: Path, lines: list[ndjson.Line], *, other_suite: bool
+) -> int:
     """Compare a report with a baseline and print the result. Returns the exit status. Raises Problem."""
     try:
-        lines = ndjson.read(path)
-        gate.verify_alike(base, baseline.of_report(path, lines).parameters, where=str(where))
+        verify_comparable(base, baseline.of_report(path, lines), where, other_suite=other_suite)
         return _print(gate.Gate(base, path, lines), where)
     except UsageProblem as problem:
         raise Problem(f"the gate cannot pass: {problem}") from None
@@ -68,11 +82,11 @@ def compare_with_baseline(base: Baseline, where: Path, path: Path) -> int:
 
 def _print(found: gate.Gate, where: Path) -> int:
     for line in regressions.text(found):
-        click.echo(line)
+        echo(line)
     if any(change.kind != "same" for change in found.changes):
         target = f" -o {where}" if baseline.is_one(where) else ""
-        click.echo(f"to take this run as the baseline: autograd-conformance accept {found.path}{target}")
-    return 0 if found.holds else 1
+        echo(f"to take this run as the baseline: autograd-conformance accept {found.path}{target}")
+    return HOLDS if found.holds else FAILS
 
 
 def _read(path: Path) -> tuple[Baseline, dict[str, int]]:
@@ -83,20 +97,25 @@ def _read(path: Path) -> tuple[Baseline, dict[str, int]]:
     return baseline.read(path), {}
 
 
-def _elsewhere(command: str, new: list[ndjson.Line], path: Path) -> dict[str, str]:
-    """The results of a report's counterexamples in another environment. Raises UsageProblem."""
+def _elsewhere(command: str, compared: gate.Gate) -> dict[str, str]:
+    """The results of each fault's counterexample in another environment. Raises UsageProblem."""
     if shutil.which(command) is None:
         raise UsageProblem(f"--verify {command} cannot be run: there is no such program")
-    if not any("failure" in line for line in new):
+    shown = regressions.by_cause(compared)[: regressions.IN_FULL]
+    failing = [line for cause in shown for line in cause.to_rerun]
+    kept = [one for one in corpus.of_report(failing, compared.path) if one.call or one.drawn]
+    if not kept:
         return {}
     with TemporaryDirectory() as folder:
-        target = Path(folder, "elsewhere.ndjson")
-        words = [command, "run", new[0]["implementation"]["named"], "--profile", "replay", "--replay", str(path)]
+        target, source = Path(folder, "elsewhere.ndjson"), Path(folder, corpus.DEFAULT_PATH)
+        source.write_text("".join(f"{one}\n" for one in kept), encoding="utf-8")
+        named = compared.lines[0]["implementation"]["named"]
+        words = [command, "run", named, "--profile", "replay", "--replay", str(source)]
         try:
             done = subprocess.run([*words, "--report", str(target)], capture_output=True, text=True, check=False)
         except OSError as problem:
             raise UsageProblem(f"--verify {command} cannot be run: {problem.strerror}") from None
-        if done.returncode not in (0, 1) or not target.exists():
+        if done.returncode not in (HOLDS, FAILS) or not target.exists():
             output = (done.stderr or done.stdout).strip().splitlines() or [
                 f"exit status {done.returncode}, and no report"
             ]
@@ -105,7 +124,8 @@ def _elsewhere(command: str, new: list[ndjson.Line], path: Path) -> dict[str, st
                 "command of the environment that has the old implementation"
             )
         lines = ndjson.read(target)
-    return {line["id"]: f"{line['outcome']}, on {_version(lines)}" for line in lines if line["kind"] == "result"}
+    found = {line["id"]: f"{line['outcome']}, on {_version(lines)}" for line in lines if line["kind"] == "result"}
+    return {line["id"]: found[id] for line in failing if (id := ndjson.id_in_job(line)) in found}
 
 
 def _version(lines: list[ndjson.Line]) -> str:
@@ -118,44 +138,41 @@ def _version(lines: list[ndjson.Line]) -> str:
               help="Baseline to write.")  # fmt: skip
 def accept(report_: Path, output: Path) -> None:
     """Write REPORT as the baseline with which later runs are compared."""
+    target = files.Output(output, files.BASELINE, "the baseline", "-o")
     try:
+        files.verify([target], {"the report": report_})
         new = baseline.of_report(report_, ndjson.read(report_))
         if new.parameters["profile"] == "replay":
             raise UsageProblem(
                 f"{report_} is of the profile replay, which runs only kept counterexamples; accept a complete run"
             )
         old = _before(output)
-        text = baseline.text(new)
+        target.write(baseline.text(new))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
-    unfinished = output.with_name(f"{output.name}.new")
-    try:
-        unfinished.write_text(text, encoding="utf-8", newline="\n")
-        os.replace(unfinished, output)
-    except OSError as problem:
-        raise Problem(f"the baseline cannot be written to {output}: {problem.strerror}; choose with -o FILE") from None
     for line in _differences(old, new) if old else ():
-        click.echo(line)
+        echo(line)
     counts = Counter(entry.outcome for entry in new.entries.values())
-    click.echo(f"{output}: {', '.join(f'{number} {outcome}' for outcome, number in counts.most_common())}")
+    echo(f"{output}: {', '.join(f'{number} {outcome}' for outcome, number in counts.most_common())}")
 
 
 def _before(path: Path) -> Baseline | None:
-    """The existing baseline; None if there is none or it is damaged. Raises UsageProblem for another file."""
-    if not path.exists():
+    """The existing baseline; None if there is none or it is damaged."""
+    if not path.exists() or not path.stat().st_size:
         return None
-    if not baseline.is_one(path):
-        raise UsageProblem(f"{path} is not a baseline and was not changed; choose another file with -o FILE")
     try:
         return baseline.read(path)
     except UsageProblem as problem:
-        click.echo(f"warning: the old baseline was replaced without a comparison: {problem}", err=True)
+        echo(f"warning: the old baseline was replaced without a comparison: {problem}", err=True)
         return None
 
 
 def _differences(old: Baseline, new: Baseline) -> Iterator[str]:
     """The differences between two baselines, a line each."""
-    before, after = ({**each.parameters, "version": each.version} for each in (old, new))
+    before, after = (
+        {**each.parameters, "version": each.version, **{f"suite, {room}": d for room, d in each.sources.items()}}
+        for each in (old, new)
+    )
     for name in after:
         if before.get(name) != after[name]:
             yield f"{name}: {before.get(name)} -> {after[name]}"
@@ -168,24 +185,26 @@ def _differences(old: Baseline, new: Baseline) -> Iterator[str]:
 @click.argument("shards_", metavar="SHARD...", nargs=-1, type=_FILE)
 @click.option("-o", "--output", default=ndjson.DEFAULT_PATH, show_default=True, type=_FILE, metavar="FILE",
               help="Report to write.")  # fmt: skip
-def merge(shards_: tuple[Path, ...], output: Path) -> None:
-    """Merge the reports of all SHARDs of a run into one report."""
+@click.option(
+    "--jobs", "named", metavar="NAME,...", help="Names of all jobs of the run; needed for reports of run --job."
+)
+@click.option("--run-id", metavar="TEXT", help="Merge only reports of the run with this id.")
+def merge(shards_: tuple[Path, ...], output: Path, named: str | None, run_id: str | None) -> None:
+    """Merge the reports of all SHARDs of a run into one report, and those of jobs on several platforms (run --job)."""
     if not shards_:
         raise Problem("give the reports of all shards, as in: autograd-conformance merge shard-*.ndjson -o all.ndjson")
     try:
-        places = [path.resolve() for path in shards_]
-        if len(set(places)) < len(places):
+        if any(files.same(one, other) for one, other in combinations(shards_, 2)):
             raise UsageProblem("a shard's report is given twice")
-        if output.resolve() in places:
-            raise UsageProblem(f"-o {output} would overwrite a shard; choose another file")
-        lines = shards.merged({path: ndjson.read(path) for path in shards_})
-        ndjson.check_path(output, option="-o")
-        file = ndjson.ReportFile(output)
-        for line in lines:
-            file.write(line)
-        file.close()
+        target = files.Output(output, files.REPORT, option="-o")
+        files.verify([target], {f"the shard {path}": path for path in shards_})
+        reports = {path: ndjson.read(path) for path in shards_}
+        lines = jobs.merged(reports, named, run_id)
+        target.write(ndjson.text(lines))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
-    except OSError as problem:
-        raise Problem(f"the report cannot be written to {output}: {problem.strerror}; choose with -o FILE") from None
-    click.echo(f"{output}: {len(lines) - 2} test ids of {len(shards_)} shards; {lines[-1]['verdict']}")
+    echo(f"{output}: {len(lines) - 2} test ids of {len(shards_)} shards; {lines[-1]['verdict']}")
+    # As in a run of one part: one whose test is gone would hold for ever.
+    gone = shards.without_test(reports)
+    if gone:
+        raise Problem(f"{corpus.in_words(gone)}; take what has no test any more out of the corpus")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from autograd_conformance.harness.commands import Problem
+from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import corpus
 
@@ -16,7 +16,10 @@ from autograd_conformance.harness.running import corpus
 @click.option("--corpus", "corpus_", default=corpus.DEFAULT_PATH, show_default=True, metavar="FILE",
               type=click.Path(path_type=Path), help="Corpus to add to; created if necessary.")  # fmt: skip
 def keep(reports: tuple[Path, ...], corpus_: Path) -> None:
-    """Add the counterexamples in REPORTs to a corpus, to run them again with --replay or --corpus."""
+    """Add the counterexamples in REPORTs to a corpus.
+
+    Run them again with run --corpus, or with run --profile replay --replay.
+    """
     if not reports:
         raise Problem("give the reports whose counterexamples to keep, as in: autograd-conformance keep nightly.ndjson")
     try:
@@ -24,10 +27,10 @@ def keep(reports: tuple[Path, ...], corpus_: Path) -> None:
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     for one in kept.new:
-        click.echo(f"new: {one}")
+        echo(f"new: {one}")
     if kept.lost:
-        click.echo(f"not kept, since the report has neither a call nor a seed for it: {', '.join(kept.lost)}", err=True)
+        echo(f"not kept, since the report has neither a call nor a seed for it: {', '.join(kept.lost)}", err=True)
     if len(kept.unread) < len(reports):
-        click.echo(f"{corpus_}: {len(kept.new)} new of {len(kept.all)}")
+        echo(f"{corpus_}: {len(kept.new)} new of {len(kept.all)}")
     if kept.unread:
         raise Problem("; ".join(kept.unread))

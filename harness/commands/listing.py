@@ -25,7 +25,7 @@ from autograd_conformance.reference.properties import PROPERTIES
 
 @click.group("list", cls=Group)
 def list_() -> None:
-    """List Functions, properties, clauses, findings or implementations."""
+    """List what the suite checks, and what it has found."""
 
 
 @list_.command("functions")
@@ -37,7 +37,7 @@ def list_functions() -> None:
 
 @list_.command("properties")
 def list_properties() -> None:
-    """List the properties that the suite checks for every Function."""
+    """List the properties that every Function has to keep."""
     _table(("property", "what must hold"), [(p.id, p.sentence) for p in PROPERTIES.values()])
 
 
@@ -47,7 +47,7 @@ def list_properties() -> None:
     "--report", "report_", metavar="FILE", help="Print the results of each clause in a report instead, as Markdown."
 )
 def list_clauses(coverage: bool, report_: str | None) -> None:
-    """List the clauses of the documented contract, with their tests."""
+    """List the clauses of the contract, with their tests."""
     if coverage and report_ is not None:
         raise Problem("--coverage and --report exclude each other; give one of them")
     if report_ is not None:
@@ -76,7 +76,10 @@ def _clauses_of(path: Path) -> str:
 
 @list_.command("findings")
 def list_findings() -> None:
-    """List the known faults and differences of the implementations with their scripts, as Markdown."""
+    """List the findings with their scripts, as Markdown.
+
+    These are the known faults of the implementations, and their differences.
+    """
     click.echo(findings.markdown(), nl=False)
 
 
@@ -97,12 +100,14 @@ def _installed(name: str) -> str:
 
 
 def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print an aligned table; on a terminal long cells are wrapped to its width."""
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        fixed = sum(max(len(row[n]) for row in (heading, *rows)) + 2 for n in range(len(heading)) if _short(rows, n))
-        wrapped = max(20, (width - fixed) // max(1, sum(not _short(rows, n) for n in range(len(heading)))) - 2)
-        rows = [[c if _short(rows, n) else textwrap.fill(c, wrapped) for n, c in enumerate(row)] for row in rows]
+    """Print an aligned table, with long cells wrapped to the terminal; elsewhere a line a row, with tabs for `cut`."""
+    if not sys.stdout.isatty():
+        click.echo("\n".join("\t".join(row) for row in (heading, *rows)))
+        return
+    width = shutil.get_terminal_size().columns
+    fixed = sum(max(len(row[n]) for row in (heading, *rows)) + 2 for n in range(len(heading)) if _short(rows, n))
+    wrapped = max(20, (width - fixed) // max(1, sum(not _short(rows, n) for n in range(len(heading)))) - 2)
+    rows = [[c if _short(rows, n) else textwrap.fill(c, wrapped) for n, c in enumerate(row)] for row in rows]
     click.echo(tabulate(rows, heading, tablefmt="simple"))
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from autograd_conformance.harness.commands import Problem
+from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import reading
+from autograd_conformance.harness.reports import files, reading
 from autograd_conformance.harness.views import exports, page
 
 
@@ -18,26 +18,26 @@ from autograd_conformance.harness.views import exports, page
 @click.argument("reports", nargs=-1, metavar="REPORT...", type=click.Path(path_type=Path))
 @click.option("-o", "--output", default="matrix.html", show_default=True, metavar="FILE", help="HTML page to write.")
 def report(reports: tuple[Path, ...], output: str) -> None:
-    """Write one HTML page from several REPORTs: properties and clauses by implementation.
+    """Write one HTML page from several REPORTs.
 
-    Several reports of one implementation are shown as its history.
+    It shows properties and clauses by implementation. Several reports of one implementation are shown as its history.
     """
     if not reports:
         raise Problem(
             "give the reports to show, as in: autograd-conformance report torch.ndjson jax.ndjson -o all.html"
         )
+    target = files.Output(Path(output), files.PAGE, "the page", "-o")
     try:
+        files.verify([target], {f"the report {path}": path for path in reports})
         found = reading.read_all(reports)
         for one in found:
             if one.flaw:
-                click.echo(f"warning: the run of {one.path} {one.verdict}: {one.flaw.reason}", err=True)
-        Path(output).write_text(page.html(found), encoding="utf-8")
+                echo(f"warning: the run of {one.path} {one.verdict}: {one.flaw.reason}", err=True)
+        target.write(page.html(found))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
-    except OSError as problem:
-        raise Problem(f"the page cannot be written to {output}: {problem.strerror}; choose with -o FILE") from None
     names = len({one.name for one in found})
-    click.echo(f"{output}: {_count(len(found), 'run')} of {_count(names, 'implementation')}")
+    echo(f"{output}: {_count(len(found), 'run')} of {_count(names, 'implementation')}")
 
 
 def _count(number: int, what: str) -> str:
@@ -60,12 +60,12 @@ def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @export_options
 def export_(report: Path, **options: str | None) -> None:
     """Export a REPORT for CI as JUnit XML, Markdown or a badge."""
-    targets = exports.chosen(options)
-    if not targets:
+    if not any(options.values()):
         formats = ", ".join(f"--{name} FILE" for name in exports.FORMATS)
         raise Problem(f"nothing to export; give at least one of: {formats}")
     try:
-        exports.check(targets, str(report))
+        targets = exports.chosen(options)
+        files.verify(exports.outputs(targets), {"the report": report})
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     export(report, targets)

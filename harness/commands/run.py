@@ -16,16 +16,26 @@ import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE, SUITES
 from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.commands import USAGE, Problem
+from autograd_conformance.harness.commands import Number, Problem, echo
 from autograd_conformance.harness.commands.gate import compare_with_baseline
 from autograd_conformance.harness.commands.report import export, export_options
-from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import baseline, gate, ndjson
+from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, UsageProblem, one_line
+from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
-from autograd_conformance.harness.running import header, isolation, smoke, worker_specs
+from autograd_conformance.harness.running import (
+    header,
+    identity,
+    isolation,
+    pytest_arguments,
+    resuming,
+    schedulers,
+    smoke,
+    sources,
+    worker_specs,
+)
 from autograd_conformance.harness.running.memory import default_limit
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
-from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.harness.running.selection import Selection, inputs
 from autograd_conformance.harness.running.supervision import supervised
 from autograd_conformance.harness.views import exports
 from autograd_conformance.reference.definitions import FLOATING
@@ -46,22 +56,30 @@ def _cores() -> int:
 @click.option(
     "--profile", default="gate", show_default=True, metavar="|".join(PROFILES), help="How many examples to run."
 )
-@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the examples.")
+@click.option("--seed", type=Number(0, whole=True), metavar="N", help="Seed of the examples.")
 @click.option("--device", metavar="D", help="Run only on this device; default: all devices.")
 @click.option("--dtype", metavar="|".join(FLOATING), help="Use only this dtype for floating tensors.")
-@click.option("-n", "--workers", type=click.IntRange(0), default=_cores, show_default="all cores", metavar="N",
+@click.option("-n", "--workers", type=Number(0, whole=True), default=_cores, show_default="all cores", metavar="N",
               help="Number of worker processes; with 0 tests run in this one, and a crash ends the run.")  # fmt: skip
 @click.option("--tx", multiple=True, metavar="SPEC",
               help="Use workers on other interpreters, as in 2*popen//python=python3.12; repeatable.")  # fmt: skip
-@click.option("--shard", metavar="I/N", help="Run only part I of N of the test ids; see merge.")
+@click.option("--shard", metavar="I/N|auto[/N]",
+              help="Run only part I of N of the test ids; see merge. With auto the scheduler says which.")  # fmt: skip
+@click.option("--run-id", metavar="TEXT",
+              help="Id that all shards of a run have, and no others; default: that of the CI system.")  # fmt: skip
+@click.option("--job", metavar="NAME",
+              help="Name of this job of a run on several platforms, devices or interpreters; see merge.")  # fmt: skip
 @click.option("--balance", metavar="FILE", help="Balance the shards by the durations in this report of an earlier run.")
-@click.option("--time-limit", type=click.FloatRange(1), default=TIME_LIMIT, show_default=True, metavar="S",
+@click.option("--time-limit", type=Number(1), default=TIME_LIMIT, show_default=True, metavar="S",
               help="Time limit of a test in seconds.")  # fmt: skip
-@click.option("--memory-limit", type=click.FloatRange(0.1), metavar="GIB",
+@click.option("--memory-limit", type=Number(0.1), metavar="GIB",
               help="Memory limit of a worker in GiB; default: its share of 80 % of this machine's memory.")  # fmt: skip
 @click.option("--report", "report_", metavar="FILE", help=f"Report to write; default: {ndjson.DEFAULT_PATH}.")
+@click.option("--resume", metavar="FILE",
+              help="Go on with the interrupted run of this report: keep its results, and complete it.")  # fmt: skip
 @click.option("--baseline", "baseline_", type=click.Path(path_type=Path), metavar="FILE",
               help="Compare the run with this baseline; exit status 1 if something is worse.")  # fmt: skip
+@click.option("--other-suite", is_flag=True, help="Compare even if the baseline was made with another suite.")
 @click.option("--replay", metavar="FILE",
               help=f"Report or corpus to replay with --profile replay; default: {ndjson.DEFAULT_PATH}.")  # fmt: skip
 @click.option(
@@ -76,7 +94,7 @@ def _cores() -> int:
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def run(
     suite: str | None, workers: int, tx: tuple[str, ...], report_: str | None, baseline_: Path | None,
-    pytest_args: tuple[str, ...], **options: Any,
+    other_suite: bool, pytest_args: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Check IMPLEMENTATION (default: torch).
 
@@ -86,41 +104,59 @@ def run(
     # Click gives the first word after "--" to IMPLEMENTATION when none was named.
     if options["implementation"].startswith("-"):
         pytest_args, options["implementation"] = (options["implementation"], *pytest_args), "torch"
+    if report_ is None and options["resume"] is not None:
+        report_ = options["resume"]
     if report_ is None and options["profile"] != "replay":
         report_ = ndjson.DEFAULT_PATH
     options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(worker_specs.count, tx)) or workers)
-    targets = exports.chosen({name: options.pop(name) for name in exports.FORMATS})
+    wanted = {name: options.pop(name) for name in exports.FORMATS}
+    if other_suite and baseline_ is None:
+        raise Problem("--other-suite is about --baseline FILE; give one, or leave it out")
     try:
+        targets = exports.chosen(wanted)
+        options["shard"] = schedulers.resolved(options["shard"], os.environ)
+        options["resume"] = _to_resume(options["resume"], report_)
+        options["seed"] = _seed(options["seed"], options["profile"], options["resume"])
         base = _baseline(baseline_, report_)
-        if report_ is not None:
-            ndjson.check_path(Path(report_))
-        exports.check(targets, report_, {"the baseline": baseline_})
-        arguments = _Arguments(suite, workers, tx, pytest_args, {**options, "report": report_}, base, baseline_)
+        _verify_files(report_, targets, {**inputs(SimpleNamespace(**options)), "the baseline": baseline_})
+        arguments = _Arguments(
+            suite, workers, tx, pytest_args, {**options, "report": report_}, base, baseline_, other_suite
+        )
         before = _last_change(report_)
+        # Read before the implementation can change it.
+        sources.of_suite()
         status = supervised(partial(_run, arguments))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     # Without a change the file is the report of an earlier run.
+    lines: list[ndjson.Line] = []
     written = Path(report_) if report_ is not None and _last_change(report_) != before else None
     if written is not None:
         export(written, targets)
-        status = _confirmed(status, written)
+        lines = _confirmed(status, written)
+    elif status == HOLDS and report_ is not None:
+        raise Problem(f"the run ended as if everything held, but it wrote no report {report_}")
     if base is not None and baseline_ is not None:
-        if status == USAGE and written is None:
+        if status == UNDECIDED and written is None:
             # The run has said what is wrong.
-            sys.exit(USAGE)
-        if status == USAGE or written is None:
+            sys.exit(UNDECIDED)
+        if status == UNDECIDED or written is None:
             raise Problem("the gate cannot pass: the run did not finish; see its output for the reason")
-        status = compare_with_baseline(base, baseline_, written)
+        status = compare_with_baseline(base, baseline_, written, lines, other_suite=other_suite)
     sys.exit(status)
 
 
-def _confirmed(status: int, path: Path) -> int:
-    """The exit status of a run that ended with this one, if its report agrees."""
+def _confirmed(status: int, path: Path) -> list[ndjson.Line]:
+    """The report of a run that ended with this exit status, if it agrees."""
     lines = ndjson.read(path)
+    if lines[0].get("run", {}).get("command") != identity.COMMAND:
+        raise Problem(f"the report {path} is that of another run: two wrote it at the same time; give each its own")
+    made_with = lines[0]["suite"].get("sources", {})
+    if any(made_with.get(room) != digest for room, digest in sources.of_suite().items()):
+        raise Problem(f"the report {path} was not written by this suite, or the suite was changed while it ran")
     if status == 0 and (ndjson.flaw(lines) or lines[-1].get("verdict") != "holds"):
         raise Problem(f"the run ended as if everything held, but its report {path} does not say so")
-    return status
+    return lines
 
 
 @dataclass(frozen=True)
@@ -134,14 +170,23 @@ class _Arguments:
     options: dict[str, Any]
     base: Baseline | None
     baseline: Path | None
+    other_suite: bool
+
+
+def _own_options(command: click.Command) -> set[str]:
+    return {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
 
 
 def _run(given: _Arguments) -> int:
     """Run the tests. Returns the exit status."""
     options = given.options
     try:
-        parallel, tests = _parallel(given.workers, given.tx, given.pytest_args), _tests(given.suite)
+        options["pytest_arguments"] = pytest_arguments.recorded(given.pytest_args, _own_options(run))
+        parallel, tests = _parallel(given.workers, given.tx), _tests(given.suite)
+        options["suite_of_run"] = str(tests)
         places = _places(tests, given.tx)
+        if parallel:
+            _verify_sendable([os.getcwd(), *_words(options), *places])
         if options["cost"] and options["shard"]:
             raise UsageProblem(f"--cost does not go with --shard {options['shard']}; measure it in a run of its own")
         selection = Selection.from_options(
@@ -149,29 +194,51 @@ def _run(given: _Arguments) -> int:
             before_loading=partial(_verify_adapter, known=given.base is not None),
         )
         if given.base is not None:
-            _verify_comparable(given.base, selection, given.baseline)
+            _verify_comparable(given.base, selection, given)
     except UsageProblem as problem:
         Problem(str(problem)).show()
-        return USAGE
+        return UNDECIDED
     if options["cost"]:
-        click.echo("measuring the cost of a call in several processes")
+        echo("measuring the cost of a call in several processes")
     if selection.replays and not selection.kept:
         where = options["replay"] or ndjson.DEFAULT_PATH
         Problem(f"nothing was checked: {where} has no counterexamples to replay").show()
-        return USAGE
+        return UNDECIDED
     isolation.isolate_environment()
     try:
         status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *places])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
+    except Exception as raised:  # noqa: BLE001 - as with -W error, before pytest can say it
+        Problem(f"pytest cannot start: {one_line(raised)}").show()
+        status = UNDECIDED
     return _status(status)
+
+
+def _to_resume(resume: str | None, report_: str | None) -> str | None:
+    """The report to resume; None if there is none. Raises UsageProblem if it is not the report of this run."""
+    if resume is None:
+        return None
+    if report_ is not None and not files.same(Path(resume), Path(report_)):
+        raise UsageProblem(f"--resume {resume} completes that report, and not --report {report_}; leave out --report")
+    if not Path(resume).exists():
+        # So that one command starts a job, and continues it after the scheduler has stopped it.
+        echo(f"{resume} does not exist: the run starts with its first test", err=True)
+        return None
+    return resume
+
+
+def _seed(seed: int | None, profile: str, resume: str | None) -> int | None:
+    """The seed that was asked for, or that of the run to go on with if its profile draws one."""
+    drawn = profile in PROFILES and not PROFILES[profile].derandomized
+    return resuming.read(Path(resume)).header["seed"] if resume is not None and seed is None and drawn else seed
 
 
 def _verify_adapter(name: str, *, known: bool) -> None:
     """Raise UsageProblem for an adapter with mistakes. One with a baseline is known to have none."""
     warning = smoke.verify(name, known=known)
     if warning:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
 
 
 def _baseline(path: Path | None, report_: str | None) -> Baseline | None:
@@ -180,18 +247,28 @@ def _baseline(path: Path | None, report_: str | None) -> Baseline | None:
         return None
     if report_ is None:
         raise UsageProblem(f"--baseline {path} does not go with --profile replay, which runs only kept counterexamples")
-    if Path(report_).resolve() == path.resolve():
-        raise UsageProblem(f"--report {report_} would overwrite the baseline; choose another file")
     return baseline.read(path)
 
 
-def _verify_comparable(base: Baseline, selection: Selection, path: Path | None) -> None:
+def _verify_files(report_: str | None, targets: dict[str, str], read: dict[str, Path | None]) -> None:
+    """Raise UsageProblem for files that cannot be written, or would overwrite something."""
+    if targets and report_ is None:
+        raise UsageProblem(f"--{next(iter(targets))} needs a report; name one with --report FILE")
+    report = [files.Output(Path(report_), files.REPORT)] if report_ is not None else []
+    files.verify([*report, *exports.outputs(targets)], read)
+
+
+def _verify_comparable(base: Baseline, selection: Selection, given: _Arguments) -> None:
+    path = given.baseline
     if selection.shard is not None:
         raise UsageProblem(
             f"--baseline {path} does not go with --shard {selection.shard}; merge the shards, and compare the merged "
             "report with the baseline"
         )
-    gate.verify_alike(base, baseline.parameters(header.header(selection, None)), where=str(path))
+    head = header.header(selection, None)
+    gate.verify_alike(base, baseline.parameters(head), where=str(path))
+    if not given.other_suite:
+        gate.verify_suite(base, baseline.sources(head), where=str(path))
 
 
 def _last_change(path: str | None) -> int | None:
@@ -202,7 +279,9 @@ def _tests(suite: str | None) -> Path:
     """The tests to run: the complete suite, a part of it, or others."""
     if suite is None:
         return SUITES
-    for place in (Path(suite), SUITES / suite):
+    # A name means a folder of the suite, even if there is one with this name in the working directory.
+    places = [Path(suite)] if suite.startswith(".") else [SUITES / suite, Path(suite)]
+    for place in places:
         if place.exists():
             return place.resolve()
     parts = ", ".join(sorted(path.name for path in SUITES.iterdir() if path.is_dir() and path.name[0] not in "_."))
@@ -211,14 +290,23 @@ def _tests(suite: str | None) -> Path:
 
 def _places(tests: Path, tx: Sequence[str]) -> Sequence[str]:
     """The arguments of pytest that name the tests. Raises UsageProblem for tests that another machine does not have."""
-    if all("popen" in spec for spec in tx):
+    if all("popen" in spec and "chdir" not in spec for spec in tx):
         return *isolation.ROOT, str(tests)
     if not tests.is_relative_to(PACKAGE):
         raise UsageProblem(
-            f"--suite {tests} is only on this machine; use popen workers with --tx, or leave out --suite"
+            f"--suite {tests} is only on this machine; give --tx popen workers without chdir, or leave out --suite"
         )
     module = ("autograd_conformance", *tests.relative_to(PACKAGE).with_suffix("").parts)
     return "--noconftest", "--pyargs", ".".join(module)
+
+
+def _verify_sendable(words: Sequence[str]) -> None:
+    """Raise UsageProblem for names that cannot be sent to a worker."""
+    wrong = next((word for word in words if any("\ud800" <= letter <= "\udfff" for letter in word)), None)
+    if wrong is not None:
+        raise UsageProblem(
+            f"{wrong} is not UTF-8, and so cannot be sent to a worker; use another name, or no workers: -n 0"
+        )
 
 
 def _words(options: dict[str, Any]) -> list[str]:
@@ -227,10 +315,8 @@ def _words(options: dict[str, Any]) -> list[str]:
     return [n if v is True else f"{n}={v}" for n, v in named.items() if v is not None and v is not False]
 
 
-def _parallel(workers: int, tx: Sequence[str], pytest_args: Sequence[str]) -> Sequence[str]:
+def _parallel(workers: int, tx: Sequence[str]) -> Sequence[str]:
     """The arguments of pytest for the workers. Raises UsageProblem if they are given twice."""
-    if any(word.split("=")[0] in ("--tx", "--numprocesses") for word in pytest_args):
-        raise UsageProblem('give -n or --tx before "--", not after it')
     if not tx:
         return (*_XDIST, f"--numprocesses={workers}") if workers else ()
     source = click.get_current_context().get_parameter_source("workers")
@@ -238,10 +324,10 @@ def _parallel(workers: int, tx: Sequence[str], pytest_args: Sequence[str]) -> Se
         raise UsageProblem(
             f"-n {workers} and --tx {tx[0]} exclude each other; give the number with --tx, as in 2*popen"
         )
-    for spec in tx:
-        worker_specs.verify(spec)
-    return (*_XDIST, *(f"--tx={spec}" for spec in tx))
+    worker_specs.verify(tx)
+    # A worker on another machine has an environment of its own, and perhaps other plugins.
+    return (*_XDIST, *(f"--tx={worker_specs.without_plugins(spec)}" for spec in tx))
 
 
 def _status(code: int) -> int:
-    return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else USAGE
+    return int(code) if code in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) else UNDECIDED

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports import asked, ndjson
+from autograd_conformance.harness.reports.asked import Asked
 
 DEFAULT_PATH = "autograd-conformance.baseline"
 
 # The version of the format.
-FORMAT = "1"
+FORMAT = "2"
+# The first one says neither how much was asked nor which sources the suite had.
+_FIRST = "1"
 
 # The first line names the format. The next ones are the parameters of the run; `version` is for readers only.
 _MAGIC = "autograd-conformance baseline"
 
-_LINE = re.compile(rf"(?P<id>\S+(?: \S+)*?)  (?P<outcome>{'|'.join(OUTCOMES)})(?:  (?P<what>\S+(?: \S+)*))?")
+# The version of the suite and the digests of its sources.
+_SUITE = "suite"
+# What a line has, from left to right.
+_COLUMNS = "columns"
+_COLUMNS_ARE = "test id, outcome, examples/checks and dtypes asked, the fault"
+
+_LINE = re.compile(
+    rf"(?P<id>\S+(?: \S+)*?)  (?P<outcome>{'|'.join(OUTCOMES)})"
+    r"(?:  (?P<asked>\d+/\d+(?: \S+)*))?(?:  (?P<what>\S+(?: \S+)*))?"
+)
 _HEAD = re.compile(r"# (?P<name>[a-z -]+): (?P<value>.*)")
 # The type of an exception in an error's text, and parts of a message that vary from run to run.
 _RAISED = re.compile(r"(?P<type>[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit))\b")
@@ -34,10 +46,11 @@ _CONFLICT = re.compile(r"(<{7}|={7}|>{7}|\|{7})( |$)")
 
 
 class Entry(NamedTuple):
-    """The outcome of a test id; ``what`` identifies the fault."""
+    """The outcome of a test id; ``what`` identifies the fault, and ``asked`` says how much was asked, if known."""
 
     outcome: str
     what: str = ""
+    asked: Asked | None = None
 
     @property
     def refused(self) -> int:
@@ -50,11 +63,17 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Baseline:
-    """The outcome of every test id of a run: its parameters, the implementation's version, and the entries by id."""
+    """The outcome of every test id of a run: its parameters, the implementation's version, and the entries by id.
+
+    ``claims`` is what the adapter claimed to support, and ``sources`` has the version of the suite and the digests of
+    its sources. Both are empty for a baseline of the first format, which does not say it.
+    """
 
     parameters: Mapping[str, str]
     version: str
     entries: Mapping[str, Entry]
+    claims: frozenset[str] = frozenset()
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def of_report(path: Path, lines: list[ndjson.Line]) -> Baseline:
@@ -69,36 +88,46 @@ def of_report(path: Path, lines: list[ndjson.Line]) -> Baseline:
             "autograd-conformance merge SHARD... -o FILE"
         )
     entries = {line["id"]: _entry(line) for line in lines[1:-1]}
-    return Baseline(parameters(header), _plain(header["implementation"]["version"]), entries)
+    return Baseline(
+        parameters(header), _plain(header["implementation"]["version"]), entries, asked.claims(header), sources(header)
+    )
 
 
 def parameters(header: ndjson.Line) -> dict[str, str]:
     """The parameters that must be equal in two runs that are compared."""
     options = header["options"]
     found = {
-        "suite": header["suite"]["version"],
         "implementation": header["implementation"]["name"],
         "profile": header["profile"],
         "examples": str(header["examples"]),
         "seed": str(header["seed"]),
         "dtype": header["dtype"] or "all",
-        **{name: options[name] or "all" for name in ("device", "functions", "properties", "tests")},
+        **{name: options[name] or "all" for name in ("device", "functions", "properties", "tests", "pytest")},
+        **({"job": header["job"]} if header.get("job") else {}),
         # Another release of Hypothesis draws other examples.
         "hypothesis": header["packages"]["hypothesis"],
     }
     return {name: _plain(value) for name, value in found.items()}
 
 
+def sources(header: ndjson.Line) -> dict[str, str]:
+    """The version of the suite and the digests of its sources."""
+    return {"version": _plain(header["suite"]["version"]).replace(" ", ""), **header["suite"]["sources"]}
+
+
 def _entry(line: ndjson.Line) -> Entry:
     failure = line.get("failure", {})
     if not failure:
-        return Entry(line["outcome"], f"{_REFUSALS}{line['excused']}" if "excused" in line else "")
+        what = f"{_REFUSALS}{line['excused']}" if "excused" in line else ""
+        return Entry(line["outcome"], what, asked.of_line(line))
+    component = failure.get("component", {})
     # Without the place in the tensor, which may differ between machines.
-    what = failure.get("component", {}).get("what") or failure.get("what", "")
+    what = component["what"] if "index" in component else failure.get("what", "")
     raised = _RAISED.match(failure.get("got", ""))
     kind = failure.get("raised", {}).get("type") or (raised["type"] if raised else failure.get("type", ""))
     first = next(iter(failure.get("message", "").splitlines()), "")
-    return Entry(line["outcome"], _plain(": ".join(filter(None, (what, kind, _VARYING.sub("*", first)[:_LONGEST])))))
+    fault = _plain(": ".join(filter(None, (what, kind, _VARYING.sub("*", first)[:_LONGEST]))))
+    return Entry(line["outcome"], fault, asked.of_line(line))
 
 
 def _plain(text: str) -> str:
@@ -112,10 +141,23 @@ def text(baseline: Baseline) -> str:
             raise UsageProblem(
                 f"a baseline cannot hold the test id {id!r}: it has unusual white space or starts with #"
             )
-    head = {_MAGIC: FORMAT, **baseline.parameters, "version": baseline.version, "ids": str(len(baseline.entries))}
-    rows = ["  ".join(filter(None, (id, *entry))) for id, entry in sorted(baseline.entries.items())]
+    head = {
+        _MAGIC: FORMAT,
+        _SUITE: " ".join(f"{room}={digest}" for room, digest in baseline.sources.items()),
+        **baseline.parameters,
+        "version": baseline.version,
+        "claims": " ".join(sorted(baseline.claims)),
+        "ids": str(len(baseline.entries)),
+        _COLUMNS: _COLUMNS_ARE,
+    }
+    rows = [_row(id, entry) for id, entry in sorted(baseline.entries.items())]
     lines = [*(f"# {name}: {value}" for name, value in head.items()), *rows, f"# end {len(rows)}"]
     return "".join(f"{line}\n" for line in [*lines[: len(head)], f"# digest: {_digest(lines)}", *lines[len(head) :]])
+
+
+def _row(id: str, entry: Entry) -> str:
+    how_much = asked.text(entry.asked) if entry.asked is not None else ""
+    return "  ".join(filter(None, (id, entry.outcome, how_much, entry.what)))
 
 
 def _digest(lines: Iterable[str]) -> str:
@@ -134,9 +176,15 @@ def read(path: Path) -> Baseline:
     if wrong is not None:
         raise UsageProblem(wrong)
     head = _head(lines)
-    entries = {m["id"]: Entry(m["outcome"], m["what"] or "") for line in lines if (m := _LINE.fullmatch(line))}
-    own = (_MAGIC, "version", "ids", "digest")
-    return Baseline({name: value for name, value in head.items() if name not in own}, head["version"], entries)
+    entries = {m["id"]: _read_entry(m) for line in lines if (m := _LINE.fullmatch(line))}
+    own = (_MAGIC, _SUITE, "version", "claims", "ids", _COLUMNS, "digest")
+    found = {name: value for name, value in head.items() if name not in own}
+    made_with = dict(each.split("=", 1) for each in head[_SUITE].split()) if head[_MAGIC] == FORMAT else {}
+    return Baseline(found, head["version"], entries, frozenset(head.get("claims", "").split()), made_with)
+
+
+def _read_entry(row: re.Match[str]) -> Entry:
+    return Entry(row["outcome"], row["what"] or "", asked.parsed(row["asked"] or ""))
 
 
 def is_one(path: Path) -> bool:
@@ -168,7 +216,7 @@ def _problems(path: Path, lines: list[str]) -> Iterator[str]:
     head = _head(lines)
     if not lines[0].startswith(f"# {_MAGIC}: "):
         yield f"{path} is not a baseline: its first line is {lines[0][:60]!r}; make one with {_making()}"
-    if head[_MAGIC] != FORMAT:
+    if head[_MAGIC] not in (_FIRST, FORMAT):
         yield f"the baseline {path} has format {head[_MAGIC]}, but this version of the suite reads {FORMAT}; {again}"
     rows = [line for line in lines if not line.startswith("#")]
     if lines[-1] != f"# end {len(rows)}":
@@ -180,5 +228,7 @@ def _problems(path: Path, lines: list[str]) -> Iterator[str]:
     for one, other in pairwise(ids):
         if one >= other:
             yield f"the baseline {path} is not sorted or has an id twice: {other} follows {one}; {again}"
-    if head.get("ids") != str(len(rows)) or head.get("digest") != _digest(lines) or "version" not in head:
+    said = {"version"} if head[_MAGIC] == _FIRST else {"version", "claims", _SUITE}
+    whole = said <= head.keys() and head.get("ids") == str(len(rows))
+    if not whole or head.get("digest") != _digest(lines):
         yield f"the baseline {path} was changed by hand: its digest does not match; {again}"

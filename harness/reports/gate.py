@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import baseline, ndjson
+from autograd_conformance.harness.reports import asked, baseline, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline, Entry
 
 
@@ -29,6 +29,7 @@ KINDS = {
     "helped": Kind("holds only with the adapter's help", in_full=True),
     "dropped": Kind("is no longer checked", in_full=True),
     "refusing": Kind("refuses more than before", in_full=True),
+    "asked less": Kind("is asked less than before"),
     "missing": Kind("in the baseline, but not run"),
     "recovered": Kind("holds, but the baseline or the list of deviations says that it does not"),
     "new": Kind("not in the baseline, and does not fail", fails=False),
@@ -61,6 +62,9 @@ KIND_OF: Mapping[tuple[str, str], str] = _kinds()
 
 ABSENT = Entry("absent")
 
+# The name of an adapter's digest among those of the suite's rooms.
+_ADAPTER = "adapter"
+
 
 @dataclass(frozen=True)
 class Change:
@@ -70,6 +74,8 @@ class Change:
     kind: str
     old: Entry
     new: Entry
+    # What is not asked any more.
+    less: tuple[str, ...] = ()
 
 
 def verify_alike(base: Baseline, new: Mapping[str, str], *, where: str) -> None:
@@ -83,6 +89,33 @@ def verify_alike(base: Baseline, new: Mapping[str, str], *, where: str) -> None:
             )
 
 
+def other_suite(base: Baseline, new: Mapping[str, str]) -> str:
+    """What differs between the suite that made a baseline and one with these sources; empty if nothing does."""
+    if not base.sources:
+        return "is of format 1, which does not say how much was asked, and by which sources of the suite"
+    rooms = [room for room in {**base.sources, **new} if base.sources.get(room) != new.get(room) and room != _ADAPTER]
+    return f"was made with another suite: its {', '.join(rooms)} differ" if rooms else ""
+
+
+def verify_suite(base: Baseline, new: Mapping[str, str], *, where: str) -> None:
+    """Raise UsageProblem unless the baseline was made with a suite that has these sources."""
+    other = other_suite(base, new)
+    if other:
+        raise UsageProblem(
+            f"{where} {other}, so a test may be weaker than it was; use the suite that made it, or after an update of "
+            "the suite accept a report of the implementation that it is of, or compare all the same: --other-suite"
+        )
+
+
+def warnings(base: Baseline, new: Mapping[str, str], *, where: str) -> Iterator[str]:
+    """What differs and may explain changes, though it does not decide."""
+    other = other_suite(base, new)
+    if other:
+        yield f"{where} {other}; what changed may be the suite's doing"
+    if base.sources and base.sources.get(_ADAPTER) != new.get(_ADAPTER):
+        yield f"the adapter is not the one that {where} was made with"
+
+
 def changes(base: Baseline, new: Baseline) -> list[Change]:
     """The change of every test id, sorted by id. Does not compare parameters; see `verify_alike`."""
     ids = sorted(base.entries.keys() | new.entries.keys())
@@ -91,10 +124,11 @@ def changes(base: Baseline, new: Baseline) -> list[Change]:
 
 def _change(id: str, old: Entry, new: Entry) -> Change:
     kind = KIND_OF[old.outcome, new.outcome]
-    if kind == "same" and old.outcome == new.outcome and old != new:
+    if kind == "same" and old[:2] != new[:2] and old.outcome == new.outcome:
         more = new.refused - old.refused
         kind = "other" if more == 0 else "refusing" if more > 0 else "better"
-    return Change(id, kind, old, new)
+    less = tuple(asked.less((old.outcome, old.asked), (new.outcome, new.asked)))
+    return Change(id, "asked less" if less and not KINDS[kind].fails else kind, old, new, less)
 
 
 @dataclass(frozen=True)
@@ -112,11 +146,21 @@ class Gate:
     elsewhere: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
+    def new(self) -> Baseline:
+        """The report, as a baseline."""
+        return baseline.of_report(self.path, list(self.lines))
+
+    @cached_property
     def changes(self) -> list[Change]:
         """The change of every test id."""
-        return changes(self.base, baseline.of_report(self.path, list(self.lines)))
+        return changes(self.base, self.new)
+
+    @property
+    def unclaimed(self) -> list[str]:
+        """What the adapter does not claim any more."""
+        return sorted(self.base.claims - self.new.claims)
 
     @property
     def holds(self) -> bool:
         """Whether the run passes the gate."""
-        return not any(KINDS[change.kind].fails for change in self.changes)
+        return not self.unclaimed and not any(KINDS[change.kind].fails for change in self.changes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,14 +13,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProblem, named
+from autograd_conformance.harness.reports import files
 
-SCHEMA = 3
+SCHEMA = 4
 DEFAULT_PATH = "autograd-conformance.ndjson"
 
 # Why a result is vacuous: every example was refused, the checks were not conclusive, or the time was up too early.
 REFUSED, UNCHECKED, SLOW = "refused", "unchecked", "slow"
 
 Line = dict[str, Any]
+
+# Hexadecimal digits of a link.
+_LINK = 16
 
 # Fields of the header in every version of the format.
 _IN_EVERY_HEADER = ("schema", "suite", "implementation", "devices", "profile", "examples", "seed", "dtype", "started")
@@ -35,6 +38,16 @@ def claim_of(line: Line) -> str:
 def test_of(line: Line) -> str:
     """The property or clause of a result line, with the variant of its test."""
     return named(claim_of(line), line.get("variant", ""))
+
+
+def id_in_job(line: Line) -> str:
+    """The test id of a result line in the run that it is of: merged jobs have its name in the id."""
+    return str(line["id"]).removesuffix(f"@{line.get('job')}")
+
+
+def place_of(line: Line) -> str:
+    """The device of a result line, and its job in a report of several."""
+    return f"{line['device']} of {line['job']}" if "job" in line else str(line["device"])
 
 
 def footer(lines: Sequence[Line], all_ids: Line, seconds: float, costs: Sequence[Line] = ()) -> Line:
@@ -84,6 +97,9 @@ _OF_RESULT = ("id", "outcome", "examples", "checks", "refused")
 _OF_FAILURE = ("what", "type", "call", "chosen", "flaky")
 
 
+CHANGED = "it was changed after the run wrote it"
+
+
 class Flaw(NamedTuple):
     """What is missing from a report or wrong with it; ``finished`` says whether its run wrote a footer."""
 
@@ -119,7 +135,7 @@ def _flaws(lines: Sequence[Line]) -> Iterator[Flaw]:
         yield Flaw("it has a line that is not a header, a result or a footer")
     summed = {key: value for key, value in lines[-1].items() if key != "checksum"}
     if lines[-1].get("checksum") != digest(map(_text, (*lines[:-1], summed))):
-        yield Flaw("it was changed after the run wrote it")
+        yield Flaw(CHANGED)
 
 
 def _unfinished(done: int, expected: int | None) -> str:
@@ -129,6 +145,25 @@ def _unfinished(done: int, expected: int | None) -> str:
     if done < expected:
         return f"{expected - done} of its test ids have no result"
     return "every test id has a result, but its last line is missing"
+
+
+class Chain:
+    """Links each result to the lines before it, so that a change of a report without a footer is seen."""
+
+    def __init__(self, header: Line) -> None:
+        self._before = _text(header)
+
+    def linked(self, line: Line) -> Line:
+        """The next line, with its link."""
+        own = {key: value for key, value in line.items() if key != "link"}
+        self._before = digest((self._before, _text(own)))[:_LINK]
+        return {**own, "link": self._before}
+
+
+def is_linked(lines: Sequence[Line]) -> bool:
+    """Whether the results of a report are those that its run wrote; the last ones may be missing."""
+    chain = Chain(lines[0])
+    return all(line.get("kind") == "result" and chain.linked(line) == line for line in lines[1:])
 
 
 def version_of(package: str) -> str:
@@ -144,26 +179,37 @@ def now() -> str:
 
 
 class ReportFile:
-    """A report that is being written: each line goes to the operating system at once."""
+    """A report that is being written: each line goes to the operating system at once.
+
+    With the first line it takes the place of an earlier file. A report without a footer is incomplete.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            # Without a buffer: closing the file does not try again what could not be written.
-            self._file = path.open("wb", buffering=0)
+            self._file = files.Replacement(path.resolve())
         except OSError as problem:
-            reason = problem.strerror or problem
-            raise UsageProblem(f"the report cannot be written to {path}: {reason}; choose with --report FILE") from None
+            raise files.Output(path, files.REPORT).problem(problem.strerror or str(problem)) from None
 
-    def write(self, line: Line) -> None:
-        """Append a line. Raises OSError."""
-        rest = _bytes(_text(line))
-        while rest:
-            rest = rest[self._file.write(rest) :]
+    @property
+    def begun(self) -> bool:
+        """Whether there is a first line."""
+        return self._file.placed
+
+    def write(self, *lines: Line) -> None:
+        """Append lines. Raises OSError."""
+        self._file.write(b"".join(_bytes(_text(line)) for line in lines))
+        if not self._file.placed:
+            self._file.stream()
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def text(lines: Iterable[Line]) -> str:
+    """The text of a report with these lines."""
+    return _bytes("".join(map(_text, lines))).decode()
 
 
 def _text(line: Line) -> str:
@@ -173,20 +219,6 @@ def _text(line: Line) -> str:
 def _bytes(text: str) -> bytes:
     # A message may have half a surrogate pair; it is written as a JSON escape.
     return text.encode("utf-8", "backslashreplace")
-
-
-def check_path(path: Path, *, what: str = "the report", option: str = "--report") -> None:
-    """Raise UsageProblem for a path to which no file can be written; writes nothing."""
-    target = path if path.exists() else path.parent
-    if not target.exists():
-        reason = f"there is no folder {target}"
-    elif path.is_dir():
-        reason = "it is a folder"
-    elif not os.access(target, os.W_OK):
-        reason = "permission denied"
-    else:
-        return
-    raise UsageProblem(f"{what} cannot be written to {path}: {reason}; choose a file with {option} FILE")
 
 
 def read(path: Path) -> list[Line]:

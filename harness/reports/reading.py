@@ -8,19 +8,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Flaw, Line
+from autograd_conformance.harness.text import visible
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
 
 UNFINISHED = "did not finish"
 DAMAGED = "has a damaged report"
 
-# Control characters, halves of surrogate pairs, and code points that are not characters.
-_INVISIBLE = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What differs between two messages of one error.
+_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|\d+")
 
 _ORDER = {claim: number for number, claim in enumerate((*PROPERTIES, *CLAUSES))}
 
@@ -87,7 +87,7 @@ class Report:
 def read(path: Path) -> Report:
     """The report at this path. Raises UsageProblem for a file that is not a report."""
     lines = ndjson.read(path)
-    return Report(path, tuple(_visible(line) for line in lines), _flaw(lines))
+    return Report(path, tuple(visible(line) for line in lines), _flaw(lines))
 
 
 def read_all(paths: Iterable[Path]) -> tuple[Report, ...]:
@@ -106,17 +106,18 @@ def _flaw(lines: Sequence[Line]) -> Flaw | None:
     return None if lines[-1]["kind"] == "footer" else Flaw("its report has no footer", finished=False)
 
 
-def _visible(value: Any) -> Any:
-    """The value with readable escapes (``\\x1b``) for characters that XML or a file cannot hold."""
-    if isinstance(value, dict):
-        return {key: _visible(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_visible(each) for each in value]
-    if isinstance(value, str):
-        return _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
-    return value
+def place(line: Line) -> tuple[int, str, str]:
+    """The sort key of a result line: the order of the catalogue, a test before its variants, then of the ids."""
+    return _ORDER.get(ndjson.claim_of(line), len(_ORDER)), ndjson.test_of(line), line["id"]
 
 
-def place(line: Line) -> tuple[int, str]:
-    """The sort key of a result line: the order of the catalogue, then of the ids."""
-    return _ORDER.get(ndjson.claim_of(line), len(_ORDER)), line["id"]
+def constant(text: str) -> str:
+    """A message without what differs between two messages of one error."""
+    return " ".join(_VARYING.sub("", text).split())
+
+
+def lost_in(failure: Line) -> str:
+    """The function in which a process was lost; its stack has those of other threads first."""
+    stack = failure.get("traceback", [])
+    current = next((n for n, row in enumerate(stack) if row.startswith("Current thread")), -1)
+    return constant(next(iter(stack[current + 1 :]), ""))

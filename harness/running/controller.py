@@ -2,41 +2,42 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.outcomes import FAILING, OUTCOMES, UsageProblem, one_line
-from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import cost, header, results
+from autograd_conformance.harness.outcomes import FAILING, FAILS, HOLDS, OUTCOMES, UNDECIDED, UsageProblem
+from autograd_conformance.harness.reports import files, ndjson
+from autograd_conformance.harness.running import corpus, cost, header, results, worker_specs
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.running.memory import Guard
+from autograd_conformance.harness.running.selection import inputs
+from autograd_conformance.harness.running.watchdog import Watchdog
+from autograd_conformance.harness.text import shown
 from autograd_conformance.harness.views import summary
 
 if TYPE_CHECKING:
+    from autograd_conformance.harness.running.resuming import Resumed
     from autograd_conformance.harness.running.selection import Selection
 
 # The user property of a pytest report that has the result line.
 RESULT = "autograd-conformance"
 
+# The user property of the report of a setup that has the first fields of the result line.
+KEY = "autograd-conformance-key"
+
+# The user property of the reports of a worker that has lost the example database, with the reason.
+LOST_DATABASE = "autograd-conformance-lost-database"
+
 # The census of all test ids, including those of other shards.
 ALL_IDS = pytest.StashKey[ndjson.Line]()
-
-# The run ends when this number of workers were lost before they had collected the tests.
-UNREADY = 3
-
-HOLDS, FAILS, USAGE = 0, 1, 2
-
-# The most kept counterexamples without a test that are named.
-_NAMED = 5
 
 # The options of pytest that leave tests out.
 _LEAVING_OUT = {"keyword": "-k", "markexpr": "-m", "deselect": "--deselect"}
@@ -76,20 +77,46 @@ def _choice(config: pytest.Config) -> str:
     return f"{what}, with pytest's {' '.join(words)}" if words else what
 
 
-class Controller:
-    """Collects the result lines of a session, writes each to the report, and prints the results."""
+def _stopped_by_failures(config: pytest.Config) -> bool:
+    """Whether -x or --maxfail ended a session with workers, which pytest reports like an interrupt."""
+    dsession, most = config.pluginmanager.get_plugin("dsession"), config.getoption("maxfail")
+    return bool(most) and dsession is not None and dsession.countfailures >= most
 
-    def __init__(self, selection: Selection, config: pytest.Config, boxes: Path) -> None:
-        self.selection, self.config, self.boxes = selection, config, boxes
+
+def _without_test(selection: Selection, results: Sequence[ndjson.Line]) -> list[str]:
+    """The ids of kept counterexamples that have no test."""
+    found = {line["id"] for line in results}
+    # Of the shards of a run `merge` knows.
+    return sorted(selection.kept.keys() - found) if selection.shard is None else []
+
+
+def _unfound(selection: Selection, results: Sequence[ndjson.Line]) -> list[str]:
+    """A sentence about kept counterexamples that have no test."""
+    ids = _without_test(selection, results)
+    return [corpus.in_words(ids)] if ids else []
+
+
+class Controller:
+    """Collects the result lines of a session, writes each to the report, and prints the results.
+
+    ``resumed`` is what is kept of the first part of this run, which was interrupted.
+    """
+
+    def __init__(
+        self, selection: Selection, config: pytest.Config, boxes: Path, resumed: Resumed | None = None
+    ) -> None:
+        self.selection, self.config, self.boxes, self.resumed = selection, config, boxes, resumed
         # Measured before anything else runs.
         self.costs = cost.measured(selection.named) if config.option.cost else []
-        self.path = Path(config.option.report) if config.option.report is not None else None
+        report = config.option.report or config.option.resume
+        self.path = Path(report) if report is not None else None
         if self.path is not None:
-            ndjson.check_path(self.path)
+            files.verify([files.Output(self.path, files.REPORT)], inputs(config.option))
         # Opened with the first line: a session that cannot start leaves the report of an earlier run.
         self.file: ndjson.ReportFile | None = None
-        self.results: list[ndjson.Line] = []
-        self.counts: Counter[str] = Counter()
+        self.results: list[ndjson.Line] = list(resumed.results) if resumed else []
+        self.counts = Counter(line["outcome"] for line in self.results)
+        self.chain = ndjson.Chain({})
         self.pending: dict[str, ndjson.Line] = {}
         self.collected: set[str] | None = None
         self.finished: set[str] = set()
@@ -102,6 +129,7 @@ class Controller:
         self.complete = False
         self.started = time.monotonic()
         self.guard = Guard(boxes, config.option.memory_limit) if config.option.memory_limit else None
+        self.watchdog = Watchdog(boxes, config.option.time_limit)
 
     # Before the tests.
 
@@ -110,26 +138,32 @@ class Controller:
         chosen, found = self.selection, self.selection.implementation.environment()
         seed = "" if chosen.profile.derandomized else f" (repeat with --seed {chosen.seed})"
         shard = f"; shard {chosen.shard}" if chosen.shard else ""
-        return [
+        lines = [
             f"checking {chosen.implementation.name} {found.version} from {found.location}",
             *([f"which is the fork {chosen.fork}"] if chosen.fork else []),
             f"devices {', '.join(chosen.all_devices)}; profile {chosen.profile.name}, "
             f"{chosen.examples} examples, seed {chosen.seed}{seed}{shard}",
+            *([str(self.resumed)] if self.resumed else []),
         ]
+        return [shown(line) for line in lines]
 
     def pytest_report_header(self) -> list[str]:
         return self.heading()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionstart(self, session: pytest.Session) -> Iterator[None]:
-        try:
+        if not self.config.pluginmanager.has_plugin("dsession"):
             yield
-        except Exception as raised:
-            if not self.config.pluginmanager.has_plugin("dsession"):
-                raise
-            # xdist starts the workers; it would print a stack.
-            specs = ", ".join(dict.fromkeys(self.config.option.tx))
-            raise pytest.UsageError(f"the workers {specs} cannot start: {one_line(raised)}") from raised
+        else:
+            try:
+                self.watchdog.start()
+                with self.watchdog.starting():
+                    yield
+            except Exception as raised:
+                self.watchdog.stop()
+                # xdist starts the workers; it would print a stack.
+                specs = ", ".join(dict.fromkeys(worker_specs.as_given(spec) for spec in self.config.option.tx))
+                raise pytest.UsageError(f"the workers {specs} cannot start: {worker_specs.why(raised)}") from raised
         _stop_when_interrupted(session)
         if self.guard is not None:
             self.guard.start()
@@ -151,91 +185,106 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
         self.ready.add(node)
+        self.watchdog.end(node.gateway.id)
         if self.collected is None:
             self._collected(ids)
-
-    @pytest.hookimpl(optionalhook=True, tryfirst=True)
-    def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        self.all_ids = getattr(node, "workeroutput", {}).get("conformance_all_ids", self.all_ids)
-        if error is None:
-            return
-        # Only the exceptions of a traceback; xdist prints all of it.
-        raised = re.findall(r"^[\w.]+: .*", str(error), re.MULTILINE)
-        worker, reason = node.gateway.id, "; ".join(raised) or str(error)
-        self.lost[worker] = f"worker {worker} was lost: {reason}"
-        if node not in self.ready and (raised or len(self.lost) >= UNREADY):
-            pytest.exit(f"worker {worker} ({node.gateway.spec}) cannot start: {reason}", returncode=USAGE)
 
     def _collected(self, ids: list[str]) -> None:
         self.collected = set(ids)
         # Escaped as in pytest's node ids.
         name = self.selection.implementation.name.encode("unicode_escape").decode()
-        self._head(len([nodeid for nodeid in ids if f"[{name}-" in nodeid]))
+        self._head(len([nodeid for nodeid in ids if f"[{name}-" in nodeid]) + len(self.results))
 
     def _head(self, expected: int | None) -> None:
-        if self.header is not None:
+        # Without a collection the report of the first part stays as it is.
+        if self.header is not None or (self.resumed is not None and expected is None):
             return
-        self.header = header.header(self.selection, expected)
+        found = header.header(self.selection, expected)
+        try:
+            self.header = self.resumed.together(found) if self.resumed else found
+        except UsageProblem as problem:
+            pytest.exit(shown(str(problem)), returncode=UNDECIDED)
+        self.chain = ndjson.Chain(self.header)
+        self.results = [self.chain.linked(line) for line in self.results]
         try:
             self.file = ndjson.ReportFile(self.path) if self.path is not None else None
         except UsageProblem as problem:
             self.lost["report"] = str(problem)
-        self._write(self.header)
+        self._write(self.header, *self.results)
 
     def _header(self) -> ndjson.Line:
         """The header, even if the run ends before it is written."""
         return self.header or header.header(self.selection, None)
 
-    def _write(self, line: ndjson.Line) -> None:
+    def _write(self, *lines: ndjson.Line) -> None:
         """Append to the report, until this fails for the first time."""
         if self.file is None or "report" in self.lost:
             return
         try:
-            self.file.write(line)
+            self.file.write(*lines)
         except OSError as problem:
-            reason = problem.strerror or problem
-            self.lost["report"] = f"the report {self.file.path} is incomplete, since it cannot be written: {reason}"
+            reason = problem.strerror or str(problem)
+            if self.file.begun:
+                self.lost["report"] = f"the report {self.file.path} is incomplete, since it cannot be written: {reason}"
+                return
+            self.lost["report"] = str(files.Output(self.file.path, files.REPORT).problem(reason))
+            self.file.close()
+            self.file = None
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
             self.others.append(report)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        line = dict(report.user_properties).get(RESULT)
+        properties = dict(report.user_properties)
+        line = properties.get(RESULT)
+        if report.when == "setup" and KEY in properties and hasattr(report, "node"):
+            self.ready.add(report.node)
+            self.watchdog.begin(report.nodeid, report.node, cast("ndjson.Line", properties[KEY]))
+        if LOST_DATABASE in properties:
+            self.lost["database"] = (
+                f"the example database was lost, and its examples were not run: {properties[LOST_DATABASE]}"
+            )
         if isinstance(line, dict):
             # A failing teardown overrides the result of the call.
             self.pending[report.nodeid] = line
         elif report.failed:
             self.others.append(report)
-        if report.when not in ("setup", "call", "teardown"):  # xdist's own phase for a lost worker
-            self._died(report)
-        elif report.when == "teardown":
+        # In xdist's own phase for a lost worker, only some have a result.
+        if report.when == "teardown" or (report.when not in ("setup", "call") and line is not None):
             self._ended(report)
 
     def _ended(self, phase: pytest.TestReport) -> None:
         self.finished.add(phase.nodeid)
+        self.watchdog.end(phase.nodeid)
         line = self.pending.pop(phase.nodeid, None)
         if line is not None:
             self._add(line)
 
-    def _died(self, phase: pytest.TestReport) -> None:
-        """A worker was lost while it ran this test."""
-        self.pending.pop(phase.nodeid, None)
-        worker = phase.node.gateway.id
-        last = last_words(self.boxes / worker)
-        if phase.nodeid in self.finished:
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_handlecrashitem(self, crashitem: str, report: Any) -> None:
+        """A worker was lost while it ran this test: make its result, which xdist reports next."""
+        self.pending.pop(crashitem, None)
+        worker = report.node.gateway.id
+        last, running = last_words(self.boxes / worker), self.watchdog.end(crashitem)
+        if last is None and running is not None:
+            # A worker on another machine.
+            last = self.watchdog.last_words(crashitem, running)
+        if crashitem in self.finished:
             # The test had ended, but xdist did not know yet.
-            self.others.remove(phase)
-        elif last is not None and last.nodeid == phase.nodeid:
-            self.finished.add(phase.nodeid)
-            self._add(results.died_line(last, self.selection.implementation.deviations))
-            self.others.remove(phase)
+            report.when, report.outcome = "teardown", "passed"
+        elif last is not None and shown(last.nodeid) == crashitem:
+            line = results.died_line(last, self.selection.implementation.deviations)
+            report.user_properties.append((RESULT, line))
+            results.agree(report, line)
             self.lost.pop(worker, None)
 
     def _add(self, line: ndjson.Line) -> None:
-        self.results.append(line)
+        self.results.append(self.chain.linked(line))
         self.counts[line["outcome"]] += 1
-        self._write(line)
+        # Without the database kept examples were not run: a run that goes on runs these tests again.
+        if "database" not in self.lost:
+            self._write(self.results[-1])
 
     # After the tests.
 
@@ -243,9 +292,11 @@ class Controller:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         if self.guard is not None and self.guard.is_alive():
             self.guard.stop()
+        self.watchdog.stop()
         ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or self._empty()
         self._head(None)
         every = ended and self.collected is not None and self.collected <= self.finished
+        every = every and self._has_results()
         if every and not self.others and not self.lost and self.header is not None and self.all_ids is not None:
             seconds = time.monotonic() - self.started
             self._write(ndjson.footer([self.header, *self.results], self.all_ids, seconds, self.costs))
@@ -255,35 +306,32 @@ class Controller:
         session.exitstatus = self._status(ended)
 
     def _empty(self) -> bool:
-        """Whether all test ids belong to other shards."""
-        return (
-            self.selection.shard is not None
-            and self.collected == set()
-            and bool(self.all_ids and self.all_ids["count"])
-        )
+        """Whether no test id is left: all have a result, or belong to other shards."""
+        of_others = self.selection.shard is not None and bool(self.all_ids and self.all_ids["count"])
+        return self.collected == set() and (bool(self.results) or of_others)
 
     def _status(self, ended: bool) -> int:
         uncollected = any(isinstance(other, pytest.CollectReport) for other in self.others)
-        if uncollected or self.lost or not (ended or self._stopped_by_failures()):
-            return USAGE
+        if uncollected or self.lost or not (ended or _stopped_by_failures(self.config)):
+            return UNDECIDED
         # A listed death is a failure only for xdist.
         if self.others or FAILING & self.counts.keys():
             return FAILS
         # A kept counterexample whose test is gone would hold for ever.
-        found = not (self.selection.replays and self._unfound())
-        return HOLDS if self.complete and self._checked() and found else USAGE
+        found = not any(map(self.selection.should_run, _without_test(self.selection, self.results)))
+        return HOLDS if self.complete and self._checked() and found else UNDECIDED
 
-    def _stopped_by_failures(self) -> bool:
-        """Whether -x or --maxfail ended a session with workers, which pytest reports like an interrupt."""
-        dsession = self.config.pluginmanager.get_plugin("dsession")
-        most = self.config.getoption("maxfail")
-        return bool(most) and dsession is not None and dsession.countfailures >= most
+    def _has_results(self) -> bool:
+        """Whether there are results, or need be none: a session of other tests, such as the selftests, has none."""
+        return bool(self.results or self.selection.shard or not self.config.option.suite_of_run)
 
     def _checked(self) -> bool:
         """Whether a test ran, may have run in another shard, or was not one of the suite."""
         if self.selection.shard is not None:
             return True
-        return not self.results or any(self.counts[name] for name in OUTCOMES if name not in ("skip", "unsupported"))
+        if not self.results:
+            return self._has_results()
+        return any(self.counts[name] for name in OUTCOMES if name not in ("skip", "unsupported"))
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -294,8 +342,8 @@ class Controller:
             write("\n".join(summary.failures(self.results, self._header(), _named_tests(self.config.args))))
         if self.config.option.tbstyle == "no":
             for other in self.others:
-                terminalreporter.section(other.nodeid)
-                write(other.longreprtext)
+                terminalreporter.section(shown(other.nodeid))
+                write(shown(other.longreprtext))
         if self.results:
             terminalreporter.section("results")
             parts = (summary.matrices(self.results, self._header(), width), summary.clauses(self.results, width))
@@ -304,33 +352,34 @@ class Controller:
             terminalreporter.section("costs")
             write("\n".join(summary.costs(self.costs)))
         # A session of other tests, such as the selftests, gets no verdict.
-        if self.results or not self.finished:
+        if self.results or not self.finished or self.config.option.suite_of_run:
             terminalreporter.section("verdict")
-            write("\n".join(self._verdict()))
-
-    def _unfound(self) -> list[str]:
-        """A sentence about kept counterexamples that have no test."""
-        found = {line["id"] for line in self.results}
-        ids = sorted(self.selection.kept.keys() - found) if self.selection.shard is None else []
-        more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
-        named = f"{', '.join(ids[:_NAMED])}{more}"
-        return [f"{len(ids)} of the kept counterexamples have no test in this run: {named}"] if ids else []
+            write(shown("\n".join(self._verdict())))
 
     def _verdict(self) -> list[str]:
-        if self._empty():
+        nothing_left = self._empty()
+        if nothing_left and not self.results:
             return [f"shard {self.selection.shard} has no test id"]
         if not self.collected and self.lost:
             return [*self.lost.values()]
-        if not self.collected:
+        if not self.collected and not nothing_left:
             failed = " (see above)" if self.others else ""
-            return [*self._unfound(), f"nothing was checked{failed}: no test applies to {_choice(self.config)}"]
+            return [
+                *_unfound(self.selection, self.results),
+                f"nothing was checked{failed}: no test applies to {_choice(self.config)}",
+            ]
         lines = [*self.lost.values()]
-        missing = len(self.collected - self.finished)
+        if nothing_left:
+            lines.append(f"nothing was left to run: all {len(self.results)} test ids had a result")
+        collected = self.collected or set()
+        missing = len(collected - self.finished)
         if missing:
-            lines.append(f"the run did not finish: {missing} of {len(self.collected)} test ids have no result")
-        lines += self._unfound()
+            lines.append(f"the run did not finish: {missing} of {len(collected)} test ids have no result")
+        lines += _unfound(self.selection, self.results)
         if not self._checked():
-            lines.append("nothing was checked: every test of this choice was skipped or is unsupported")
+            foreign = f"no test in {self.config.option.suite_of_run} is about a property or clause"
+            reason = "every test of this choice was skipped or is unsupported" if self.results else foreign
+            lines.append(f"nothing was checked: {reason}")
         lines.append(summary.verdict(self.counts, self._header()))
         if self.file is not None:
             lines.append(f"report: {self.file.path}" + ("" if self.complete else ", without a footer"))

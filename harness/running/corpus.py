@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from autograd_conformance.harness.outcomes import FAILING, Drawn, UsageProblem
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
@@ -26,6 +25,9 @@ _DRAWN = re.compile(r"seed=(\d+) examples=(\d+)(?: dtype=(\w+))?")
 # Separates a counterexample from the remark for the reader.
 _REMARK = "  # "
 _LONGEST_REMARK = 160
+
+# The most test ids that a sentence names.
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def keep(path: Path, reports: Sequence[Path]) -> Kept:
 
     Leaves out those of listed deviations. Raises UsageProblem.
     """
-    ndjson.check_path(path, what="the corpus", option="--corpus")
+    output = files.Output(path, files.CORPUS, "the corpus", "--corpus")
+    files.verify([output], {f"the report {each}": each for each in reports})
     old = read(path) if path.exists() else ()
     found: list[Counterexample] = []
     lost: list[str] = []
@@ -99,8 +102,21 @@ def keep(path: Path, reports: Sequence[Path]) -> Kept:
                 lost.append(one.id)
     everything = sorted(dict.fromkeys((*old, *found)), key=str)
     if len(unread) < len(reports):
-        _write(path, everything)
+        comments = [line for line in _text(path).splitlines() if line.startswith("#")] if path.exists() else _HEAD
+        output.write("".join(f"{line}\n" for line in (*comments, *everything)))
     return Kept(everything, [one for one in everything if one not in old], lost, unread)
+
+
+def in_words(ids: Sequence[str]) -> str:
+    """A sentence about ids of kept counterexamples that have no test."""
+    more = f" and {len(ids) - _NAMED} more" if len(ids) > _NAMED else ""
+    return f"{len(ids)} of the kept counterexamples have no test in this run: {', '.join(ids[:_NAMED])}{more}"
+
+
+def digest(kept: Iterable[Counterexample]) -> str | None:
+    """A digest of counterexamples, without the remarks; None if there are none."""
+    rows = sorted(f"{replace(one, remark='')}\n" for one in kept)
+    return ndjson.digest(rows) if rows else None
 
 
 def _of_result(line: ndjson.Line, path: Path) -> Counterexample:
@@ -109,7 +125,7 @@ def _of_result(line: ndjson.Line, path: Path) -> Counterexample:
     remark = remark if len(remark) <= _LONGEST_REMARK else remark[:_LONGEST_REMARK] + " ..."
     call = _call(failure["call"], str(path)) if failure.get("call") else None
     drawn = Drawn(**failure["drawn"]) if failure.get("drawn") and call is None else None
-    return Counterexample(line["id"], call, drawn, remark)
+    return Counterexample(ndjson.id_in_job(line), call, drawn, remark)
 
 
 def _parsed(line: str, place: str) -> Counterexample:
@@ -156,16 +172,3 @@ def _text(path: Path) -> str:
         reason = getattr(problem, "strerror", None) or "it is not text"
         advice = "give a report, or a corpus that autograd-conformance keep has written"
         raise UsageProblem(f"the counterexamples of {path} cannot be read: {reason}; {advice}") from None
-
-
-def _write(path: Path, found: Iterable[Counterexample]) -> None:
-    """Write the corpus in one step; its comment lines stay at the top."""
-    comments = [line for line in _text(path).splitlines() if line.startswith("#")] if path.exists() else _HEAD
-    unfinished = path.with_name(f"{path.name}.new")
-    try:
-        unfinished.write_text("".join(f"{line}\n" for line in (*comments, *found)), encoding="utf-8")
-        os.replace(unfinished, path)
-    except OSError as problem:
-        raise UsageProblem(
-            f"the corpus cannot be written to {path}: {problem.strerror}; choose with --corpus FILE"
-        ) from None

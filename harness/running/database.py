@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
 from hypothesis.database import DirectoryBasedExampleDatabase, ExampleDatabase
 
 from autograd_conformance.harness.checking.profiles import PROFILES, Profile
-from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.outcomes import UsageProblem, one_line
 
 _REDIS = ("redis://", "rediss://")
 
@@ -19,27 +20,44 @@ _TIMEOUT = 10
 
 
 class Shared(ExampleDatabase):
-    """The part of a database that belongs to one implementation."""
+    """The part of a database that belongs to one implementation.
+
+    Tests go on without a database that is lost, for the reason ``lost``. What it kept was then not run.
+    """
 
     def __init__(self, database: ExampleDatabase, implementation: str) -> None:
         super().__init__()
         self._database, self._prefix = database, f"{implementation} ".encode()
         self._used: set[bytes] = set()
+        self.lost = ""
 
     def fetch(self, key: bytes) -> Iterator[bytes]:
-        for value in self._database.fetch(self._prefix + key):
-            self._used.add(key)
-            yield value
+        with self._noting_loss():
+            for value in self._database.fetch(self._prefix + key) if not self.lost else ():
+                self._used.add(key)
+                yield value
 
     def has_given(self, test_id: str) -> bool:
         """Whether the database had an example of that test."""
         return test_id.encode() in self._used
 
     def save(self, key: bytes, value: bytes) -> None:
-        self._database.save(self._prefix + key, value)
+        with self._noting_loss():
+            if not self.lost:
+                self._database.save(self._prefix + key, value)
 
     def delete(self, key: bytes, value: bytes) -> None:
-        self._database.delete(self._prefix + key, value)
+        with self._noting_loss():
+            if not self.lost:
+                self._database.delete(self._prefix + key, value)
+
+    @contextmanager
+    def _noting_loss(self) -> Iterator[None]:
+        """A context in which what the database raises means that it is lost."""
+        try:
+            yield
+        except Exception as raised:  # noqa: BLE001 - whatever it is, it is not the implementation's
+            self.lost = one_line(raised)
 
 
 def opened(place: str, profile: Profile, implementation: str) -> Shared:
@@ -79,7 +97,9 @@ def _redis(address: str) -> ExampleDatabase:
         command = "pip install 'autograd-conformance[redis]'"
         raise UsageProblem(f"a database in Redis needs the package redis; install it with: {command}") from None
     try:
-        server = redis.Redis.from_url(address, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT)
+        # Without retries: a test waits for the answer, and has a time limit.
+        once = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        server = redis.Redis.from_url(address, socket_connect_timeout=_TIMEOUT, socket_timeout=_TIMEOUT, retry=once)
         server.ping()
     except (redis.RedisError, ValueError) as problem:
         raise UsageProblem(f"the Redis server of --database does not answer: {problem}") from None

@@ -82,7 +82,7 @@ def _wanted(expected: str) -> Requirement:
 
 
 def _requested(receipt: Path) -> str:
-    """The distribution that pip was told to install, as a requirement; dependencies do not count."""
+    """The distribution that pip was asked to install, as a requirement; dependencies do not count."""
     try:
         installed = json.loads(receipt.read_text(encoding="utf-8"))["install"]
         found = [each["metadata"] for each in installed if each["requested"]]
@@ -92,7 +92,7 @@ def _requested(receipt: Path) -> str:
         raise UsageProblem(f"the fork cannot be read from {receipt}: {reason}; {advice}") from None
     if len(found) != 1:
         names = ", ".join(each["name"] for each in found) or "nothing"
-        raise UsageProblem(f"a fork is one distribution, but by {receipt} pip was told to install {names}")
+        raise UsageProblem(f"a fork is one distribution, but by {receipt} pip was asked to install {names}")
     return f"{found[0]['name']}==={found[0]['version']}"
 
 

@@ -6,7 +6,10 @@ import platform
 from dataclasses import asdict
 
 from autograd_conformance.harness.reports.ndjson import SCHEMA, Line, now, version_of
+from autograd_conformance.harness.running import corpus, identity, sources
 from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.harness.text import visible
+from autograd_conformance.implementations.protocol import Implementation
 
 _PACKAGES = ("hypothesis", "numpy", "pytest")
 
@@ -14,23 +17,33 @@ _PACKAGES = ("hypothesis", "numpy", "pytest")
 def header(selection: Selection, expected: int | None) -> Line:
     """The header; ``expected`` is the number of test ids, None if they were not collected."""
     found = selection.implementation.environment()
-    return {
+    known = {
         "kind": "header",
         "schema": SCHEMA,
-        "suite": {"name": "autograd-conformance", "version": version_of("autograd-conformance")},
+        "suite": {
+            "name": "autograd-conformance",
+            "version": version_of("autograd-conformance"),
+            "sources": {**sources.of_suite(), **selection.tests, **sources.of_adapter(selection.implementation)},
+        },
         "implementation": {
             "name": selection.implementation.name,
             "named": selection.named,
             "version": found.version,
             "location": found.location,
+            "build": identity.build(found.location, *_parts(selection.implementation)),
             **({"fork": asdict(selection.fork)} if selection.fork else {}),
         },
+        "run": identity.of_run(selection.run_id),
+        **({"job": selection.job} if selection.job else {}),
+        "claims": _claims(selection.implementation),
         "devices": list(selection.all_devices),
         "profile": selection.profile.name,
         "examples": selection.examples,
         "seed": selection.seed,
         "replay": selection.replay,
         "corpus": selection.corpus,
+        "counterexamples": _counterexamples(selection),
+        **({"kept": kept} if (kept := sorted(filter(selection.should_run, selection.kept))) else {}),
         "functions": [function.name for function in selection.functions],
         "properties": list(selection.properties),
         "clauses": list(selection.clauses),
@@ -44,9 +57,29 @@ def header(selection: Selection, expected: int | None) -> Line:
         "started": now(),
         "expected": expected,
     }
+    return visible(known)  # type: ignore[no-any-return]
+
+
+def _counterexamples(selection: Selection) -> str | None:
+    """The digest of the counterexamples that the run begins with: a file of the same name may have others elsewhere."""
+    return corpus.digest(one for found in selection.kept.values() for one in found)
+
+
+def _parts(i: Implementation) -> list[str]:
+    return [str(part.__file__) for part in i.parts]
+
+
+def _claims(i: Implementation) -> list[str]:
+    """What the adapter claims to support: capabilities, dtypes, tensors without elements, every shape."""
+    without_limits = {"empty": i.empty, "all-shapes": i.shapes_per_rank is None}
+    return sorted({*i.capabilities, *i.dtypes, *(name for name, claimed in without_limits.items() if claimed)})
 
 
 def versions(selection: Selection) -> dict[str, str]:
     """The versions that must be equal in all processes of a run."""
     own = {selection.implementation.name: str(selection.implementation.environment().version)}
-    return {**{name: version_of(name) for name in ("autograd-conformance", *_PACKAGES)}, **own}
+    rooms = {**sources.of_suite(), **sources.of_adapter(selection.implementation)}
+    suite = {f"sources of {room}": digest for room, digest in rooms.items()}
+    kept = {"counterexamples": str(_counterexamples(selection))}
+    known = {**{name: version_of(name) for name in ("autograd-conformance", *_PACKAGES)}, **suite, **own, **kept}
+    return dict(visible(known))

@@ -49,10 +49,16 @@ class Guard(threading.Thread):
 
     def run(self) -> None:
         while not self._ended.wait(_PERIOD):
-            for path in self._boxes.glob("*.pid"):
+            for path in self._pids():
                 # The file may be new and still empty, or be removed at any time.
                 with contextlib.suppress(psutil.Error, OSError, ValueError):
                     self._measure(path)
+
+    def _pids(self) -> list[Path]:
+        # Without a free file descriptor the folder cannot be listed.
+        with contextlib.suppress(OSError):
+            return [*self._boxes.glob("*.pid")]
+        return []
 
     def stop(self) -> None:
         """Stop measuring."""

@@ -6,28 +6,36 @@ import shutil
 import sys
 import tempfile
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable
-from functools import cache, wraps
+from contextlib import suppress
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.catalogue import is_part_of
 from autograd_conformance.harness.checking import drawing, further, profiles
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
+from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, UsageProblem, Vacuous
+from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, UsageProblem, Vacuous, one_line, shortage
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import header, results, smoke
+from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, smoke
 from autograd_conformance.harness.running.blackbox import BlackBox
-from autograd_conformance.harness.running.controller import ALL_IDS, RESULT, Controller
+from autograd_conformance.harness.running.controller import (
+    ALL_IDS,
+    KEY,
+    LOST_DATABASE,
+    RESULT,
+    Controller,
+)
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.results import Examined
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
+from autograd_conformance.harness.running.workers import LACKING, Workers
+from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
 from autograd_conformance.implementations.protocol import Implementation
 
@@ -43,6 +51,8 @@ BOX = pytest.StashKey[BlackBox]()
 
 _SELECTION = pytest.StashKey[Selection]()
 _BOXES = pytest.StashKey[Path]()
+# The test ids that have a result from an earlier part of the run.
+_DONE = pytest.StashKey[frozenset[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,22 +65,53 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--device", metavar="D", help="the only device to run on")
     group.addoption("--dtype", metavar="T", help="the only dtype of floating tensors")
     group.addoption("--report", metavar="FILE", help="NDJSON file to write each result to at once")
+    group.addoption("--resume", metavar="FILE", help="report of an interrupted run, which goes on")
     group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
     group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
     group.addoption("--cost", action="store_true", help="measure the cost of custom Functions")
     group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
     group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
     group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
+    group.addoption("--run-id", metavar="TEXT", help="id of the run that all its shards have")
+    group.addoption("--job", metavar="NAME", help="name of this job of a run on several platforms")
     group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")
     group.addoption("--progress", action="store_true", help="show the progress of the run instead of pytest's dots")
     group.addoption("--verified", action="store_true", help="skip the smoke stage: the adapter has already passed it")
+    group.addoption(
+        "--pytest-arguments", metavar="TEXT", help="what the command run was given for pytest, for the report"
+    )
+    group.addoption("--suite-of-run", metavar="PATH", help="tests of run, which has no other plugins")
     group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="time limit of a test in seconds")
     group.addoption("--memory-limit", type=float, metavar="GIB", help="memory limit of a worker in GiB")
     group.addoption("--box", metavar="FILE", help="black box of a run without workers: what runs, for who follows it")
 
 
+class InWorker:
+    """What a worker does when the machine lacks something: it gives the controller a sentence instead of a stack."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_internalerror(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        lack = shortage(excinfo.value)
+        if lack:
+            self._config.workeroutput[LACKING] = shown(lack)  # type: ignore[attr-defined]
+            pytest.exit(shown(lack), returncode=pytest.ExitCode.INTERNAL_ERROR)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    try:
+        _configure(config)
+    except (OSError, MemoryError, RuntimeError) as raised:
+        if not shortage(raised):
+            raise
+        raise pytest.UsageError(shown(shortage(raised))) from None
+
+
+def _configure(config: pytest.Config) -> None:
     worker: dict[str, Any] | None = getattr(config, "workerinput", {}).get("conformance")
+    resumed = None
     try:
         selection = Selection.from_options(
             config.option,
@@ -79,20 +120,45 @@ def pytest_configure(config: pytest.Config) -> None:
             catalog=config.stash.get(CATALOG, None),
         )
         if worker is not None:
+            config.pluginmanager.register(InWorker(config), "autograd-conformance-worker")
+            _send_visible(config)
             _verify_the_same(worker["versions"], header.versions(selection))
         else:
+            resumed = _resumed(config.option.resume, selection)
             config.stash[_BOXES] = boxes = Path(tempfile.mkdtemp(prefix="autograd-conformance-"))
-            controller = Controller(selection, config, boxes)
+            controller = Controller(selection, config, boxes, resumed)
             config.pluginmanager.register(controller, "autograd-conformance-controller")
+            config.pluginmanager.register(Workers(controller), "autograd-conformance-workers")
             if config.option.progress and config.get_verbosity() < 0:
                 config.pluginmanager.register(Progress(controller, config, boxes), "autograd-conformance-progress")
     except UsageProblem as problem:
-        raise pytest.UsageError(str(problem)) from None
+        raise pytest.UsageError(shown(str(problem))) from None
     config.stash[_SELECTION] = selection
+    config.stash[_DONE] = frozenset(worker["done"]) if worker else resumed.ids if resumed else frozenset()
+    _verify_plugins(config)
     box = worker["box"] if worker else config.option.box
     config.stash[BOX] = BlackBox(Path(box) if box else None)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
+
+
+def _resumed(report: str | None, selection: Selection) -> resuming.Resumed | None:
+    """What the run keeps of an interrupted one. Raises UsageProblem for another run."""
+    if report is None:
+        return None
+    found = resuming.read(Path(report))
+    found.verify_same_run(header.header(selection, None))
+    return found
+
+
+def _verify_plugins(config: pytest.Config) -> None:
+    """Raise pytest.UsageError for plugins from outside; those of a pytest that a user started are the user's."""
+    if config.option.suite_of_run is None:
+        return
+    try:
+        pytest_arguments.verify_plugins(config)
+    except UsageProblem as problem:
+        raise pytest.UsageError(str(problem)) from None
 
 
 def _verify_adapter(given: str) -> None:
@@ -101,12 +167,28 @@ def _verify_adapter(given: str) -> None:
         warnings.warn(warning, stacklevel=1)
 
 
+def _send_visible(config: pytest.Config) -> None:
+    """Let this worker send only what can be encoded: half a surrogate pair in a text would end the run."""
+    for plugin in config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            plugin.sendevent = partial(_send, plugin.sendevent)
+
+
+def _send(send: Callable[..., None], name: str, **what: Any) -> None:
+    send(name, **visible(what))
+
+
 def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:
     """Raise UsageProblem for a worker with other versions than the controller."""
     for name, version in wanted.items():
+        if found.get(name) != version and name == "counterexamples":
+            raise UsageProblem(
+                f"{sys.executable} reads other counterexamples than the run has: the corpus file differs there, or it "
+                "changed during the run; give all workers the same file, and leave it as it is"
+            )
         if found.get(name) != version:
             raise UsageProblem(
-                f"{sys.executable} has {name} {found.get(name)}, but the run uses {name} {version}; install that"
+                f"{sys.executable} has {name} {found.get(name)}, but the run uses {name} {version}; it needs the same"
             )
 
 
@@ -124,17 +206,25 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Send every xdist worker the choices of the controller, and a worker on this machine the path of its black box."""
+    # A worker may die before xdist has heard of it, and before it gets its next test: that one runs elsewhere.
+    node.sendcommand = partial(_send_if_open, node.sendcommand)
     selection, spec = node.config.stash[_SELECTION], node.gateway.spec
     box = Path(node.config.stash[_BOXES], node.gateway.id)
     node.workerinput["conformance"] = {
         "seed": selection.seed,
         "seconds": dict(selection.shard.seconds) if selection.shard else {},
+        "done": sorted(node.config.stash.get(_DONE, ())),
         "versions": header.versions(selection),
         "box": str(box) if spec.popen and not spec.via else None,
     }
     if spec.popen and spec.python:
         # xdist sends sys.path to a worker that it takes for this interpreter; another interpreter cannot use it.
         spec.popen, spec.own_path = None, True
+
+
+def _send_if_open(send: Callable[..., None], name: str, **what: Any) -> None:
+    with suppress(OSError):
+        send(name, **what)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -166,8 +256,21 @@ def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
     return pytest.param(subject, id=repr(subject), marks=[pytest.mark.skip(reason=str(not_run))] if not_run else [])
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Let the controller say why a worker cannot collect the tests."""
+    try:
+        return (yield)
+    except pytest.UsageError as raised:
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[LACKING] = shown(str(raised))
+        raise
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A folder may have brought a conftest.
+    _verify_plugins(config)
     # For a test without subjects pytest collects a skipped placeholder; remove it.
     items[:] = [item for item in items if _claim(item) is None or _subject(item) is not None]
     seen: dict[str, str] = {}
@@ -181,10 +284,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 f"{item.nodeid} and {other} have the same id {subject.key['id']}; add @holds(..., variant=...)"
             )
     _keep_census(config, seen)
-    shard = config.stash[_SELECTION].shard
-    if shard is not None:
-        mine = shard.mine(seen)
-        items[:] = [item for item in items if (subject := _subject(item)) is None or subject.key["id"] in mine]
+    shard, done = config.stash[_SELECTION].shard, config.stash[_DONE]
+    mine = (shard.mine(seen) if shard is not None else set(seen)) - done
+    items[:] = [item for item in items if (subject := _subject(item)) is None or subject.key["id"] in mine]
 
 
 def _keep_census(config: pytest.Config, ids: Iterable[str]) -> None:
@@ -210,7 +312,9 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     if subject is None:
         return (yield)
     subject.record = Record(note=box.note)
-    box.start(item.nodeid, subject.key, item.config.option.time_limit)
+    listed = [deviation.may_hang for deviation in subject.deviations]
+    limit = item.config.option.time_limit
+    box.start(item.nodeid, subject.key, limit, lambda call: any(may_hang(call) for may_hang in listed))
     try:
         return (yield)
     finally:
@@ -220,13 +324,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     """The test of an item as a function that runs all its passes."""
     test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[BOX]
-    listed = subject.deviation
+    listed = subject.deviations
 
     def attempt(this: Try, arguments: dict[str, Any]) -> None:
         subject.record.failed = None
         drawing.prepare(
             test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
-            least=_LISTED if listed and listed.frequency is not Frequency.ALWAYS else 1, share=subject.share,
+            least=_LISTED if any(d.frequency is not Frequency.ALWAYS for d in listed) else 1, share=subject.share,
             database=this.database,
         )  # fmt: skip
         subject.replayed, subject.dtype = this.call, this.drawn.dtype
@@ -252,7 +356,7 @@ def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
     def tried(**arguments: Any) -> None:
         for this in selection.tries(subject.key["id"]):
             run(this, arguments)
-        for this in selection.more_tries() if listed is None else ():
+        for this in selection.more_tries() if not listed else ():
             record = subject.record
             if record.slow or (record.exercised if selection.catalog.documented else not record.worth_more):
                 break
@@ -283,33 +387,33 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         if hasattr(item.config, "workerinput") or item.config.option.box:
             raise RuntimeError("the test raised KeyboardInterrupt") from raised
         raise
-    except pytest.skip.Exception as raised:
-        if not _skipped_by_suite(item, raised):
-            raise RuntimeError(f"the code under test called pytest.skip: {raised.msg}") from raised
+    except BaseException as raised:
+        if steers(raised):
+            raise RuntimeError(f"the code under test raised {one_line(raised)}") from raised
         raise
     finally:
         subject.cpu_seconds = time.process_time() - started
-
-
-def _skipped_by_suite(item: pytest.Item, raised: BaseException) -> bool:
-    """Whether the test itself or the suite called pytest.skip, and not the code under test."""
-    files = [frame.filename for frame in traceback.extract_tb(raised.__traceback__)]
-    caller = next(file for file in reversed(files) if "_pytest" not in Path(file).parts)
-    return Path(caller) == item.path or is_part_of(caller, "harness", "suites")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
     outcome = yield
     subject, claim = _subject(item), _claim(item)
+    if subject is not None and call.when == "setup":
+        outcome.user_properties.append((KEY, subject.key))
+    database = item.config.stash[_SELECTION].database
+    if database is not None and database.lost:
+        outcome.user_properties.append((LOST_DATABASE, database.lost))
     decisive = call.when == "call" or call.excinfo is not None
     if subject is not None and claim is not None and decisive:
         error = call.excinfo.value if call.excinfo else None
         not_run = item.config.stash[_SELECTION].reason_against(claim, subject) if call.when == "setup" else None
+        if call.when == "setup" and error is not None and not_run is None:
+            # A mark of a conftest, or a fixture: only the suite says what is not run.
+            error = RuntimeError(f"the test was stopped before it began: {one_line(error)}")
         line = results.result_line(subject, error, claim.needs, not_run)
         outcome.user_properties.append((RESULT, line))
-        if line["outcome"] == "known":
-            outcome.outcome, outcome.wasxfail = "skipped", line["reason"]
         if isinstance(error, Broken | Vacuous):
             outcome.longrepr = str(error)
+        results.agree(outcome, line)
     return outcome

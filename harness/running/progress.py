@@ -129,7 +129,8 @@ class Progress:
         self.course: Course | None = None
         self._display: Display | None = None
         self._names: dict[str, str] = {}
-        self._seen = 0
+        # Those of an earlier part of the run were shown by it.
+        self._seen = len(controller.results)
         # Before pytest captures what tests write.
         self._stream = _terminal_of(config)
 

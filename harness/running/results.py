@@ -14,11 +14,11 @@ from hypothesis.errors import Unsatisfiable
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import FAILING, Broken, NotRun, TooSlow, Vacuous, message_of
+from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, Broken, NotRun, TooSlow, Vacuous, message_of
 from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED, Line, test_of
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
-from autograd_conformance.implementations.deviations import Deviation, Frequency
-from autograd_conformance.strategies.calls import parse
+from autograd_conformance.harness.text import of_result
+from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by
 
 # Lines of a traceback that a result keeps.
 _LINES = 16
@@ -37,14 +37,27 @@ def result_line(
     ``needs`` lists the capabilities that it used; ``not_run`` says why the test could not be run.
     """
     outcome = not_run._asdict() if not_run is not None else _outcome(subject, error, needs)
-    line = {**subject.key, **outcome, **_figures(subject)}
-    line.update(_as_listed(subject.deviation, line))
+    asked = (
+        {"dtypes": list(dict.fromkeys(subject.dtypes))} if not_run is None and outcome["outcome"] not in NOT_RUN else {}
+    )
+    line = {**subject.key, **outcome, **asked, **_figures(subject)}
+    line.update(_as_listed(subject.deviations, line))
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in FAILING and "failure" in line and isinstance(subject, Subject):
         for failure in (line["failure"], *line["failure"].get("further", ())):
             failure.update(_script(subject, failure))
-    return line
+    return of_result(line)  # type: ignore[no-any-return]
+
+
+def agree(report: Any, line: Line) -> None:
+    """Let pytest count a test, and end after failures, by its result line."""
+    if line["outcome"] == "known":
+        report.outcome, report.wasxfail = "skipped", line["reason"]
+    elif line["outcome"] in FAILING and report.outcome != "failed":
+        failure = line.get("failure", {})
+        reason = line.get("reason") or failure.get("message") or failure.get("what", "")
+        report.outcome, report.longrepr = "failed", f"{line['outcome']}: {reason}"
 
 
 def _script(subject: Subject, failure: Line) -> Line:
@@ -63,34 +76,24 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
         failure["no_script"] = "the process ended or hung in this call, which a script must not repeat"
     elif last.call:
         failure["chosen"] = last.call
+    if last.at:
+        failure["at"] = last.at
     if last.drawn is not None:
         failure["drawn"] = last.drawn
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "error", "failure": failure, **nothing}
-    which = (test_of(last.key), last.key.get("function", ""))
-    listed = [d for d in deviations if d.names(*which)][:1]
-    listed += [d for d in deviations if d.without_elements and _without_elements(last.call)]
-    return {**line, **next(filter(None, (_as_listed(d, line) for d in listed)), {})}
+    listed = named_by(deviations, test_of(last.key), last.key.get("function", ""))
+    return of_result({**line, **_as_listed(listed, line)})  # type: ignore[no-any-return]
 
 
-def _without_elements(text: str) -> bool:
-    """Whether a printed call has a tensor without elements; False for a text that is not a call."""
-    try:
-        return any(0 in tensor.shape for tensor in parse(text).tensors)
-    except ValueError:
-        return False
-
-
-def _as_listed(listed: Deviation | None, line: Line) -> Line:
-    """The outcome and reason of a listed deviation; empty if none is listed for this result."""
-    if listed is None or line["outcome"] not in _LISTED:
-        return {}
-    outcome = _LISTED[line["outcome"]]
-    if outcome == "fixed" and listed.frequency is Frequency.SOMETIMES:
-        return {}
-    if outcome == "known" and not listed.covers(line.get("failure", line)):
-        return {}
-    return {"outcome": outcome, "reason": str(listed.cause)}
+def _as_listed(listed: Sequence[Deviation], line: Line) -> Line:
+    """The outcome and reason of the listed deviations of a test; empty if they do not say what comes of it."""
+    outcome = _LISTED.get(line["outcome"], "")
+    if outcome == "known":
+        about = [d for d in listed if d.covers(line.get("failure", line))]
+    else:
+        about = [d for d in listed if outcome and d.frequency is not Frequency.SOMETIMES]
+    return {"outcome": outcome, "reason": str(about[0].cause)} if about else {}
 
 
 _LISTED = {"fail": "known", "error": "known", "vacuous": "known", "pass": "fixed", "emulated": "fixed"}

@@ -17,7 +17,7 @@ from autograd_conformance.harness.checking.profiles import PROFILES, Profile, ch
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import corpus, shards
+from autograd_conformance.harness.running import corpus, identity, shards, sources
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
@@ -154,6 +154,11 @@ class Selection:
     fork: Fork | None = None
     corpus: str | None = None
     catalog: Catalog = field(default=Documented(), repr=False)
+    # The digest of tests that are not the suite's own, if there are any.
+    tests: dict[str, str] = field(default_factory=dict, repr=False)
+    run_id: str | None = None
+    # The name of this job, of those of a run on several platforms.
+    job: str | None = None
 
     @classmethod
     def from_options(
@@ -166,6 +171,7 @@ class Selection:
         with the name of the implementation, after the options that do not depend on it have been checked.
         """
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
+        identity.verify_job(options.job)
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
         chosen = replayed if options.functions is None else options.functions
@@ -205,6 +211,9 @@ class Selection:
             verified(options.expect, implementation) if options.expect is not None else None,
             options.corpus,
             catalog,
+            sources.of_tests(_places(options.file_or_dir)),
+            identity.run_id(options.run_id),
+            options.job,
         )
         devices = found._every_device()
         if options.device not in (None, *devices):
@@ -221,6 +230,15 @@ class Selection:
     def replays(self) -> bool:
         """Whether only kept counterexamples are run."""
         return self.profile.name == "replay"
+
+    def should_run(self, test_id: str) -> bool:
+        """Whether a kept test id has a test in this run, if it has one at all."""
+        claim, _, place = test_id.rstrip("]").partition("[")
+        function, _, device = place.rpartition("-")
+        chosen = {*self.properties, *self.clauses}, {"", *(f.name for f in self.functions)}, {*self.all_devices}
+        about = claim.partition("/")[0], function, device
+        whole = self.profile.thorough and self.options["tests"] is None and self.options["pytest"] is None
+        return self.replays or (whole and all(name in names for name, names in zip(about, chosen, strict=True)))
 
     def tries(self, test_id: str) -> Iterator[Try]:
         """The passes of a test: its kept counterexamples, and then drawn examples."""
@@ -326,8 +344,6 @@ def _shard(
         return shard
     if controller is not None:
         return replace(shard, seconds=controller["seconds"])
-    if options.report is not None and Path(options.report).resolve() == Path(options.balance).resolve():
-        raise UsageProblem(f"--report {options.report} would overwrite the file of --balance; choose another")
     return replace(shard, seconds=shards.seconds(Path(options.balance), implementation.name, profile.name))
 
 
@@ -338,6 +354,7 @@ def _options(options: Any) -> dict[str, str | None]:
         "properties": _sorted(options.properties),
         "device": options.device,
         "tests": _tests(options.file_or_dir),
+        "pytest": options.pytest_arguments,
     }
 
 
@@ -347,10 +364,17 @@ def _sorted(patterns: str | None) -> str | None:
 
 def _tests(places: Iterable[str]) -> str | None:
     """The tests that were named; None for the complete suite."""
-    paths = [_file(place).resolve() for place in places]
+    paths = _places(places)
     if paths in ([], [SUITES]):
         return None
-    return ", ".join(str(path.relative_to(SUITES)) if path.is_relative_to(SUITES) else path.name for path in paths)
+    # A folder elsewhere may have the name of one of the suite's.
+    return ", ".join(
+        str(path.relative_to(SUITES)) if path.is_relative_to(SUITES) else f"./{path.name}" for path in paths
+    )
+
+
+def _places(places: Iterable[str]) -> list[Path]:
+    return [_file(place).resolve() for place in places]
 
 
 def _file(place: str) -> Path:
@@ -373,9 +397,20 @@ def _counterexamples(profile: Profile, options: Any) -> ById:
             f"--corpus {options.corpus} does not go with --profile replay; use --replay {options.corpus}"
         )
     path = Path(ndjson.DEFAULT_PATH if options.replay is None else options.replay)
-    if options.report is not None and Path(options.report).resolve() == path.resolve():
-        raise UsageProblem(f"--report {options.report} would overwrite the report to replay; choose another file")
     return _by_id(corpus.read(path))
+
+
+def inputs(options: Any) -> dict[str, Path | None]:
+    """The files that a run with these options reads, by what they are."""
+    replayed = options.replay or (ndjson.DEFAULT_PATH if options.profile == "replay" else None)
+    named = {
+        "the report to replay": replayed,
+        "the corpus": options.corpus,
+        "the file of --balance": options.balance,
+        "the file of --expect": options.expect,
+        "the adapter": options.implementation,
+    }
+    return {what: Path(name) for what, name in named.items() if name}
 
 
 def _functions_of(kept: ById) -> str | None:

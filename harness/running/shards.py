@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -75,15 +76,18 @@ def seconds(path: Path, name: str, profile: str) -> dict[str, float]:
     ):
         if found != wanted:
             raise UsageProblem(f"{path} cannot balance this run: its {what} is {found}, but this run has {wanted}")
-    taken = {line["id"]: float(line["seconds"]) for line in lines if line["kind"] == "result"}
+    taken = {ndjson.id_in_job(line): float(line["seconds"]) for line in lines if line["kind"] == "result"}
     if not taken:
         raise UsageProblem(f"{path} cannot balance this run: it has no results")
     return taken
 
 
+# Shards of one run start within this time. Those of the next night start later.
+APART = timedelta(hours=12)
+
 # The fields of the header that are equal in all shards of a run.
 _SAME = (
-    "suite", "devices", "profile", "examples", "seed", "replay", "corpus", "functions", "properties", "clauses",
+    "devices", "profile", "examples", "seed", "counterexamples", "functions", "properties", "clauses",
     "dtype", "options", "packages", "balance",
 )  # fmt: skip
 
@@ -93,40 +97,88 @@ _Reports = Mapping[Path, Sequence[ndjson.Line]]
 def merged(reports: _Reports) -> list[ndjson.Line]:
     """The report of a run, merged from those of its shards. Raises UsageProblem unless all are there and complete."""
     for path, lines in reports.items():
-        flaw = ndjson.flaw(lines)
-        if flaw:
-            raise UsageProblem(f"{path} is not the report of a complete shard: {flaw}")
+        verify_complete(path, lines)
         if lines[0]["shard"] is None:
             raise UsageProblem(f"{path} is not a shard: it is the report of a run without --shard")
     _verify_alike(reports)
+    verify_one_day(reports)
     _verify_all_there(reports)
-    results = [line for lines in reports.values() for line in lines[1:-1]]
+    results = [without_link(line) for lines in reports.values() for line in lines[1:-1]]
     _verify_each_once(reports, results)
     footers = [lines[-1] for lines in reports.values()]
-    found = [_header([lines[0] for lines in reports.values()], len(results)), *results]
+    header = together([lines[0] for lines in reports.values()])
+    found = [{**header, "expected": len(results), "shard": None, "balance": None}, *results]
     return [*found, ndjson.footer(found, footers[0]["all"], max(footer["seconds"] for footer in footers))]
 
 
+def without_test(reports: _Reports) -> list[str]:
+    """The ids of kept counterexamples that have a test in no shard of their job."""
+    kept = {(lines[0].get("job"), id) for lines in reports.values() for id in lines[0].get("kept", ())}
+    found = {(lines[0].get("job"), line["id"]) for lines in reports.values() for line in lines[1:-1]}
+    return sorted({id for _, id in kept - found})
+
+
+def without_link(line: ndjson.Line) -> ndjson.Line:
+    """A result without its link to the lines before it, which are others in a merged report."""
+    return {key: value for key, value in line.items() if key != "link"}
+
+
+def verify_complete(path: Path, lines: Sequence[ndjson.Line]) -> None:
+    """Raise UsageProblem for a report without an end, or one that was changed."""
+    flaw = ndjson.flaw(lines)
+    if flaw:
+        raise UsageProblem(f"{path} is not a complete report: {flaw}")
+
+
 def _verify_alike(reports: _Reports) -> None:
-    (first, theirs), *others = [(path, _parameters(lines)) for path, lines in reports.items()]
+    (first, theirs), *others = [(path, _of_shard(lines)) for path, lines in reports.items()]
     for path, mine in others:
-        for what in theirs:
-            if mine[what] != theirs[what]:
-                raise UsageProblem(
-                    f"{first} and {path} are not of the same run: {what} is {_short(theirs[what])} in the first "
-                    f"and {_short(mine[what])} in the second"
-                )
+        verify_alike((first, theirs), (path, mine))
 
 
-def _parameters(lines: Sequence[ndjson.Line]) -> ndjson.Line:
-    """The parameters that must be equal in all shards, by name."""
-    head = lines[0]
-    implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork")}
-    number = {"number of shards": head["shard"].partition("/")[2]}
-    return {**implementation, **number, **{what: head[what] for what in _SAME}, "choice of test ids": lines[-1]["all"]}
+def verify_alike(one: tuple[Path, ndjson.Line], other: tuple[Path, ndjson.Line]) -> None:
+    """Raise UsageProblem unless two reports have the same parameters."""
+    (first, theirs), (second, mine) = one, other
+    for what in {**theirs, **mine}:
+        if mine.get(what) != theirs.get(what):
+            raise UsageProblem(
+                f"{first} and {second} are not of the same run: {what} is {short(theirs.get(what))} in the first "
+                f"and {short(mine.get(what))} in the second"
+            )
 
 
-def _short(value: object) -> str:
+def verify_one_day(reports: _Reports) -> None:
+    """Raise UsageProblem for shards that started too far apart: a run id, if there is any, may be used again."""
+    began = {path: datetime.fromisoformat(lines[0]["started"]) for path, lines in reports.items()}
+    first, last = (pick(began, key=lambda path: began[path]) for pick in (min, max))
+    if began[last] - began[first] > APART:
+        raise UsageProblem(
+            f"{first} and {last} are not of the same run: the first started at {began[first]:%Y-%m-%d %H:%M}, the "
+            f"second at {began[last]:%Y-%m-%d %H:%M}; run the older shards again, with the same --run-id"
+        )
+
+
+def _of_shard(lines: Sequence[ndjson.Line]) -> ndjson.Line:
+    number = {"number of shards": lines[0]["shard"].partition("/")[2]}
+    return {**parameters(lines[0]), **number, "choice of test ids": lines[-1]["all"]}
+
+
+def parameters(head: ndjson.Line) -> ndjson.Line:
+    """The parameters that are equal in all parts of a run, by name."""
+    run = {"run id": head["run"]["id"], "job": head.get("job")}
+    implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork", "build")}
+    same = {what: head[what] for what in _SAME}
+    return {**run, **implementation, **suite_of(head), **same}
+
+
+def suite_of(head: ndjson.Line) -> ndjson.Line:
+    """The version and the sources of the suite, by name."""
+    sources = {f"suite's {room}": digest for room, digest in head["suite"]["sources"].items()}
+    return {"suite's version": head["suite"]["version"], **sources}
+
+
+def short(value: object) -> str:
+    """The value as a text that fits into a sentence."""
     text = str(value)
     return text if len(text) <= 80 else f"{text[:80]} ..."
 
@@ -155,21 +207,19 @@ def _verify_each_once(reports: _Reports, results: Sequence[ndjson.Line]) -> None
         raise UsageProblem(f"the shards have {len(results)} test ids, but the run has {expected['count']}")
 
 
-def _header(headers: Sequence[ndjson.Line], expected: int) -> ndjson.Line:
-    """The header of the complete run; machines may differ."""
+def together(headers: Sequence[ndjson.Line]) -> ndjson.Line:
+    """The header of a run of which these are parts; machines may differ."""
     first = headers[0]
     location = _joined(h["implementation"]["location"] for h in headers)
     machines = {what: _joined(h[what] for h in headers) for what in ("python", "platform")}
     return {
         **first,
         **machines,
+        "run": {**headers[-1]["run"], "host": _joined(h["run"]["host"] for h in headers)},
         "implementation": {**first["implementation"], "location": location},
         "started": min(h["started"] for h in headers),
-        "expected": expected,
-        "shard": None,
-        "balance": None,
     }
 
 
 def _joined(texts: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(texts))
+    return ", ".join(dict.fromkeys(each for text in texts for each in text.split(", ")))

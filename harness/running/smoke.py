@@ -6,8 +6,11 @@ It uses only the simplest custom Function. It runs in a process of its own, so t
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
@@ -16,6 +19,7 @@ import numpy as np
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, message_of
+from autograd_conformance.harness.running.isolation import SAFE_PATH
 from autograd_conformance.implementations.protocol import CAPABILITIES, Description, Implementation, Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING
@@ -23,6 +27,10 @@ from autograd_conformance.reference.namespace import ARRAY_NAMES, AUTOGRAD_NAMES
 from autograd_conformance.reference.properties import PROPERTIES
 
 SECONDS = 300
+_SECONDS_IN_FORK = 60
+
+# Takes seconds to import, and survives a fork: the stage needs no second import if the run has just made the first.
+_FORKABLE = "torch"
 
 # The most mistakes that are shown.
 _SHOWN = 12
@@ -76,9 +84,12 @@ def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
+    if given == _FORKABLE and given not in sys.modules and sys.platform == "linux" and _holds_in_fork(given, seconds):
+        return []
     words = [sys.executable, "-m", __name__, given]
+    environment = {**os.environ, **SAFE_PATH, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:
         return [f"it does not end: it was stopped after {seconds:g} s"]
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith((_FOUND, _UNAVAILABLE)))
@@ -90,6 +101,41 @@ def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
     return [f"the process ended with {ended}: {last}"]
+
+
+def _holds_in_fork(given: str, seconds: float) -> bool:
+    """Whether an adapter that this process imports has no mistake, as a fork of it says. Raises UsageProblem.
+
+    What a framework does not survive in a fork is not its mistake.
+    """
+    try:
+        adapter = implementations.load(given)
+        implementations.check_version(adapter)
+    except Unavailable as problem:
+        raise UsageProblem(str(problem)) from problem
+    start = multiprocessing.get_context("fork")
+    mine, theirs = start.Pipe(duplex=False)
+    process = start.Process(target=_send, args=(adapter, theirs), daemon=True)
+    with warnings.catch_warnings():
+        # Of a thread that waits for the end of the parent.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    theirs.close()
+    try:
+        return bool(mine.poll(min(seconds, _SECONDS_IN_FORK)) and mine.recv() == [])
+    except EOFError:
+        return False
+    finally:
+        process.kill()
+        process.join()
+
+
+def _send(adapter: Implementation, pipe: Any) -> None:
+    # A framework may print something.
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.dup2(null, 2)
+    pipe.send(found_in(adapter))
 
 
 def found_in(implementation: Implementation) -> list[str]:

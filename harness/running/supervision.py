@@ -11,16 +11,21 @@ import os
 import signal
 import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-from autograd_conformance.harness.outcomes import UsageProblem
-
-_USAGE = 2
+from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, shortage
+from autograd_conformance.harness.text import shown
 
 # What ends a run from outside: Ctrl-C, and what schedulers send to a job that they cancel.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+# Seconds that a child may be stopped before it is ended.
+_PATIENCE = 300.0
+_STEP = 0.5
 
 
 def supervised(action: Callable[[], int]) -> int:
@@ -39,13 +44,13 @@ def supervised(action: Callable[[], int]) -> int:
     if child == 0:
         os.close(result)
         os.close(alive)
-        _end_with(from_parent)
-        _be_child(action, to_parent)
+        _be_child(action, to_parent, from_parent)
     os.close(to_parent)
     os.close(from_parent)
     with _forwarding(child):
-        sent = b"".join(iter(lambda: os.read(result, 16), b""))
+        # Not for the end of the pipe: what the implementation forked has it open too.
         how = _ended(child)
+    sent = _sent(result)
     os.close(result)
     os.close(alive)
     if not sent:
@@ -53,18 +58,25 @@ def supervised(action: Callable[[], int]) -> int:
     return int(sent)
 
 
-def _be_child(action: Callable[[], int], to_parent: int) -> NoReturn:
+def _be_child(action: Callable[[], int], to_parent: int, from_parent: int) -> NoReturn:
     """Run the action, and send its result."""
     # Signals come from the parent alone: Ctrl-C in a terminal would come twice.
     os.setsid()
     for number in _ENDING:
-        if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+        # Also where SIGINT is ignored, as in the background of a shell: it stands for whatever the parent hears.
+        if number == signal.SIGINT:
+            signal.signal(number, signal.default_int_handler)
+        elif signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     try:
+        _end_with(from_parent)
         status = action()
     except (KeyboardInterrupt, SystemExit):
         # Who leaves here is not the suite, which returns a status.
-        status = _USAGE
+        status = UNDECIDED
+    except BaseException as raised:  # noqa: BLE001 - what leaves here would run the parent's part
+        print(f"Error: {shown(shortage(raised))}" if shortage(raised) else traceback.format_exc(), file=sys.stderr)
+        status = UNDECIDED
     sys.stdout.flush()
     sys.stderr.flush()
     os.write(to_parent, str(status).encode())
@@ -100,7 +112,31 @@ def _forwarding(child: int) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _sent(result: int) -> bytes:
+    """What a child that has ended wrote."""
+    os.set_blocking(result, False)
+    with suppress(BlockingIOError):
+        return os.read(result, 16)
+    return b""
+
+
 def _ended(child: int) -> str:
-    """How the child ended, in words."""
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return f"ended with exit status {status}" if status >= 0 else f"was ended by {signal.Signals(-status).name}"
+    """How the child ended, in words. One that is stopped and does not go on is ended."""
+    left: float | None = None
+    while True:
+        found, status = os.waitpid(child, os.WUNTRACED | os.WCONTINUED | (0 if left is None else os.WNOHANG))
+        if not found and left is not None:
+            # In steps: the time in which this process is stopped too is one of them at most.
+            time.sleep(_STEP)
+            left -= _STEP
+            if left <= 0:
+                os.kill(child, signal.SIGKILL)
+                left = None
+        elif os.WIFSTOPPED(status):
+            left = _PATIENCE
+        elif os.WIFCONTINUED(status):
+            left = None
+        else:
+            break
+    code = os.waitstatus_to_exitcode(status)
+    return f"ended with exit status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"

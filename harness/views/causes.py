@@ -13,45 +13,67 @@ from dataclasses import dataclass
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.reports.reading import place
+from autograd_conformance.harness.reports.reading import constant, lost_in, place
 from autograd_conformance.harness.views import describe
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
 
-# The most tests of a cause that are named.
-NAMED = 6
+# The most tests of a cause that are named, and the most Functions of each.
+NAMED = 8
+FUNCTIONS = 3
 
-# What differs between the messages of one error.
-_VARYING = re.compile(r"'[^']*'|\"[^\"]*\"|0x[0-9a-f]+|\d+")
 # A name of the framework's interface, as in "ctx.needs_input_grad in forward".
 _NAME = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 
 
 @dataclass(frozen=True)
 class Cause:
-    """Failing results with one probable cause; the first one tells most."""
+    """Failing results with one probable cause; the first one says most.
+
+    ``nearby`` are results of the same group of clauses that fail in another way: they may be faults of their own.
+    """
 
     lines: tuple[Line, ...]
+    nearby: tuple[Line, ...] = ()
 
     @property
     def head(self) -> Line:
-        """The result that tells most."""
+        """The result that says most."""
         return self.lines[0]
 
     @property
+    def to_rerun(self) -> list[Line]:
+        """A result for each thing that may be a fault: the head, and the first one of each clause nearby."""
+        return [self.head, *{ndjson.claim_of(line): line for line in reversed(self.nearby)}.values()]
+
+    @property
     def others(self) -> str:
-        """The tests of the other results, the first ones by name; "" if there are none."""
-        functions: dict[str, int] = defaultdict(int)
+        """The tests of the other results with their Functions, the first ones by name; "" if there are none."""
+        functions: dict[str, list[str]] = defaultdict(list)
         for line in self.lines[1:]:
-            functions[ndjson.test_of(line)] += 1
-        named = [f"{test} ({count} test ids)" if count > 1 else test for test, count in functions.items()]
-        more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-        return f"{', '.join(named[:NAMED])}{more}"
+            functions[ndjson.test_of(line)].append(line.get("function", ""))
+        return _few([f"{test}{_in_brackets(found)}" for test, found in functions.items()], NAMED)
 
     @property
     def title(self) -> str:
-        """The id that tells most, and how many others there are."""
-        more = f", and {len(self.lines) - 1} more test ids" if len(self.lines) > 1 else ""
-        return f"{self.head['id']}{more.removesuffix('s') if len(self.lines) == 2 else more}"
+        """The id that says most, and how many others there are."""
+        count = len(self.lines) + len(self.nearby) - 1
+        more = f", and {count} more test id{'s' if count > 1 else ''}" if count else ""
+        return f"{self.head['id']}{more}"
+
+
+def _in_brackets(functions: Sequence[str]) -> str:
+    """The Functions of a test, or the number of its test ids if they have none; "" for a clause with one test id."""
+    named = list(dict.fromkeys(filter(None, functions)))
+    if named:
+        return f" ({_few(named, FUNCTIONS)})"
+    return f" ({len(functions)} test ids)" if len(functions) > 1 else ""
+
+
+def _few(words: Sequence[str], most: int) -> str:
+    """The first words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return f"{', '.join(words[:most])}{more}"
 
 
 def causes(failing: Iterable[Line]) -> list[Cause]:
@@ -61,8 +83,7 @@ def causes(failing: Iterable[Line]) -> list[Cause]:
     groups: dict[Hashable, list[Line]] = defaultdict(list)
     for line in ordered:
         groups[_key(line, errors)].append(line)
-    parts = [part for key, group in groups.items() for part in (_parts(group) if _is_observed(key) else [group])]
-    found = [Cause(tuple(sorted(part, key=_rank(part)))) for part in parts]
+    found = _causes([p for key, group in groups.items() for p in (_parts(group) if _is_observed(key) else [group])])
     return sorted(found, key=lambda cause: (-len(cause.lines), place(cause.head)))
 
 
@@ -70,14 +91,14 @@ def _key(line: Line, errors: Iterable[str]) -> Hashable:
     """What results of one cause have in common."""
     failure = line.get("failure", {})
     if failure.get("type") in (HANG, DEATH):
-        return failure["type"], _constant(failure["message"]), _innermost(failure)
-    told = _constant(" ".join(str(t) for t in (failure.get("got"), line.get("reason")) if t))
+        return failure["type"], constant(failure["message"]), lost_in(failure)
+    text = constant(" ".join(str(t) for t in (failure.get("got"), line.get("reason")) if t))
     # The exception may be a result of its own: refused, or compared with the expected one.
-    raised = _error(line) or max((text for text in errors if text in told), key=len, default="")
+    raised = _error(line) or max((error for error in errors if error in text), key=len, default="")
     if raised:
         return "raised", raised
     if "what" not in failure:
-        return line["outcome"], _constant(line.get("reason", "")) or ndjson.claim_of(line)
+        return line["outcome"], constant(line.get("reason", "")) or ndjson.claim_of(line)
     name = _NAME.search(re.sub(r"\([^()]*\)", "", failure["what"]))
     if name:
         return "named", name[0]
@@ -101,22 +122,10 @@ def _error(line: Line) -> str:
     """The exception of a result, without what varies; "" if there is none."""
     failure = line.get("failure", {})
     if failure.get("kind") == Kind.RAISED and "raised" in failure:
-        return _constant(failure["got"])
+        return constant(failure["got"])
     if line["outcome"] == "error" and failure.get("type") not in (HANG, DEATH, None):
-        return _constant(f"{failure['type']}: {failure['message']}")
+        return constant(f"{failure['type']}: {failure['message']}")
     return ""
-
-
-def _innermost(failure: Line) -> str:
-    """The function in which a process was lost."""
-    stack = failure.get("traceback", [])
-    current = next((n for n, row in enumerate(stack) if row.startswith("Current thread")), -1)
-    return _constant(next(iter(stack[current + 1 :]), ""))
-
-
-def _constant(text: str) -> str:
-    """The text without what varies."""
-    return " ".join(_VARYING.sub("", text).split())
 
 
 def _parts(group: Sequence[Line]) -> list[list[Line]]:
@@ -134,21 +143,56 @@ def _parts(group: Sequence[Line]) -> list[list[Line]]:
     return parts
 
 
+def _causes(parts: Sequence[list[Line]]) -> list[Cause]:
+    """A cause for each part; one clause alone, without an exception, is nearby a part that has several of its group."""
+    several = [part for part in parts if len({*map(ndjson.claim_of, part)}) > 1]
+    nearest = _nearest(several)
+    nearby: list[list[Line]] = [[] for _ in several]
+    alone: list[list[Line]] = []
+    for part in parts:
+        claims = {*map(ndjson.claim_of, part)}
+        if len(claims) > 1:
+            continue
+        number = None if claims <= PROPERTIES.keys() or _error(part[0]) else nearest.get(_group(*claims))
+        if number is None:
+            alone.append(part)
+        else:
+            nearby[number] += part
+    found = zip([*several, *alone], [*nearby, *([] for _ in alone)], strict=True)
+    return [Cause(tuple(sorted(part, key=_rank(part))), tuple(sorted(near, key=place))) for part, near in found]
+
+
+def _nearest(parts: Sequence[Sequence[Line]]) -> dict[str, int]:
+    """The part that has most clauses of a group, by its number; a single clause says nothing of its group."""
+    most: dict[str, tuple[int, int]] = {}
+    for number, part in enumerate(parts):
+        for group, count in Counter(map(_group, {*map(ndjson.claim_of, part)})).items():
+            if count > most.get(group, (1, 0))[0]:
+                most[group] = count, number
+    return {group: number for group, (_, number) in most.items()}
+
+
+def _group(claim: str) -> str:
+    return claim.rpartition("-")[0]
+
+
 def _mostly_of(lines: Sequence[Line], part: Sequence[Line]) -> bool:
     """Whether most Functions of these results are among those of the part."""
     mine, theirs = ({line.get("function") for line in each} for each in (lines, part))
     return 2 * len(mine & theirs) > len(mine)
 
 
-def _rank(part: Sequence[Line]) -> Callable[[Line], tuple[bool, int, bool, tuple[int, str]]]:
-    """The sort key within a cause: what is documented of a name comes first, then what fails most, and has a script."""
-    texts = {f"{each.get('failure', {}).get('what', '')} {_error(each)}" for each in part}
-    names = {name for text in texts for name in _NAME.findall(text)}
+def _rank(part: Sequence[Line]) -> Callable[[Line], tuple[bool, bool, int, bool, tuple[int, str, str]]]:
+    """The sort key within a cause: a documented sentence with a name that most failures have, then what fails most."""
+    texts = [f"{each.get('failure', {}).get('what', '')} {_error(each)}" for each in part]
+    found = Counter(name for text in texts for name in {*_NAME.findall(text)})
+    names = {name for name, count in found.items() if 2 * count >= len(part)}
     counts = Counter(map(ndjson.test_of, part))
 
-    def key(line: Line) -> tuple[bool, int, bool, tuple[int, str]]:
-        sentence = describe.sentence(ndjson.claim_of(line))
-        named = any(name in sentence for name in names)
-        return not named, -counts[ndjson.test_of(line)], "script" not in line.get("failure", {}), place(line)
+    def key(line: Line) -> tuple[bool, bool, int, bool, tuple[int, str, str]]:
+        claim, script = ndjson.claim_of(line), "script" in line.get("failure", {})
+        named = any(name in describe.sentence(claim) for name in names)
+        promised = claim not in CLAUSES or CLAUSES[claim].level == "documented"
+        return not named, not promised, -counts[ndjson.test_of(line)], not script, place(line)
 
     return key

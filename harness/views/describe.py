@@ -37,6 +37,12 @@ def sentence(claim: str) -> str:
     return PROPERTIES[claim].sentence if claim in PROPERTIES else ""
 
 
+def must_hold(line: Line) -> str:
+    """The sentence that a failing test id breaks, so that nobody takes it for what happened; "" if there is none."""
+    broken = sentence(ndjson.claim_of(line))
+    return f"must hold: {broken}" if broken else ""
+
+
 def message(line: Line) -> str:
     """Why a test id has its outcome: the listed reason, or the actual and the expected result."""
     failure = line.get("failure", {})

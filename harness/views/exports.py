@@ -6,41 +6,36 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.reports import files
+from autograd_conformance.harness.reports.files import Kind, Output
 from autograd_conformance.harness.reports.reading import Report
 from autograd_conformance.harness.views import badge, junit, markdown
 
 # The formats, by the name of their option.
 FORMATS: Mapping[str, Callable[[Report], str]] = {"junit": junit.xml, "markdown": markdown.text, "badge": badge.text}
 
+_KINDS: Mapping[str, Kind] = {"junit": files.JUNIT, "markdown": files.MARKDOWN, "badge": files.BADGE}
+
 # The file name that stands for stdout.
 STDOUT = "-"
 
 
 def chosen(options: Mapping[str, str | None]) -> dict[str, str]:
-    """The files that the options name, by format."""
-    return {name: target for name in FORMATS if (target := options.get(name)) is not None}
+    """The files that the options name, by format. Raises UsageProblem for stdout if the format is not meant for it."""
+    found = {name: target for name in FORMATS if (target := options.get(name)) is not None}
+    for name, target in found.items():
+        if target == STDOUT and name != "markdown":
+            raise UsageProblem(f"--{name} needs a file; only --markdown can be {STDOUT}, which is stdout")
+    return found
 
 
-def check(targets: Mapping[str, str], source: str | None, others: Mapping[str, Path | None] | None = None) -> None:
-    """Raise UsageProblem for files that cannot be written; writes nothing.
+def outputs(targets: Mapping[str, str]) -> list[Output]:
+    """The files to export to."""
+    return [_output(name, target) for name, target in targets.items() if (name, target) != ("markdown", STDOUT)]
 
-    ``source`` is the report, ``others`` are files that must not be overwritten.
-    """
-    if not targets:
-        return
-    if source is None:
-        raise UsageProblem(f"--{next(iter(targets))} needs a report; name one with --report FILE")
-    taken = {Path(source).resolve(): "the report"}
-    taken.update((path.resolve(), what) for what, path in (others or {}).items() if path is not None)
-    for name, target in targets.items():
-        if target == STDOUT and name == "markdown":
-            continue
-        path = Path(target)
-        ndjson.check_path(path, what=f"the file of --{name}", option=f"--{name}")
-        other = taken.setdefault(path.resolve(), f"the file of --{name}")
-        if other != f"the file of --{name}":
-            raise UsageProblem(f"--{name} {target} would overwrite {other}; name another file")
+
+def _output(name: str, target: str) -> Output:
+    return Output(Path(target), _KINDS[name], f"the file of --{name}", f"--{name}")
 
 
 def write(report: Report, targets: Mapping[str, str]) -> str:
@@ -48,11 +43,8 @@ def write(report: Report, targets: Mapping[str, str]) -> str:
     printed = ""
     for name, target in targets.items():
         text = FORMATS[name](report)
-        if target == STDOUT:
+        if (name, target) == ("markdown", STDOUT):
             printed += text
-            continue
-        try:
-            Path(target).write_text(text, encoding="utf-8")
-        except OSError as problem:
-            raise UsageProblem(f"the file of --{name} cannot be written to {target}: {problem.strerror}") from None
+        else:
+            _output(name, target).write(text)
     return printed

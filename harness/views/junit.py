@@ -33,10 +33,12 @@ _SHOWN = ("what", "got", "expected", "bound", "chosen", "hint", "call")
 
 def xml(report: Report) -> str:
     """The document. An incomplete or damaged report adds a test case with an error that says so."""
-    devices = dict.fromkeys([*report.header["devices"], *(line["device"] for line in report.results)])
-    suites = [
-        _suite(report, device, [line for line in report.results if line["device"] == device]) for device in devices
-    ]
+    places = [] if "jobs" in report.header else report.header["devices"]
+    by_place: dict[str, list[Line]] = {place: [] for place in places}
+    for line in report.results:
+        by_place.setdefault(ndjson.place_of(line), []).append(line)
+    by_place = by_place or {place: [] for place in report.header["devices"]}
+    suites = [_suite(report, place, lines) for place, lines in by_place.items()]
     if report.flaw:
         case = _case(suites[0], report.name, "the report is complete", 0, {"outcome": "error"})
         text = f"the run {report.verdict}: {report.flaw.reason}"
@@ -49,9 +51,9 @@ def xml(report: Report) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
-def _suite(report: Report, device: str, lines: Sequence[Line]) -> ET.Element:
+def _suite(report: Report, place: str, lines: Sequence[Line]) -> ET.Element:
     header = report.header
-    suite = ET.Element("testsuite", name=f"{report.name} on {device}")
+    suite = ET.Element("testsuite", name=f"{report.name} on {place}")
     suite.set("time", f"{sum(line['seconds'] for line in lines):.3f}")
     suite.set("timestamp", header["started"].removesuffix("+00:00"))
     facts = {
@@ -61,7 +63,7 @@ def _suite(report: Report, device: str, lines: Sequence[Line]) -> ET.Element:
     }  # fmt: skip
     _properties(suite, facts)
     for line in lines:
-        where = f"{report.name}.{device}.{ndjson.claim_of(line)}"
+        where = f"{report.name}.{place}.{ndjson.claim_of(line)}"
         facts = {key: line[key] for key in _PROPERTIES if key in line}
         case = _case(suite, where, line["id"], line["seconds"], facts)
         if line["outcome"] in _ELEMENTS:
@@ -88,7 +90,7 @@ def _properties(parent: ET.Element, values: dict[str, str]) -> None:
 def _body(report: Report, line: Line) -> str:
     """Everything that the report says about a test id: CI pages show nothing else of a test case."""
     failure = line.get("failure", {})
-    rows = [describe.sentence(ndjson.claim_of(line)), describe.message(line)]
+    rows = [describe.must_hold(line), describe.message(line)]
     rows += [f"{key}: {failure[key]}" for key in _SHOWN if failure.get(key)]
     rows += failure.get("traceback", ())
     rows += [] if line["outcome"] in NOT_RUN else [f"rerun: {describe.rerun(line, report.header)}"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from autograd_conformance.harness.outcomes import OUTCOMES
-from autograd_conformance.harness.reports import ndjson, reading
+from autograd_conformance.harness.reports import reading
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import Report
 from autograd_conformance.harness.views import describe
@@ -66,7 +66,7 @@ def _failures(report: Report) -> Iterator[str]:
 def _failure(report: Report, line: Line) -> Iterator[str]:
     """One failure: the sentence, the actual and expected result, the smallest call, and the command to rerun it."""
     failure = line.get("failure", {})
-    yield f"**{line['outcome']}: {escaped(line['id'])}** {escaped(describe.sentence(ndjson.claim_of(line)))}"
+    yield f"**{line['outcome']}: {escaped(line['id'])}** {escaped(describe.must_hold(line))}"
     if "what" in failure:
         yield "\n".join(f"- {title}: {escaped(failure[key])}" for key, title in _SHOWN.items() if failure.get(key))
     else:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from autograd_conformance.harness.reports import ndjson
+
 # The symbol of each outcome, worst first: a cell with several results shows the worst.
 SYMBOLS = {
     "error": "E",
@@ -42,8 +44,8 @@ class Matrix:
         return [SYMBOLS[outcome] if outcome else NOT_APPLICABLE for outcome in found]
 
 
-def matrices(results: Iterable[Mapping[str, Any]], properties: Sequence[str], functions: Sequence[str]) -> list[Matrix]:
-    """A matrix for each device, in the order of the results; all have the same columns."""
+def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], functions: Sequence[str]) -> list[Matrix]:
+    """A matrix for each device and job, in the order of the results; all have the same columns."""
     ranks, applied = list(SYMBOLS), set()
     cells: dict[str, dict[tuple[str, str], str]] = {}
     for line in results:
@@ -51,7 +53,7 @@ def matrices(results: Iterable[Mapping[str, Any]], properties: Sequence[str], fu
             continue
         place = (line["property"], line["function"])
         applied.add(line["function"])
-        on_device = cells.setdefault(line["device"], {})
+        on_device = cells.setdefault(ndjson.place_of(line), {})
         on_device[place] = min(on_device.get(place, "pass"), line["outcome"], key=ranks.index)
     return [
         Matrix(

@@ -155,7 +155,7 @@ def html(reports: Sequence[Report]) -> str:
         signs=SIGNS, meanings=OUTCOMES,
         change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
         label=lambda report: labels[id(report)], message=describe.message, rerun=describe.rerun,
-        sentence=lambda line: describe.sentence(ndjson.claim_of(line)),
+        must_hold=describe.must_hold,
         version=ndjson.version_of("autograd-conformance"), made=ndjson.now(),
     )  # fmt: skip
 
@@ -173,7 +173,7 @@ def _columns(reports: Sequence[Report], steps: Sequence[Step]) -> Iterator[Colum
 
 
 def _sections(columns: tuple[Column, ...]) -> list[Section]:
-    properties = tuple(_row(p.id, p.sentence, "property", "", columns) for p in PROPERTIES.values())
+    properties = tuple(_row(p.id, p.sentence, "property", "", columns) for p in PROPERTIES.values() if not p.own)
     found = [Section("Properties of every documented Function", columns, properties)]
     for group, clauses in groupby(CONTRACT.values(), key=lambda clause: clause.group):
         rows = tuple(_row(c.id, c.sentence, c.level, c.document, columns) for c in clauses)

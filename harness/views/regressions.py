@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.gate import ABSENT, KINDS, Change, Gate
@@ -16,28 +16,58 @@ BY_NAME = 40
 
 def text(gate: Gate) -> Iterator[str]:
     """The lines to print."""
-    by_kind = {kind: [change for change in gate.changes if change.kind == kind] for kind in KINDS}
-    results = {line["id"]: line for line in gate.lines if line["kind"] == "result"}
+    by_kind = _by_kind(gate)
     in_full = {change.id: change for kind in KINDS if KINDS[kind].in_full for change in by_kind[kind]}
-    # What a cause explains is shown once for each kind of change.
-    apart = [
+    apart = by_cause(gate)
+    for cause in apart[:IN_FULL]:
+        yield from _regression(gate, in_full, cause)
+    rest = [line for cause in apart[IN_FULL:] for line in (cause.head, *cause.nearby)]
+    yield from _names(f"and {len(apart) - IN_FULL} more", [in_full[line["id"]] for line in rest])
+    yield from _asked_less(gate.unclaimed, by_kind["asked less"])
+    for kind, found in by_kind.items():
+        if kind not in ("same", "asked less") and not KINDS[kind].in_full:
+            yield from _names(f"{kind}: {KINDS[kind].title}", found)
+    counts = [f"{len(found)} {kind}" for kind, found in by_kind.items() if found]
+    counts += [f"{len(gate.unclaimed)} not claimed any more"] if gate.unclaimed else []
+    yield f"gate: {'holds' if gate.holds else 'fails'}: {', '.join(counts)}"
+
+
+def by_cause(gate: Gate) -> list[causes.Cause]:
+    """The regressions by their probable cause, which is given once for each kind of change."""
+    by_kind = _by_kind(gate)
+    results = {line["id"]: line for line in gate.lines if line["kind"] == "result"}
+    return [
         cause
         for kind in KINDS
         if KINDS[kind].in_full
         for cause in causes.causes(results[change.id] for change in by_kind[kind])
     ]
-    for cause in apart[:IN_FULL]:
-        yield from _regression(gate, in_full[cause.head["id"]], cause)
-    yield from _names(f"and {len(apart) - IN_FULL} more", [in_full[cause.head["id"]] for cause in apart[IN_FULL:]])
-    for kind, found in by_kind.items():
-        if kind != "same" and not KINDS[kind].in_full:
-            yield from _names(f"{kind}: {KINDS[kind].title}", found)
-    counts = [f"{len(found)} {kind}" for kind, found in by_kind.items() if found]
-    yield f"gate: {'holds' if gate.holds else 'fails'}: {', '.join(counts)}"
 
 
-def _regression(gate: Gate, change: Change, cause: causes.Cause) -> Iterator[str]:
+def _by_kind(gate: Gate) -> dict[str, list[Change]]:
+    return {kind: [change for change in gate.changes if change.kind == kind] for kind in KINDS}
+
+
+def _asked_less(unclaimed: Sequence[str], found: Sequence[Change]) -> Iterator[str]:
+    """What is asked less than before, with an example for each way."""
+    if unclaimed:
+        yield f"asked less: the adapter does not claim {', '.join(unclaimed)} any more"
+    by_way: dict[tuple[str, ...], list[Change]] = {}
+    for change in found:
+        by_way.setdefault(change.less, []).append(change)
+    for less, alike in sorted(by_way.items(), key=lambda way: -len(way[1])):
+        first, others = alike[0], [change.id for change in alike[1 : BY_NAME + 1]]
+        yield f"asked less: {' and '.join(less)}: {first.id}"
+        yield f"  before: {first.old.outcome}, {first.old.asked}"
+        yield f"  now: {first.new.outcome}, {first.new.asked}"
+        more = f" and {len(alike) - 1 - BY_NAME} more" if len(alike) - 1 > BY_NAME else ""
+        if others:
+            yield f"  also: {', '.join(others)}{more}"
+
+
+def _regression(gate: Gate, changes: Mapping[str, Change], cause: causes.Cause) -> Iterator[str]:
     header, line = gate.lines[0], cause.head
+    change = changes[line["id"]]
     examples = gate.examples.get(change.id, gate.base.parameters["examples"])
     yield f"{change.kind}: {change.id} {KINDS[change.kind].title}"
     if change.old != ABSENT:
@@ -47,8 +77,16 @@ def _regression(gate: Gate, change: Change, cause: causes.Cause) -> Iterator[str
     yield f"  now: {change.new}, over {line['examples']} examples, on {header['implementation']['version']}"
     yield from summary.details(line)
     yield from summary.same_cause(cause)
+    yield from summary.in_group(cause, lambda each: _in_a_line(gate, changes[each["id"]], each))
     yield f"  rerun: {_replay(gate, line) if 'failure' in line else describe.rerun(line, header)}"
     yield ""
+
+
+def _in_a_line(gate: Gate, change: Change, line: ndjson.Line) -> str:
+    """A change with what happened."""
+    before = f"; before, with this counterexample: {gate.elsewhere[change.id]}" if change.id in gate.elsewhere else ""
+    happened = summary.in_a_line(line).removeprefix(f"{change.id}: ")
+    return f"{change.id}: {change.old.outcome} -> {change.new.outcome}: {happened}{before}"
 
 
 def _replay(gate: Gate, line: ndjson.Line) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
 from autograd_conformance.harness.outcomes import FAILING, Kind, in_words
-from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.views import causes, clause_table, describe, matrix
 
@@ -66,7 +65,8 @@ def failures(results: Sequence[Line], header: Line, suite: str | None = None) ->
 def _failure(cause: causes.Cause, rerun: str, with_script: bool) -> list[str]:
     line = cause.head
     failure: Line = line.get("failure", {})
-    lines = [f"{line['outcome']}: {line['id']}", *details(line), *same_cause(cause), f"  rerun: {rerun}"]
+    lines = [f"{line['outcome']}: {line['id']}", *details(line), *same_cause(cause), *in_group(cause, in_a_line)]
+    lines.append(f"  rerun: {rerun}")
     if "script" in failure and not with_script:
         lines.append("  standalone: see the script in the report")
     elif "script" in failure:
@@ -82,10 +82,22 @@ def same_cause(cause: causes.Cause) -> list[str]:
     return [f"  same cause: {count} more test id{'s' if count > 1 else ''}: {cause.others}"] if count else []
 
 
+def in_a_line(line: Line) -> str:
+    """A failing test id with what happened, in a line."""
+    return f"{line['id']}: {' '.join(describe.message(line).split())}"
+
+
+def in_group(cause: causes.Cause, said: Callable[[Line], str]) -> list[str]:
+    """What also fails in the group of a cause, a line each: these may be other faults."""
+    rows = [f"    {said(line)}" for line in cause.nearby[:BY_NAME]]
+    rows += [f"    and {len(cause.nearby) - BY_NAME} more, in the report"] if len(cause.nearby) > BY_NAME else []
+    return ["  also failing in this group:", *rows] if rows else []
+
+
 def details(line: Line) -> list[str]:
     """What must hold, the smallest call that breaks it, and the actual and expected result."""
     failure: Line = line.get("failure", {})
-    lines = [f"  {row}" for row in textwrap.wrap(describe.sentence(ndjson.claim_of(line)), 98)]
+    lines = [f"  {row}" for row in textwrap.wrap(describe.must_hold(line), 98)]
     if "call" in failure:
         lines.append(f"  call: {failure['call']}")
     raised = failure.get("kind") == Kind.RAISED

@@ -1,4 +1,4 @@
-"""The clauses as data: the sentences of PyTorch's documented contract, and what implementers rely on besides.
+"""The clauses as data: the sentences of PyTorch's documented contract, and what else implementers rely on.
 
 CONTRACT holds the clauses of PyTorch; DIALECTS those of every other implementation about its own interface, by the
 name of its folder in suites/dialects; CLAUSES holds all of them.

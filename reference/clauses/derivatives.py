@@ -228,6 +228,15 @@ CLAUSES = (
         fault="under no_grad the outputs have no tangent",
     ),
     Clause(
+        "MODE-05",
+        "documented",
+        "no_grad, enable_grad and set_grad_enabled hold for their block, and the first two for what they decorate: a "
+        "call after it is recorded exactly if one before it is, also if an exception left the block.",
+        "autograd: Locally disabling gradient computation",
+        needs="requires_grad",
+        fault="no_grad switches grad mode on when it ends",
+    ),
+    Clause(
         "CPLX-01",
         "documented",
         "For a complex input backward returns the conjugate Wirtinger derivative: a holomorphic f gives its cotangent "

@@ -107,6 +107,38 @@ CLAUSES = (
         fault="early_stop is ignored",
     ),
     Clause(
+        "CKPT-11",
+        "documented",
+        "Non-reentrant checkpointing passes keyword arguments to both runs of its function.",
+        "checkpoint: use_reentrant",
+        quote="This allows checkpoint to support additional functionality, such as [...] support for keyword arguments "
+        "input into the checkpointed function.",
+        needs="checkpoint",
+        fault="the recomputation gets no keyword arguments",
+    ),
+    Clause(
+        "CKPT-12",
+        "documented",
+        "Of the two context managers that context_fn returns, the first is around the call, the second around the "
+        "recomputation.",
+        "checkpoint: context_fn",
+        quote="The function and its recomputation will be run under the first and second context managers "
+        "respectively.",
+        needs="checkpoint",
+        fault="the two context managers are swapped",
+    ),
+    Clause(
+        "CKPT-13",
+        "documented",
+        "With debug=True or set_checkpoint_debug_enabled, which overrides it, the error of a recomputation that "
+        "differs names the operators of both runs.",
+        "checkpoint: debug",
+        quote="If True, error messages will also include a trace of the operators ran during the original forward "
+        "computation as well as the recomputation.",
+        needs="checkpoint",
+        fault="debug adds nothing to the error",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

@@ -180,6 +180,15 @@ CLAUSES = (
         fault="a second pair of hooks on a saved tensor replaces the first",
     ),
     Clause(
+        "PACK-10",
+        "documented",
+        "What allow_mutation_on_saved_tensors keeps for calls in its block is let go when the block ends.",
+        "graph: allow_mutation_on_saved_tensors",
+        quote="The state managed by the context manager is automatically cleared upon exiting.",
+        needs="saved_hooks",
+        fault="the state is kept for as long as the graph",
+    ),
+    Clause(
         "ANOM-01",
         "documented",
         "In anomaly mode an error in backward is shown with forward's traceback, and a NaN gradient raises unless "

@@ -63,7 +63,7 @@ CLAUSES = (
         "A Function that changes a view in place may return one tensor only; more are an error.",
         "source: torch/csrc/autograd/custom_function.cpp",
         needs="inplace views",
-        fault="a second output besides a dirty view is accepted",
+        fault="a second output in addition to a dirty view is accepted",
     ),
     Clause(
         "DIRTY-08",

@@ -241,6 +241,16 @@ CLAUSES = (
         fault="setup_context runs twice at each level of a transform",
     ),
     Clause(
+        "FUNC-13",
+        "documented",
+        "func.grad and func.vjp respect no_grad within the function that they transform, and not around them.",
+        "func.grad: no_grad",
+        quote="In this case, grad will respect the inner torch.no_grad, but not the outer one. This is because grad is "
+        'a "function transform": its result should not depend on the result of a context manager outside of f.',
+        needs="requires_grad",
+        fault="func.grad under no_grad gives zeros",
+    ),
+    Clause(
         "VMAP-01",
         "documented",
         "vmap over a Function that has no batching rule raises.",

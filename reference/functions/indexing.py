@@ -247,7 +247,7 @@ GLOBAL_MAX_POOL = Function(
     sizes={"n": (1, 2, 3, 0), "c": (1, 2, 3, 0), "h": (1, 2, 3, 5), "w": (1, 2, 3, 4)},
     dtypes=REAL,
     document="no documentation; pooling layers of packages, after the FunctionCtx.mark_non_differentiable docstring",
-    exercises="a doubly differentiable output besides a non-differentiable one, over a reduction",
+    exercises="a doubly differentiable output next to a non-differentiable one, over a reduction",
 )
 
 

@@ -1,4 +1,4 @@
-"""Faults in what calls share, keep and are told: buffers, re-laid inputs, cotangents that never come."""
+"""Faults in what calls share, keep and receive: buffers, re-laid inputs, cotangents that never come."""
 
 # The hooks of a body take parameters that not each of them uses.
 # ruff: noqa: ARG001

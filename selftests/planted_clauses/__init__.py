@@ -8,8 +8,8 @@ from importlib import import_module
 _MODULES = [
     import_module(f"{__name__}.{found.name}")
     for found in pkgutil.iter_modules(__path__)
-    if found.name not in ("definitions", "intercept")
+    if found.name not in ("definitions", "editing", "intercept")
 ]
 
 FAULTS = tuple(fault for module in _MODULES for fault in module.FAULTS)
-MENDS = tuple(mend for module in _MODULES for mend in getattr(module, "MENDS", ()))
+FIXES = tuple(fix for module in _MODULES for fix in getattr(module, "FIXES", ()))

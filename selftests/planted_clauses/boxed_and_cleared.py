@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -163,4 +163,4 @@ FAULTS = (
     Fault("CLEAR-03", lambda: around_backward(_zeros_for_errors), words="a second pass gives zeros"),
 )
 
-MENDS = (Mend("BOX-04", barred),)
+FIXES = (Fix("BOX-04", barred),)

@@ -12,7 +12,7 @@ import torch._dynamo
 from torch.autograd import Function
 from torch.fx.experimental import proxy_tensor
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -64,7 +64,7 @@ def _repeated_once(original: Any, cls: Any, *args: Any) -> Any:
 
 @contextmanager
 def _compiled_as(under: Callable[[], AbstractContextManager[Any]] = nullcontext, **how: Any) -> Iterator[None]:
-    """torch.compile runs the function as it is, within ``under()``: a compiler without mistakes but for those.
+    """torch.compile runs the function as it is, within ``under()``: a compiler with these mistakes only.
 
     ``times`` is the number of graphs that it takes for it, ``full_only`` restricts ``under`` to full graphs, and
     ``on_copies`` gives the function copies of its arguments.
@@ -186,11 +186,11 @@ FAULTS = (
     Fault("COMPILE-10", lambda: replaced(torch.jit, "trace", _composite_script), says=("gradients",)),
 )
 
-MENDS = (
-    Mend("COMPILE-01", _compiled_as, variant="parent"),
-    Mend("COMPILE-02", _compiled_as, variant="argument"),
-    Mend("COMPILE-04", _compiled_as, variant="forward"),
-    Mend("COMPILE-06", _compiled_as, variant="one"),
-    Mend("COMPILE-08", _compiled_as),
-    Mend("COMPILE-09", lambda: replaced(torch.export, "export", _not_strict), variant="strict"),
+FIXES = (
+    Fix("COMPILE-01", _compiled_as, variant="parent"),
+    Fix("COMPILE-02", _compiled_as, variant="argument"),
+    Fix("COMPILE-04", _compiled_as, variant="forward"),
+    Fix("COMPILE-06", _compiled_as, variant="one"),
+    Fix("COMPILE-08", _compiled_as),
+    Fix("COMPILE-09", lambda: replaced(torch.export, "export", _not_strict), variant="strict"),
 )

@@ -23,7 +23,7 @@ TORCH = TorchImplementation()
 
 
 @dataclass(frozen=True)
-class Mend:
+class Fix:
     """A change of the process with which a clause holds that torch is listed not to keep.
 
     ``install`` None means that the suite's model keeps it.
@@ -48,18 +48,18 @@ def checks_of(clause_id: str) -> list[tuple[ClauseClaim, Any]]:
 def raised_by(
     claim: ClauseClaim, test: Any, implementation: Implementation = TORCH, examples: float = 1.0
 ) -> BaseException | None:
-    """What `planting.raised_by` gives, on torch unless told otherwise."""
+    """What `planting.raised_by` gives, on torch unless another one is given."""
     return planting.raised_by(claim, test, implementation, examples=examples)
 
 
-def caught(fault: Fault, mends: Sequence[Mend]) -> list[BaseException]:
+def caught(fault: Fault, fixes: Sequence[Fix]) -> list[BaseException]:
     """What the tests of the clause raise because of the fault.
 
     Those that torch is listed to fail are asked if no other does. The finding that torch causes without the fault does
-    not count: there the fault is planted into mended torch.
+    not count: there the fault is planted into fixed torch.
     """
-    unlisted = [_raised_with(fault, *check) for check in checks_of(fault.clause) if deviation_of(check[0]) is None]
-    listed = (_raised_of_listed(fault, mends, *check) for check in checks_of(fault.clause) if deviation_of(check[0]))
+    unlisted = [_raised_with(fault, *check) for check in checks_of(fault.clause) if not deviations_of(check[0])]
+    listed = (_raised_of_listed(fault, fixes, *check) for check in checks_of(fault.clause) if deviations_of(check[0]))
     return [raised for raised in unlisted if raised] or [raised for raised in listed if raised]
 
 
@@ -68,37 +68,36 @@ def _raised_with(fault: Fault, claim: ClauseClaim, test: Any) -> BaseException |
         return raised_by(claim, test)
 
 
-def _raised_of_listed(fault: Fault, mends: Sequence[Mend], claim: ClauseClaim, test: Any) -> BaseException | None:
+def _raised_of_listed(fault: Fault, fixes: Sequence[Fix], claim: ClauseClaim, test: Any) -> BaseException | None:
     raised = _raised_with(fault, claim, test)
-    return _raised_on_mended(claim, test, fault, mends) if _is_listed(claim, raised) else raised
+    return _raised_on_fixed(claim, test, fault, fixes) if _is_listed(claim, raised) else raised
 
 
 def _is_listed(claim: ClauseClaim, raised: BaseException | None) -> bool:
-    deviation = deviation_of(claim)
-    return isinstance(raised, Broken) and deviation is not None and deviation.covers(raised.finding.as_json())
+    return isinstance(raised, Broken) and any(d.covers(raised.finding.as_json()) for d in deviations_of(claim))
 
 
-def _raised_on_mended(claim: ClauseClaim, test: Any, fault: Fault, mends: Sequence[Mend]) -> BaseException | None:
+def _raised_on_fixed(claim: ClauseClaim, test: Any, fault: Fault, fixes: Sequence[Fix]) -> BaseException | None:
     here = (claim.clause.id, claim.variant)
-    for mend in mends:
-        if (mend.clause, mend.variant) == here and mend.install is not None:
-            with mend.install(), fault.install():
+    for fix in fixes:
+        if (fix.clause, fix.variant) == here and fix.install is not None:
+            with fix.install(), fault.install():
                 return raised_by(claim, test)
     return None
 
 
-def deviation_of(claim: ClauseClaim) -> Deviation | None:
+def deviations_of(claim: ClauseClaim) -> tuple[Deviation, ...]:
     """What torch is listed not to keep of what the test checks."""
-    return ClauseSubject(TORCH, claim.clause, "cpu", claim.variant).deviation
+    return ClauseSubject(TORCH, claim.clause, "cpu", claim.variant).deviations
 
 
-def held(mend: Mend) -> list[BaseException]:
-    """What the listed tests of the clause still raise with the mend."""
+def held(fix: Fix) -> list[BaseException]:
+    """What the listed tests of the clause still raise with the fix."""
     found = []
-    for claim, test in checks_of(mend.clause):
-        if claim.variant == mend.variant:
-            with (mend.install or nullcontext)():
-                found.append(raised_by(claim, test, TORCH if mend.install else model()))
+    for claim, test in checks_of(fix.clause):
+        if claim.variant == fix.variant:
+            with (fix.install or nullcontext)():
+                found.append(raised_by(claim, test, TORCH if fix.install else model()))
     return [raised for raised in found if raised is not None]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -337,8 +337,8 @@ FAULTS = (
     ),
 )
 
-MENDS = (
-    Mend("ENG-01", _drops_constant_outputs, variant="constant"),
-    Mend("ENG-02", variant="later-message"),
-    Mend("ENG-06", lambda: replaced(torch.autograd, "_make_grads", _counted)),
+FIXES = (
+    Fix("ENG-01", _drops_constant_outputs, variant="constant"),
+    Fix("ENG-02", variant="later-message"),
+    Fix("ENG-06", lambda: replaced(torch.autograd, "_make_grads", _counted)),
 )

@@ -14,7 +14,7 @@ import torch.utils.checkpoint
 from torch.autograd.function import BackwardCFunction
 from torch.utils.checkpoint import CheckpointError
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -111,14 +111,14 @@ def _recomputes_twice(original: Any, f: Any, *args: Any, **options: Any) -> Any:
     return original(again, *args, **options)
 
 
-def _must_be_told(original: Any, *args: Any, **options: Any) -> Any:
+def _must_be_given(original: Any, *args: Any, **options: Any) -> Any:
     if "use_reentrant" not in options:
         raise TypeError("use_reentrant must be given")
     return original(*args, **options)
 
 
 def _always(**changed: Any) -> Callable[..., Any]:
-    """checkpoint with these options, whatever it is told."""
+    """checkpoint with these options, whatever the caller asks for."""
     return lambda original, *args, **options: original(*args, **{**options, **changed})
 
 
@@ -350,12 +350,12 @@ FAULTS = (
     Fault(
         "CKPT-01",
         lambda: _checkpoint(_as_it_is),
-        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10)),
+        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10, 11, 12, 13)),
     ),
     Fault(
         "CKPT-01",
         lambda: _checkpoint(_recomputes_twice),
-        neighbours=("CKPT-05", "CKPT-06", "CKPT-10"),
+        neighbours=("CKPT-05", "CKPT-06", "CKPT-10", "CKPT-11", "CKPT-12", "CKPT-13"),
         words="forward is recomputed twice",
     ),
     Fault("CKPT-02", lambda: _second_read(torch.zeros_like)),
@@ -375,8 +375,8 @@ FAULTS = (
         words="the pass leaves the generator in the state of forward",
     ),
     Fault("CKPT-06", lambda: _checkpoint(_always(preserve_rng_state=True))),
-    Fault("CKPT-07", lambda: _checkpoint(_unchecked)),
-    Fault("CKPT-07", _compares_shapes, words="shapes alone are compared"),
+    Fault("CKPT-07", lambda: _checkpoint(_unchecked), neighbours=("CKPT-13",)),
+    Fault("CKPT-07", _compares_shapes, neighbours=("CKPT-13",), words="shapes alone are compared"),
     Fault("CKPT-08", lambda: _checkpoint(_compares)),
     Fault("CKPT-09", lambda: _checkpoint(_takes_any_check)),
     Fault("CKPT-10", lambda: _checkpoint(_always(early_stop=True)), says=("reached the end",)),
@@ -432,8 +432,8 @@ FAULTS = (
     ),
 )
 
-MENDS = (
-    Mend("CKPT-04", lambda: _checkpoint(_must_be_told)),
-    Mend("AMP-03", lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled)), variant="float64"),
-    Mend("AMP-04", _bare),
+FIXES = (
+    Fix("CKPT-04", lambda: _checkpoint(_must_be_given)),
+    Fix("AMP-03", lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled)), variant="float64"),
+    Fix("AMP-04", _bare),
 )

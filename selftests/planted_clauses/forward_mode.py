@@ -14,7 +14,7 @@ import torch
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, ctx_method, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -352,7 +352,7 @@ FAULTS = (
     Fault("JVP-16", lambda: replaced(forward_ad, "make_dual", _makes_any_dual), words="integers become floating"),
 )
 
-MENDS = (
-    Mend("JVP-07", lambda: _for_none(torch.zeros_like)),
-    Mend("JVP-14", _gradcheck_aligns_outputs, variant="marked"),
+FIXES = (
+    Fix("JVP-07", lambda: _for_none(torch.zeros_like)),
+    Fix("JVP-14", _gradcheck_aligns_outputs, variant="marked"),
 )

@@ -14,7 +14,7 @@ from torch._functorch import autograd_function as rules
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
 from torch.autograd import Function, functional
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     ctx_attribute,
@@ -348,7 +348,7 @@ FAULTS = (
         words="backward twice instead of jvp",
     ),
     Fault("FUNC-04", _jacrev_asks_for_a_rule, neighbours=("FUNC-06",)),
-    Fault("FUNC-04", lambda: around_apply(generates_rules), words="rules are generated unasked"),
+    Fault("FUNC-04", lambda: around_apply(generates_rules), words="rules are generated without a request"),
     Fault("FUNC-05", _leaves_none),
     Fault("FUNC-05", lambda: _in_each_level(_refuses_expanded), words="an expanded gradient is refused"),
     Fault("FUNC-05", lambda: ctx_method("set_materialize_grads", lambda *_: None), words="zeros instead of None"),
@@ -357,7 +357,7 @@ FAULTS = (
     Fault(
         "FUNC-08",
         lambda: replaced(rules, "wrap_outputs_maintaining_identity", _wraps_anew),
-        words="the changed tensor is wrapped anew",
+        words="the changed tensor is wrapped again",
     ),
     Fault("FUNC-09", lambda: _vjp_for_backward(torch.zeros_like), says=("gradients, position",)),
     Fault("FUNC-10", lambda: around_apply(_drops_keywords)),
@@ -376,10 +376,10 @@ FAULTS = (
     ),
 )
 
-MENDS = (
-    Mend("FUNC-07", lambda: _in_each_level(_untracked)),
-    Mend("FUNC-09", lambda: _vjp_for_backward(lambda g: g)),
-    Mend(
+FIXES = (
+    Fix("FUNC-07", lambda: _in_each_level(_untracked)),
+    Fix("FUNC-09", lambda: _vjp_for_backward(lambda g: g)),
+    Fix(
         "FUNC-10",
         lambda: replaced(torch.autograd.function, "custom_function_call", _refuses_keywords_under_vmap),
         variant="vmap",

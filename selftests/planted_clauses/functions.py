@@ -13,7 +13,7 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionCtx
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward
 from autograd_conformance.selftests.planting import Fault
 
@@ -314,12 +314,12 @@ FAULTS = (
         says=("requires_grad",),
         words="the tensors of a named tuple are detached",
     ),
-    Fault("FN-10", lambda: _results(_no_numbers), says=("outputs that are no tensors",)),
+    Fault("FN-10", lambda: _results(_no_numbers), says=("outputs that are not tensors",)),
     Fault(
         "FN-10",
         lambda: around_backward(_zeros_for_none),
         says=("cotangents",),
-        words="backward gets zeros for outputs that are no tensors",
+        words="backward gets zeros for outputs that are not tensors",
     ),
     Fault("FN-11", lambda: around_backward(_counts_gradients)),
     Fault(
@@ -348,9 +348,9 @@ FAULTS = (
     Fault("FN-31", lambda: _numpy(lambda x: True), says=("outside",), words="numpy() is allowed everywhere"),
 )
 
-MENDS = (
-    Mend("FN-05", lambda: _around_forward(_on_detached)),
-    Mend("FN-12", variant="skipped"),
-    Mend("FN-12", variant="keyword-only"),
-    Mend("FN-12", variant="kwargs"),
+FIXES = (
+    Fix("FN-05", lambda: _around_forward(_on_detached)),
+    Fix("FN-12", variant="skipped"),
+    Fix("FN-12", variant="keyword-only"),
+    Fix("FN-12", variant="kwargs"),
 )

@@ -12,7 +12,7 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionMeta
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -331,4 +331,4 @@ FAULTS = (
     Fault("FN-30", _immortal_nodes, says=("alive",), words="nodes are never freed"),
 )
 
-MENDS = (Mend("FN-21", lambda: _new_classes(_refuse_undecorated)),)
+FIXES = (Fix("FN-21", lambda: _new_classes(_refuse_undecorated)),)

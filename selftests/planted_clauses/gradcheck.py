@@ -12,7 +12,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd.gradcheck import GradcheckError
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -258,9 +258,9 @@ FAULTS = (
     Fault("CHECK-08", lambda: _gradgradcheck(_missing_is_zero)),
 )
 
-MENDS = (
-    Mend("CHECK-04", lambda: _part("_test_undefined_backward_mode", _any_failure)),
-    Mend("CHECK-05", lambda: _gradcheck(_strict_dtypes), variant="other"),
-    Mend("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="integers"),
-    Mend("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="marked"),
+FIXES = (
+    Fix("CHECK-04", lambda: _part("_test_undefined_backward_mode", _any_failure)),
+    Fix("CHECK-05", lambda: _gradcheck(_strict_dtypes), variant="other"),
+    Fix("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="integers"),
+    Fix("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="marked"),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -19,7 +19,7 @@ from autograd_conformance.selftests.planted_clauses.intercept import (
 )
 from autograd_conformance.selftests.planting import Fault
 
-# Generated Functions have tensors of one shape, so that a cotangent tells the shape, dtype and device of the inputs.
+# Generated Functions have tensors of one shape, so that a cotangent has the shape, dtype and device of the inputs.
 
 
 def _cotangent(given: Any) -> Any:
@@ -426,7 +426,7 @@ FAULTS = (
     Fault("GRAD-17", _forgets_sparse, words="only grad gives sparse gradients"),
 )
 
-MENDS = (
-    Mend("GRAD-14", lambda: _tensors(_unaliased), variant="views"),
-    Mend("GRAD-15", lambda: _tensors(_unaliased), variant="views"),
+FIXES = (
+    Fix("GRAD-14", lambda: _tensors(_unaliased), variant="views"),
+    Fix("GRAD-15", lambda: _tensors(_unaliased), variant="views"),
 )

@@ -11,7 +11,7 @@ import torch
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -270,12 +270,12 @@ def _skips_none(original: Any) -> Any:
     def register(tensors: Any, fn: Any, *, mode: str = "all") -> Any:
         if mode == "all":
             return original(tensors, fn, mode=mode)
-        told: set[int] = set()
+        shown: set[int] = set()
 
         def hook(g: Any) -> None:
             task = torch._C._current_graph_task_id()
-            if g is not None and task not in told:
-                told.add(task)
+            if g is not None and task not in shown:
+                shown.add(task)
                 fn(g)
 
         return [tensor.register_hook(hook) for tensor in tensors]
@@ -412,9 +412,9 @@ FAULTS = (
     Fault("HOOK-11", _loses_those_of_forward, words="pre-hooks registered in forward are lost"),
 )
 
-MENDS = (
-    Mend("HOOK-06", _hides_what_is_retained, variant="retain_grad"),
-    Mend("HOOK-10", lambda: replaced(torch.autograd, "backward", _another_root), variant="roots"),
-    Mend("HOOK-10", lambda: replaced(graph, "register_multi_grad_hook", _skips_none), variant="unused"),
-    Mend("HOOK-10", lambda: replaced(torch.autograd, "grad", _grad_by_backward), variant="grad"),
+FIXES = (
+    Fix("HOOK-06", _hides_what_is_retained, variant="retain_grad"),
+    Fix("HOOK-10", lambda: replaced(torch.autograd, "backward", _another_root), variant="roots"),
+    Fix("HOOK-10", lambda: replaced(graph, "register_multi_grad_hook", _skips_none), variant="unused"),
+    Fix("HOOK-10", lambda: replaced(torch.autograd, "grad", _grad_by_backward), variant="grad"),
 )

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, ctx_method, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -247,7 +247,7 @@ def _skips_other_objects(original: Any, ctx: Any, *tensors: Any) -> None:
     original(ctx, *tensors_of(tensors))
 
 
-# --- mends -----------------------------------------------------------------------------------------------------------
+# --- fixes -----------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -336,7 +336,7 @@ FAULTS = (
     Fault(
         "DIRTY-09",
         lambda: ctx_method("mark_dirty", _skips_other_objects),
-        words="mark_dirty skips what is no tensor",
+        words="mark_dirty skips a non-tensor",
     ),
     Fault("DIRTY-10", lambda: after_forward(_marks_by_itself), neighbours=("DIRTY-02",)),
     Fault("DIRTY-11", lambda: around_apply(_stays_out), neighbours=("DIRTY-01", "DIRTY-14")),
@@ -347,8 +347,8 @@ FAULTS = (
     Fault("DIRTY-17", lambda: _hooks(moving=False), words="later hooks join the old grad_fn"),
 )
 
-MENDS = (
-    Mend("DIRTY-06", lambda: around_apply(_puts_views_first), variant="behind-others"),
-    Mend("DIRTY-13"),
-    Mend("DIRTY-16", _counts_references),
+FIXES = (
+    Fix("DIRTY-06", lambda: around_apply(_puts_views_first), variant="behind-others"),
+    Fix("DIRTY-13"),
+    Fix("DIRTY-16", _counts_references),
 )

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -40,8 +40,8 @@ def _without_nan(original: Any, ctx: Any, *cotangents: Any) -> Any:
 
 def _nan_everywhere(original: Any, ctx: Any, *cotangents: Any) -> Any:
     found = original(ctx, *cotangents)
-    spoilt = any(g is not None and bool(g.isnan().any()) for g in cotangents)
-    return found * torch.nan if spoilt else found
+    corrupted = any(g is not None and bool(g.isnan().any()) for g in cotangents)
+    return found * torch.nan if corrupted else found
 
 
 FAULTS = (
@@ -65,7 +65,7 @@ FAULTS = (
     ),
 )
 
-MENDS = (
-    Mend("KINK-01", _least_slopes_of_clamp, variant="clamp"),
-    Mend("KINK-01", _shared_fmax, variant="fmax"),
+FIXES = (
+    Fix("KINK-01", _least_slopes_of_clamp, variant="clamp"),
+    Fix("KINK-01", _shared_fmax, variant="fmax"),
 )

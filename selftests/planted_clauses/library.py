@@ -10,7 +10,7 @@ import torch
 from torch._library import utils
 from torch.autograd.function import InplaceFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -102,6 +102,6 @@ FAULTS = (
     ),
 )
 
-MENDS = (
-    Mend("LIB-01", lambda: ctx_attribute("needs_input_grad", _one_flag_for_each_input), variant="needs_input_grad"),
+FIXES = (
+    Fix("LIB-01", lambda: ctx_attribute("needs_input_grad", _one_flag_for_each_input), variant="needs_input_grad"),
 )

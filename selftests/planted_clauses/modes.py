@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply
 from autograd_conformance.selftests.planting import Fault
 
@@ -61,9 +61,9 @@ def _refuses_inference_tensors(original: Any, cls: Any, *args: Any, **kwargs: An
     return original(cls, *args, **kwargs)
 
 
-def _is_spoilt_by_inference_tensors(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    spoilt = any(isinstance(x, torch.Tensor) and x.is_inference() for x in args)
-    with torch.set_grad_enabled(torch.is_grad_enabled() and not spoilt):
+def _is_corrupted_by_inference_tensors(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    corrupted = any(isinstance(x, torch.Tensor) and x.is_inference() for x in args)
+    with torch.set_grad_enabled(torch.is_grad_enabled() and not corrupted):
         return original(cls, *args, **kwargs)
 
 
@@ -85,8 +85,13 @@ def _forward_mode_always(original: Any, cls: Any, *args: Any, **kwargs: Any) -> 
 
 
 FAULTS = (
-    Fault("MODE-01", lambda: around_apply(_records), neighbours=("MODE-02",)),
-    Fault("MODE-01", lambda: around_apply(_flags_outputs), words="outputs under no_grad keep the flag"),
+    Fault("MODE-01", lambda: around_apply(_records), neighbours=("MODE-02", "MODE-05")),
+    Fault(
+        "MODE-01",
+        lambda: around_apply(_flags_outputs),
+        neighbours=("MODE-05",),
+        words="outputs under no_grad keep the flag",
+    ),
     Fault("MODE-01", lambda: around_apply(_records_results), words="what has a history is recorded anyway"),
     Fault("MODE-02", lambda: around_apply(_leaves_inference_mode), neighbours=("MODE-04",)),
     Fault(
@@ -98,11 +103,11 @@ FAULTS = (
     Fault("MODE-03", lambda: around_apply(_refuses_inference_tensors)),
     Fault(
         "MODE-03",
-        lambda: around_apply(_is_spoilt_by_inference_tensors),
+        lambda: around_apply(_is_corrupted_by_inference_tensors),
         words="a call with an inference tensor is not recorded",
     ),
     Fault("MODE-04", lambda: around_apply(_no_forward_mode)),
     Fault("MODE-04", lambda: around_apply(_forward_mode_always), words="forward mode works under inference_mode"),
 )
 
-MENDS = (Mend("MODE-02", lambda: around_apply(_records_nothing_in_inference_mode), variant="enable_grad"),)
+FIXES = (Fix("MODE-02", lambda: around_apply(_records_nothing_in_inference_mode), variant="enable_grad"),)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -64,7 +64,7 @@ def _rejects_unneeded(original: Any, ctx: Any, *cotangents: Any) -> Any:
 
 
 @contextmanager
-def _tells_what_is_wanted() -> Iterator[None]:
+def _says_what_is_wanted() -> Iterator[None]:
     wanted: list[Any] = []
 
     def grad(original: Any) -> Any:
@@ -137,4 +137,4 @@ FAULTS = (
     Fault("NIG-07", lambda: around_backward(_rejects_unneeded)),
 )
 
-MENDS = (Mend("NIG-06", _tells_what_is_wanted),)
+FIXES = (Fix("NIG-06", _says_what_is_wanted),)

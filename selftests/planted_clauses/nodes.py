@@ -14,7 +14,7 @@ from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 from torch.overrides import TorchFunctionMode
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -108,35 +108,35 @@ def _pickled_by_name(ctx: Any, protocol: int) -> Any:
 
 
 class _BuiltIn(TorchFunctionMode):
-    def __init__(self, tell: Callable[[Any], None]) -> None:
+    def __init__(self, see: Callable[[Any], None]) -> None:
         super().__init__()
-        self.tell = tell
+        self.see = see
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         if isinstance(result, torch.Tensor) and result.grad_fn is not None:
-            self.tell(result.grad_fn)
+            self.see(result.grad_fn)
         return result
 
 
 def _creation_hooks(times: int) -> AbstractContextManager[Any]:
-    """`graph.node_creation_hook`, also where torch has none yet; a custom Function's node is told ``times`` times."""
+    """`graph.node_creation_hook`, also where torch has none yet; it gets a custom Function's node ``times`` times."""
 
     @contextmanager
     def node_creation_hook(hook: Callable[[Any], None]) -> Iterator[None]:
         known: list[Any] = []
 
-        def tell(node: Any, times: int = 1) -> None:
+        def see(node: Any, times: int = 1) -> None:
             if not any(node is k for k in known):
                 known.append(node)
                 [hook(node) for _ in range(times)]
 
         def apply(original: Any, cls: Any, *args: Any) -> Any:
             outputs = original(cls, *args)
-            [tell(y.grad_fn, times) for y in outputs if getattr(y, "grad_fn", None) is not None]
+            [see(y.grad_fn, times) for y in outputs if getattr(y, "grad_fn", None) is not None]
             return outputs
 
-        with around_apply(apply), _BuiltIn(tell):
+        with around_apply(apply), _BuiltIn(see):
             yield
 
     return patch.object(graph, "node_creation_hook", node_creation_hook, create=True)
@@ -215,8 +215,8 @@ FAULTS = (
     Fault("NODE-08", partial(_creation_hooks, 2), words="node creation hooks are called twice for custom Functions"),
 )
 
-MENDS = (
-    Mend("NODE-03", lambda: ctx_attribute("metadata", lambda _, it: lambda: it)),
-    Mend("NODE-05", _weak_nodes, variant="node"),
-    Mend("NODE-08", partial(_creation_hooks, 1)),
+FIXES = (
+    Fix("NODE-03", lambda: ctx_attribute("metadata", lambda _, it: lambda: it)),
+    Fix("NODE-05", _weak_nodes, variant="node"),
+    Fix("NODE-08", partial(_creation_hooks, 1)),
 )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.autograd import Function
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import around_apply, replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -157,10 +157,10 @@ FAULTS = (
     Fault("ONCE-07", lambda: declared(_ignores_a_moving_cotangent), neighbours=("ONCE-02",)),
 )
 
-MENDS = (
-    Mend("ONCE-03", barred),
-    Mend("ONCE-04", barred),
-    Mend("ONCE-05", lambda: declared(_refuses_nesting)),
-    Mend("ONCE-07", barred, variant="grad"),
-    Mend("ONCE-07", barred, variant="inputs"),
+FIXES = (
+    Fix("ONCE-03", barred),
+    Fix("ONCE-04", barred),
+    Fix("ONCE-05", lambda: declared(_refuses_nesting)),
+    Fix("ONCE-07", barred, variant="grad"),
+    Fix("ONCE-07", barred, variant="inputs"),
 )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch.autograd import graph
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     ctx_attribute,
@@ -279,23 +279,23 @@ FAULTS = (
         neighbours=("PACK-02",),
     ),
     Fault("PACK-05", lambda: _hooks(_converts), words="what unpack hooks return is made a tensor"),
-    Fault("PACK-06", _packs_what_is_not_recorded),
+    Fault("PACK-06", _packs_what_is_not_recorded, neighbours=("PACK-10",)),
     Fault("PACK-06", _packs_attributes, words="tensors that are attributes of ctx are packed too"),
     Fault("PACK-08", lambda: replaced(graph, "save_on_cpu", _in_half_precision)),
     Fault(
         "PACK-08",
         lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_nothing),
-        neighbours=("PACK-04",),
+        neighbours=("PACK-04", "PACK-10"),
         words="allow_mutation_on_saved_tensors gives changed tensors back",
     ),
     Fault(
         "PACK-08",
         lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_once),
-        neighbours=("PACK-04",),
+        neighbours=("PACK-04", "PACK-10"),
         words="a later call gets back what an earlier one saved",
     ),
     Fault("PACK-09", lambda: _listed(_Replaceable)),
     Fault("PACK-09", lambda: _listed(_Lazy), words="register_hooks packs when the tensor is needed"),
 )
 
-MENDS = (Mend("PACK-07", lambda: _hooks(_checks_versions)),)
+FIXES = (Fix("PACK-07", lambda: _hooks(_checks_versions)),)

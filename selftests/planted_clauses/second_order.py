@@ -10,7 +10,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -200,4 +200,4 @@ FAULTS = (
     ),
 )
 
-MENDS = (Mend("DBL-05", lambda: patch.object(BackwardCFunction, "__setattr__", _without_history)),)
+FIXES = (Fix("DBL-05", lambda: patch.object(BackwardCFunction, "__setattr__", _without_history)),)

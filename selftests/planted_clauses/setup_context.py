@@ -11,7 +11,7 @@ from unittest.mock import patch
 import torch
 from torch.autograd import Function
 
-from autograd_conformance.selftests.planted_clauses.definitions import Mend
+from autograd_conformance.selftests.planted_clauses.definitions import Fix
 from autograd_conformance.selftests.planted_clauses.intercept import (
     around_apply,
     around_backward,
@@ -133,7 +133,7 @@ def _saves_views(original: Any, ctx: Any, inputs: Any, output: Any) -> None:
 def _refuses_all_returned(original: Any, ctx: Any, inputs: Any, output: Any) -> None:
     original(ctx, inputs, output)
     if _as_is(inputs, output):
-        raise RuntimeError("an input was returned as it is beside a setup_context")
+        raise RuntimeError("an input was returned as it is next to a setup_context")
 
 
 def _materializes_in_separate(original: Any, ctx: Any, value: Any) -> None:
@@ -174,4 +174,4 @@ FAULTS = (
     ),
 )
 
-MENDS = (Mend("SETUP-08", lambda: around_apply(_binds_keywords)),)
+FIXES = (Fix("SETUP-08", lambda: around_apply(_binds_keywords)),)

@@ -147,7 +147,7 @@ def _in_a_loop(gradients_of: Callable[[int], Any], size: int) -> Any:
 
 FAULTS = (
     Fault("VMAP-01", lambda: as_operations(_without_rule)),
-    Fault("VMAP-01", lambda: around_apply(generates_rules), words="a rule is generated unasked"),
+    Fault("VMAP-01", lambda: around_apply(generates_rules), words="a rule is generated without a request"),
     Fault("VMAP-02", lambda: replaced(rules, "reductify_leaf", _averages), neighbours=("VMAP-08",)),
     Fault(
         "VMAP-02",

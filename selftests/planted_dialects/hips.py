@@ -449,7 +449,7 @@ FAULTS = (
     Fault(
         "HIPS-OP-07",
         install=lambda: replaced(autograd, "grad_and_aux", _of_both),
-        says=("gradient beside another output",),
+        says=("gradient next to another output",),
     ),
     Fault("HIPS-OP-08", install=_silent, says=("a constant", "no warning")),
     Fault("HIPS-OP-09", install=lambda: patch.object(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),

@@ -144,7 +144,7 @@ def _constant(ctx: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _told(cls: Any) -> dict[str, Any]:
-    def told(method: Any) -> Any:
+    def observed(method: Any) -> Any:
         def run(*args: Any) -> Any:
             try:
                 return method(*args)
@@ -153,7 +153,7 @@ def _told(cls: Any) -> dict[str, Any]:
 
         return run
 
-    return {"forward": told(cls.forward), "backward": told(cls.backward)}
+    return {"forward": observed(cls.forward), "backward": observed(cls.backward)}
 
 
 def ignored(name: str) -> Callable[[], contextlib.AbstractContextManager[None]]:

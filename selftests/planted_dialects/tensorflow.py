@@ -329,7 +329,7 @@ FAULTS = (
     Fault(
         "TENSORFLOW-TAPE-08",
         lambda: tape("watch", lambda *args: _or(None, ValueError, *args)),
-        ("watching what is no tensor", "no error"),
+        ("watching a non-tensor", "no error"),
     ),
     Fault(
         "TENSORFLOW-TAPE-09",

@@ -32,7 +32,7 @@ def accumulated(b, f, initial=None, track=(True, True), n=1):
 
 
 def partial(b):
-    """Two arguments, one asked for: what backward is told, and which nodes run."""
+    """Two arguments, one asked for: what backward gets, and which nodes run."""
     log = []
     f = b.custom(lambda ctx, x, y: x * y, lambda ctx, g: (log.append(ctx.needs_input_grad), (g, 2 * g))[1])
     other = b.custom(lambda ctx, y: y * 1, lambda ctx, g: (log.append("other"), g)[1])

@@ -43,7 +43,7 @@ GRADIENTS = {
     "same tensor twice": lambda b: b.gradients(
         lambda x: b.custom(lambda ctx, a, c: a + c, lambda ctx, g: (2 * g, 3 * g))(x, x), b.array([1.0])
     ),
-    "argument that is no tensor": lambda b: b.gradients(
+    "argument that is not a tensor": lambda b: b.gradients(
         lambda x: b.custom(lambda ctx, x, k: x * k, lambda ctx, g: (2 * g, None))(x, 2), b.array([1.0])
     ),
     "gradient for no tensor": lambda b: b.gradients(
@@ -131,7 +131,7 @@ OUTPUTS = {
     "marked no output": lambda b: observed(b, marked("mark_non_differentiable", lambda y, z: (z * 1,))),
     "None instead of zeros": lambda b: observed(b, marked("set_materialize_grads", lambda y, z: (False,))),
     "materialize by number": lambda b: observed(b, marked("set_materialize_grads", lambda y, z: (1,))),
-    "values that are no tensors": lambda b: observed(
+    "values that are not tensors": lambda b: observed(
         b, lambda ctx, x: (x * 1, 5, None, "s"), backward=lambda ctx, g, *_: g
     ),
     "one-tuple": lambda b: b.custom(lambda ctx, x: (x * 1,), lambda ctx, g: g)(b.array([1.0])),

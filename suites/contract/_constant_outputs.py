@@ -42,11 +42,12 @@ def output_lists(
     marked: bool = False,
     transposed: bool = False,
     integers: bool = False,
+    twice: bool = False,
     shapes: Sequence[tuple[int, ...]] = SHAPES,
 ) -> list[Output]:
-    """Two to four outputs of these dtypes: at least one is differentiable and, with ``marked``, at least one is marked.
+    """Two or more outputs of these dtypes: one or more are differentiable and, with ``marked``, one or more are marked.
 
-    With ``integers`` the marked one is of an integer dtype, if there is one.
+    With ``integers`` the marked one is of an integer dtype, if there is one; with ``twice`` another one is marked.
     """
     flags, layouts = st.booleans() if marked else st.just(False), st.booleans() if transposed else st.just(False)
 
@@ -55,8 +56,8 @@ def output_lists(
 
     plain = draw(some([d for d in dtypes if d in FLOATING], st.just(False)))
     whole = [d for d in dtypes if d not in FLOATING] if integers else []
-    special = draw(some(whole or dtypes, st.just(marked)))
-    return draw(st.permutations([plain, special, *draw(st.lists(some(dtypes, flags), max_size=2))]))
+    specials = [draw(some(whole or dtypes, st.just(marked))) for _ in range(1 + twice)]
+    return draw(st.permutations([plain, *specials, *draw(st.lists(some(dtypes, flags), max_size=2))]))
 
 
 def uses(outputs: Sequence[Output]) -> st.SearchStrategy[set[int]]:

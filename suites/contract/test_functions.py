@@ -134,7 +134,7 @@ def test_tensors_in_containers_are_not_tracked(subject, data):
     """A tensor in a list, tuple or dict gets no gradient and does not make the output require grad."""
     pack, take = CONTAINERS[subject.draw(data, sorted(CONTAINERS), "container of x")]
     weight = subject.draw(data, WEIGHTS, "weight")
-    beside = subject.draw(data, st.booleans(), "y, passed beside the container, requires grad")
+    alongside = subject.draw(data, st.booleans(), "y, passed next to the container, requires grad")
     apply = define_apply(
         subject,
         lambda container, y: take(container) * weight + y * 2,
@@ -142,10 +142,10 @@ def test_tensors_in_containers_are_not_tracked(subject, data):
         separate=subject.draw(data, STYLES, "setup_context"),
     )
     primals = subject.tensors([X, G])
-    outputs, pullback = subject.implementation.vjp(lambda x, y: apply(pack(x), y), primals, track=[True, beside])
+    outputs, pullback = subject.implementation.vjp(lambda x, y: apply(pack(x), y), primals, track=[True, alongside])
     tracked = subject.implementation.requires_grad(outputs[0])
-    subject.assert_equal("requires_grad of the output", got=tracked, expected=beside)
-    expected = (None, 2 * G if beside else None)
+    subject.assert_equal("requires_grad of the output", got=tracked, expected=alongside)
+    expected = (None, 2 * G if alongside else None)
     subject.assert_all_same("gradients of x and y", got=pullback([subject.tensor(G)]), expected=expected)
 
 
@@ -190,16 +190,16 @@ def test_a_tuple_stays_a_tuple(subject, data):
 def test_lists_and_dicts_are_opaque_outputs(subject, data):
     """apply returns the very list or dict that forward made, and the tensor in it does not require grad."""
     kind = subject.draw(data, ("list", "dict", "nested"), "what forward returns")
-    beside = subject.draw(data, st.booleans(), "in a tuple, after a tensor")
+    alongside = subject.draw(data, st.booleans(), "in a tuple, after a tensor")
     pack, take = CONTAINERS[kind]
     made = []
 
     def forward(x):
         made.extend((x * 2, pack(x * 3)))
-        return tuple(made) if beside else made[1]
+        return tuple(made) if alongside else made[1]
 
     result = _called(subject, define_apply(subject, forward, separate=subject.draw(data, STYLES, "setup_context")))
-    got = result[1] if beside else result
+    got = result[1] if alongside else result
     subject.assert_that(got is made[1], "what apply gives", got=got, expected=f"the very {kind} that forward returned")
     tracked = subject.implementation.requires_grad(take(got))
     subject.assert_equal("requires_grad of the tensor in it", got=tracked, expected=False)
@@ -238,7 +238,7 @@ def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
     cotangents = [*(None for _ in before), G, *(None for _ in after)]
     pullback(subject.tensors(cotangents))
     others = [*outputs[:position], *outputs[position + 1 :]]
-    _assert_very(subject, "outputs that are no tensors", got=others, expected=[*before, *after])
+    _assert_very(subject, "outputs that are not tensors", got=others, expected=[*before, *after])
     subject.assert_same("the tensor among the outputs", got=outputs[position], expected=2 * X)
     subject.assert_all_same("cotangents that backward gets", got=seen, expected=cotangents)
 

@@ -259,7 +259,7 @@ def test_what_is_no_tensor_is_no_gradient(subject, data):
     subject.assert_raises(
         subject.implementation.refusals,
         lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
-        "a gradient that is no tensor",
+        "a gradient that is not a tensor",
         naming=[type(value).__name__],
     )
     right = argument_gradients(subject, way, polynomial, cotangents)
@@ -373,7 +373,7 @@ def test_cotangents_keep_their_values(subject, data):
         "the same outputs": lambda xs, ys: ys,
         "results of the outputs": lambda xs, ys: map(with_history, ys),
     }
-    second = again[subject.draw(data, again, "what it is given for beside the outputs")]
+    second = again[subject.draw(data, again, "what it is given for in addition to the outputs")]
 
     def both(*xs):
         ys = f(*xs)

@@ -38,7 +38,7 @@ def test_a_dirty_input_comes_back_as_itself(subject, data):
 
 @keeps("DIRTY-02")
 def test_the_version_goes_up_by_one(subject, data):
-    """mark_dirty raises the version by one, besides the changes that autograd sees itself."""
+    """mark_dirty raises the version by one, in addition to the changes that autograd sees itself."""
     kinds = st.tuples(st.sampled_from(list(SEEN)), st.booleans())
     arguments = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "arguments: how changed, and if marked")
     early, recorded = (subject.draw(data, st.booleans(), label) for label in ("marked before the change", "recorded"))

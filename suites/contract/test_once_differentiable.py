@@ -130,7 +130,7 @@ def test_other_terms_do_not_hide_a_second_derivative(subject, data):
             return subject.implementation.backward(h, xs, weights, track=track)
         return subject.implementation.vjp(h, xs, track=track)[1](weights)
 
-    subject.assert_raises(RuntimeError, second, "second derivative beside other terms", naming=SAYS)
+    subject.assert_raises(RuntimeError, second, "second derivative next to other terms", naming=SAYS)
 
 
 @keeps("ONCE-06")
@@ -174,7 +174,7 @@ def test_backward_with_other_terms_raises(subject, data):
     def second(cls):
         return backward(_with_other_terms(subject, polynomial, cls, squared=True), xs, weights, track=track)
 
-    what = "backward of a gradient beside other terms"
+    what = "backward of a gradient next to other terms"
     subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
     undeclared = polynomial.body(subject.implementation.xp, subject.implementation.ag)
     subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
@@ -187,4 +187,6 @@ def test_grad_with_other_terms_raises(subject, data):
     weights = _again(subject, data, polynomial)
     h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=True)
     _, pullback = subject.implementation.vjp(h, primals(subject, polynomial), track=polynomial.track)
-    subject.assert_raises(RuntimeError, lambda: pullback(weights), "grad of a gradient beside other terms", naming=SAYS)
+    subject.assert_raises(
+        RuntimeError, lambda: pullback(weights), "grad of a gradient next to other terms", naming=SAYS
+    )

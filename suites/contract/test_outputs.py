@@ -169,7 +169,7 @@ def test_only_a_tensor_can_be_marked(subject, data):
         return subject.implementation.vjp(f, subject.tensors(THREE))[0]
 
     naming = ["mark_non_differentiable"]
-    what = "a call that marks what is no tensor"
+    what = "a call that marks a non-tensor"
     subject.assert_raises((RuntimeError, TypeError), lambda: call(lambda y: [NO_TENSORS[kind](y)]), what, naming=naming)
     subject.assert_accepted(lambda: call(lambda y: [y]), "a call that marks tensors")
 

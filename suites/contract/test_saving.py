@@ -40,7 +40,7 @@ WRONG = {
 @keeps("SAVE-02")
 def test_anything_else_is_refused(subject, data):
     """save_for_backward raises TypeError for a non-tensor; the message has its position and its type."""
-    kind = subject.draw(data, WRONG, "type of what is saved beside tensors")
+    kind = subject.draw(data, WRONG, "type of what is saved next to tensors")
     before, after = (subject.draw(data, st.integers(0, 2), f"tensors {side} it") for side in ("before", "after"))
     separate = subject.draw(data, st.booleans(), "saved in setup_context")
 
@@ -58,7 +58,7 @@ def test_anything_else_is_refused(subject, data):
     def save_with(make):
         return subject.implementation.vjp(lambda x: apply(x, make), subject.tensors([np.ones(2)]))[0]
 
-    what = "save_for_backward of what is no tensor"
+    what = "save_for_backward of a non-tensor"
     subject.assert_raises(TypeError, partial(save_with, WRONG[kind]), what, naming=[(before, before + 1), kind])
     subject.assert_accepted(partial(save_with, lambda x: None), "save_for_backward of None")
 

@@ -71,8 +71,10 @@ def test_env_threads(subject, data):
         given = together([subject.example(call) for call in drawn])
         hint = f"several threads {how}"
         for example, rounds, expected in zip(examples, given, alone, strict=True):
+            # Not bit for bit: kernels of a new thread may use another number of threads, hence another order of sums.
+            near = example.near(expected, example.expected.gradients())
             for got in rounds:
-                subject.assert_same(example.call, example.names, got=got, expected=expected, hint=hint)
+                subject.assert_close(example.call, example.names, got=got, expected=near, slack=2 * SAFETY, hint=hint)
 
 
 @holds("ENV-DEVICE", examples=0.5, simulated=True)
@@ -98,4 +100,6 @@ def test_mem_free(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
     alive = scenarios.left_behind(example)
     hint = "an output as an attribute of ctx makes a cycle; a class attribute or a cache keeps tensors for ever"
-    subject.assert_equal(example.call, "what is alive after the call", got=alive, expected=[], hint=hint)
+    follows = (subject.policy.follows(example.call) if alive else None) or ""
+    what = "what is alive after the call"
+    subject.assert_equal(example.call, what, got=alive, expected=[], hint=hint, follows=follows)

@@ -1,5 +1,6 @@
 """What the forward of a custom Function returns, and what it leaves unchanged."""
 
+from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import recast, with_inputs
@@ -39,12 +40,20 @@ def test_fwd_layout(subject, data):
     example = subject.example(data.draw(subject.calls(NON_CONTIGUOUS), label="call"))
     call, names = example.call, example.result_names
     expected = example.near(example.results("contiguous"), example.expected.results())
-    subject.assert_close(call, names, got=example.results(), expected=expected, slack=2 * SAFETY)
-    for layout in example.input_layouts:
-        laid, hint = with_inputs(call, layout), f"the inputs are {layout}"
-        subject.tried.append(laid)
-        got = example.results(layout)
-        subject.assert_close(laid, names, got=got, expected=expected, slack=2 * SAFETY, hint=hint)
+    laid = [call, *(with_inputs(call, layout) for layout in example.input_layouts)]
+    # A call may have a list among its arguments, which has no hash.
+    taken = {str(each): each for each in map(subject.taken, laid)}.values()
+    stored = [each for each in taken if with_inputs(each, "contiguous") != each]
+    if example.input_layouts and not stored:
+        subject.leave_out("tensors that are not contiguous")
+        return
+    for other in stored or [call]:
+        hint = f"the inputs are {', '.join(dict.fromkeys(t.layout for t in other.tensors))}"
+        with subject.choice(other):
+            # The same values: an expanded tensor has others.
+            same = Expected(subject.function, other, values=example.values)
+            got = example.of(other, expected=same).results()
+            subject.assert_close(other, names, got=got, expected=expected, slack=2 * SAFETY, hint=hint)
 
 
 @holds("FWD-EMPTY", where=lambda f: any(map(degenerate, shape_tuples(f))), examples=0.6)

@@ -20,7 +20,7 @@ def _has_slopes(function):
     "VJP-FD",
     where=lambda f: _has_slopes(f) and has_ties(f),
     dtypes=DOUBLE,
-    examples=0.15,
+    examples=0.3,
     variant="kinks",
     own=True,
 )

@@ -10,7 +10,7 @@ from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import masked, varied, with_cotangents
-from autograd_conformance.strategies.compositions import AFTER, BEFORE, SAME
+from autograd_conformance.strategies.compositions import AFTER, SAME
 from autograd_conformance.strategies.scope import ALL_USED, CONTIGUOUS, FULL_MASK, PLAIN, SMOOTH
 from autograd_conformance.strategies.shapes import shape_tuples, twins
 
@@ -132,7 +132,7 @@ def test_vjp_same_tensor(subject, data):
     assume(len(example.call.tensors) == len(subject.function.arrays))
     pairs = twins(subject.function, tuple(t.shape for t in example.call.tensors))
     pair = subject.draw(data, pairs, "tensors given the same tensor")
-    relation = subject.draw(data, (SAME, *BEFORE), "how the second comes from the first")
+    relation = subject.draw(data, dict.fromkeys((SAME, *subject.before)), "how the second comes from the first")
     got, expected = scenarios.sharing(example, *pair, relation)
     subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY)
 
@@ -141,7 +141,7 @@ def test_vjp_same_tensor(subject, data):
 def test_vjp_chain(subject, data):
     """The gradients are right in a chain with operations before and after."""
     example = subject.example(data.draw(subject.calls(replace(ALL_USED, cotangent_layouts=False)), label="call"))
-    before = subject.draw(data, BEFORE, "before")
+    before = subject.draw(data, subject.before, "before")
     after = subject.draw(data, st.lists(st.sampled_from(AFTER), min_size=1, max_size=2), "after")
     got, expected = scenarios.composed(example, before, after)
     subject.assert_close(example.call, example.names, got=got, expected=expected)

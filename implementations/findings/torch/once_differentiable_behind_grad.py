@@ -29,11 +29,11 @@ def accepted(name, attempt):
 
 
 x = torch.full((), 3.0, requires_grad=True)
-alone, beside = (torch.autograd.grad(Square.apply(x) ** 2 + t, x, create_graph=True)[0] for t in (0, x**3))
+alone, summed = (torch.autograd.grad(Square.apply(x) ** 2 + t, x, create_graph=True)[0] for t in (0, x**3))
 results = [
     accepted("x ** 4: grad", lambda: torch.autograd.grad(alone, x, allow_unused=True)[0]),
-    accepted("x ** 4 + x ** 3: grad", lambda: torch.autograd.grad(beside, x, retain_graph=True)[0]),
-    accepted("x ** 4 + x ** 3: backward(inputs=x)", lambda: beside.backward(inputs=[x]) or x.grad),
+    accepted("x ** 4 + x ** 3: grad", lambda: torch.autograd.grad(summed, x, retain_graph=True)[0]),
+    accepted("x ** 4 + x ** 3: backward(inputs=x)", lambda: summed.backward(inputs=[x]) or x.grad),
 ]
 if any(results):
     raise SystemExit(1)

@@ -174,8 +174,8 @@ CLAUSES = (
     ),
     _documented(
         "GRAD-02",
-        "Positions that are repeated or negative, or none at all without weights, raise ValueError, and what is no "
-        "position TypeError.",
+        "Positions that are repeated or negative, or none at all without weights, raise ValueError; anything else "
+        "that is not a position raises TypeError.",
         "the docstring of mindspore.grad",
         "ValueError: If both `grad_position` and `weights` are None. TypeError: If type of Args does not belong to "
         "required ones.",

@@ -183,7 +183,7 @@ def test_values_and_gradients(subject, data):
     subject.assert_same("value", got=value, expected=np.asarray(polynomial.forward()[0].sum()))
     subject.assert_same("gradient", got=got, expected=expected)
     got, aux = autograd.grad_and_aux(lambda *xs: (anp.sum(f(*xs)), 2 * f(*xs)), position)(*xs)
-    subject.assert_same("gradient beside another output", got=got, expected=expected)
+    subject.assert_same("gradient next to another output", got=got, expected=expected)
     subject.assert_same("the other output", got=aux, expected=2 * polynomial.forward()[0])
 
 

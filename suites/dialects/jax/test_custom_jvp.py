@@ -161,7 +161,7 @@ STATICS = ("text", (1, 2), None, len, {"key": [1]}, 3)
 @keeps("JAX-JVP-07")
 def test_what_is_not_differentiable_comes_first_in_the_rule(subject, data):
     """The non-differentiable arguments come first in the rule, as the objects that were passed."""
-    statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments beside it")
+    statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments next to it")
     total = len(statics) + 1
     place = subject.draw(data, st.integers(0, len(statics)), "position of the array")
     factor = subject.draw(data, FACTORS, "factor of the rule")
@@ -177,8 +177,8 @@ def test_what_is_not_differentiable_comes_first_in_the_rule(subject, data):
 
     @function.defjvp
     def rule(*args):
-        *beside, (x,), (t,) = args
-        seen.extend(beside)
+        *alongside, (x,), (t,) = args
+        seen.extend(alongside)
         return x * 2, factor * t
 
     def call(x):

@@ -53,15 +53,15 @@ STATICS = ("text", (1, 2), None, len, {"key": [1]}, 3)
 def test_what_is_not_differentiable_comes_first_in_bwd(subject, data):
     """Non-differentiable arguments keep their places in fwd and come first in bwd."""
     linear = subject.draw(data, linears(max_outputs=1), "function")
-    statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments beside it")
+    statics = subject.draw(data, st.lists(st.sampled_from(STATICS), min_size=1, max_size=3), "arguments next to it")
     total = linear.arguments + len(statics)
     slots = sorted(subject.draw(data, st.permutations(range(total)), "places")[: len(statics)])
     by_name = subject.draw(data, st.booleans(), "by name")
     given_to = []
 
     def spread(tensors):
-        beside, rest = iter(statics), iter(tensors)
-        return [next(beside) if i in slots else next(rest) for i in range(total)]
+        alongside, rest = iter(statics), iter(tensors)
+        return [next(alongside) if i in slots else next(rest) for i in range(total)]
 
     names = [f"argument_{i}" for i in range(total)]
     options = {"nondiff_argnames": [names[i] for i in slots]} if by_name else {"nondiff_argnums": tuple(slots)}

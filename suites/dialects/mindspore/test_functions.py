@@ -65,7 +65,7 @@ def test_a_gradient_that_is_no_tensor_raises(subject, data):
     subject.assert_raises(
         RuntimeError,
         lambda: gradients(subject, case, case.function(backward=backward).apply, *xs),
-        "a gradient that is no tensor",
+        "a gradient that is not a tensor",
         naming=["tensor"],
     )
 

@@ -126,13 +126,13 @@ def test_value_and_grad_gives_the_outputs_too(subject, data):
 def test_weights_get_gradients_through_custom_functions(subject, data):
     """Parameters get gradients through a custom Function, with those of the input or alone."""
     case, xs = drawn(subject, data, min_arguments=2)
-    beside = subject.draw(data, st.booleans(), "inputs too")
+    alongside = subject.draw(data, st.booleans(), "inputs too")
     weights = [ms.Parameter(x, name=f"weight{i}") for i, x in enumerate(xs[1:])]
     apply = case.function().apply
-    got = ms.grad(lambda x: apply(x, *weights), 0 if beside else None, weights)(xs[0])
+    got = ms.grad(lambda x: apply(x, *weights), 0 if alongside else None, weights)(xs[0])
     first, *others = case.expected(_ones(case))
-    of_input, of_weights = got if beside else (xs[0], got)
-    subject.assert_same("gradient of the input", got=of_input, expected=first if beside else case.arrays[0])
+    of_input, of_weights = got if alongside else (xs[0], got)
+    subject.assert_same("gradient of the input", got=of_input, expected=first if alongside else case.arrays[0])
     subject.assert_all_same("gradients of the weights", got=of_weights, expected=others)
 
 

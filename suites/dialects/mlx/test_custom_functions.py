@@ -42,11 +42,13 @@ def test_a_call_gives_what_the_wrapped_function_gives(subject, data):
 def test_a_call_gives_what_is_no_array_too(subject, data):
     """A function with rules may return a non-array next to an array."""
     values = Values(subject, data)
-    beside = subject.draw(data, st.one_of(st.integers(), st.none(), st.text(max_size=3)), "second output")
+    alongside = subject.draw(data, st.one_of(st.integers(), st.none(), st.text(max_size=3)), "second output")
     rules = subject.draw(data, st.sets(st.sampled_from(sorted(RULES)), min_size=1), "rules")
     x = values.tensor(values.array(0))
-    got = subject.assert_accepted(lambda: _defined(lambda x: (2 * x, beside), rules)(x), "an output that is no array")
-    subject.assert_equal("that output", got=got[1], expected=beside)
+    got = subject.assert_accepted(
+        lambda: _defined(lambda x: (2 * x, alongside), rules)(x), "an output that is not an array"
+    )
+    subject.assert_equal("that output", got=got[1], expected=alongside)
 
 
 @keeps("MLX-CALL-02")

@@ -13,7 +13,7 @@ def test_a_checkpointed_function_is_called_again(subject, data):
     """A checkpointed function gives right results and gradients, and is called twice for a gradient."""
     values = Values(subject, data)
     weight = subject.draw(data, (2, -3), "weight")
-    beside = subject.draw(data, trees(), "structure of a second argument")
+    alongside = subject.draw(data, trees(), "structure of a second argument")
     calls = []
 
     def f(x, tree):
@@ -21,11 +21,11 @@ def test_a_checkpointed_function_is_called_again(subject, data):
         return {"y": surrogate(weight, 5)(x) * x, "same": tree}
 
     x, g = (values.tensor(values.array(salt)) for salt in range(2))
-    other = values.grown(beside, 2)
+    other = values.grown(alongside, 2)
     checkpointed = mx.checkpoint(f)
     result = checkpointed(x, other)
     subject.assert_same("output", got=result["y"], expected=weight * values.array(0) ** 2)
-    subject.assert_equal("structure of the other output", got=shaped(result["same"]), expected=shaped(beside))
+    subject.assert_equal("structure of the other output", got=shaped(result["same"]), expected=shaped(alongside))
     calls.clear()
     _, (gradient,) = mx.vjp(lambda x: checkpointed(x, other)["y"], [x], [g])
     expected = values.array(1) * (5 + weight) * values.array(0)

@@ -129,8 +129,8 @@ def test_grad_refuses_what_it_cannot_differentiate(subject, data):
     count = subject.draw(data, st.integers(1, 3), "arguments")
     args = [mx.array(1.0)] * count
     wrong = {
-        "a result that is no scalar": lambda: mx.grad(lambda *xs: mx.stack([*xs, *xs]))(*args),
-        "a result that is no array": lambda: mx.grad(lambda *xs: "text")(*args),
+        "a result that is not a scalar": lambda: mx.grad(lambda *xs: mx.stack([*xs, *xs]))(*args),
+        "a result that is not an array": lambda: mx.grad(lambda *xs: "text")(*args),
         "a negative argnums": lambda: mx.grad(total_of, argnums=-subject.draw(data, (1, 2), "below"))(*args),
         "an argnums given twice": lambda: mx.grad(total_of, argnums=[0, 0])(*args),
         "an argnums beyond the arguments": lambda: mx.grad(

@@ -101,7 +101,7 @@ def test_a_skipped_gradient_adds_nothing(subject, data):
     pairs = zip(drawn.gradients(g), other.gradients(g), strict=True)
     expected = [b if a is None or i in skipped else a + b for i, (a, b) in enumerate(pairs)]
     subject.assert_all_same(
-        "gradients, with another operation beside it", got=input_gradients(inputs), expected=expected
+        "gradients, with another operation next to it", got=input_gradients(inputs), expected=expected
     )
 
 
@@ -138,7 +138,7 @@ def test_a_tensor_given_twice_gets_the_sum(subject, data):
 def test_a_gradient_that_is_handed_on_is_not_shared(subject, data):
     """A backward_var that returns the gradient it got shares it with no other tensor."""
     drawn = subject.draw(data, sums(kinds=("variable",), least=2), "operation")
-    position = subject.draw(data, range(len(drawn.kinds)), "input that is used beside it")
+    position = subject.draw(data, range(len(drawn.kinds)), "input that is used next to it")
     first = subject.draw(data, st.booleans(), "the operation comes first")
 
     class Handing(drawn.operation()):

@@ -74,7 +74,7 @@ def test_what_is_no_gradient_is_refused(subject, data):
     drawn = subject.draw(data, sums(), "operation")
     value = NO_GRADIENTS[subject.draw(data, NO_GRADIENTS, "given to backward")]
     subject.assert_raises(
-        InvalidGradient, lambda: drawn.call(drawn.inputs()).backward(value), "backward from what is no gradient"
+        InvalidGradient, lambda: drawn.call(drawn.inputs()).backward(value), "backward from an invalid gradient"
     )
 
 

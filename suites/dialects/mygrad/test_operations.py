@@ -39,7 +39,7 @@ def test_every_input_becomes_a_tensor(subject, data):
 def test_constants_make_constants(subject, data):
     """The output is a constant if and only if all inputs are, and so are later results."""
     drawn = subject.draw(data, sums(), "operation")
-    variable = subject.draw(data, st.booleans(), "one input is no constant")
+    variable = subject.draw(data, st.booleans(), "one input is not constant")
     inputs = [x if variable else mg.asarray(x) for x in drawn.inputs()]
     y = drawn.call(inputs)
     subject.assert_equal("whether the output is a constant", got=y.constant, expected=not variable)

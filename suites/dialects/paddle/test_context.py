@@ -177,7 +177,7 @@ def test_attributes_belong_to_a_call(subject, data):
 @keeps("PADDLE-CTX-08")
 def test_a_returned_input_is_changed_in_place(subject, data):
     """An unmarked returned input is the output itself with a higher version; for a leaf it raises."""
-    others = subject.draw(data, st.integers(0, 2), "outputs beside it")
+    others = subject.draw(data, st.integers(0, 2), "outputs next to it")
     slope = subject.draw(data, INTEGERS, "what backward multiplies with")
 
     def forward(ctx, x):

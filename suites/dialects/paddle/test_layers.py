@@ -26,7 +26,7 @@ OBJECTS = st.lists(st.sampled_from((None, 2, 0.5, "text", (1, 2), {"key": 1})), 
 def test_backward_gets_a_gradient_for_each_output(subject, data):
     """backward gets one gradient for each output tensor, and none for non-tensors before them."""
     weights = subject.draw(data, WEIGHTS, "weights of the outputs")
-    objects = subject.draw(data, OBJECTS, "outputs that are no tensors, before the others")
+    objects = subject.draw(data, OBJECTS, "outputs that are not tensors, before the others")
     dtype, shape = subject.draw(data, DTYPES, "dtype"), subject.draw(data, SHAPES, "shape")
     seen = []
 
@@ -165,18 +165,18 @@ def test_tensors_in_sequences_are_inputs(subject, data):
     """The tensors in a list or tuple get the gradients that backward returns as one sequence."""
     weights = subject.draw(data, WEIGHTS, "weights of the tensors in it")
     kind = subject.draw(data, (list, tuple), "sequence")
-    beside = subject.draw(data, st.booleans(), "a tensor before it")
+    alongside = subject.draw(data, st.booleans(), "a tensor before it")
     inner = summing(weights)
 
     def backward(ctx, g):
         found = kind(inner.backward(ctx, g))
-        return (g, found) if beside else (found,)
+        return (g, found) if alongside else (found,)
 
     apply = layer(lambda ctx, *args: inner.forward(ctx, *args[-1]) + sum(args[:-1]), backward).apply
     first, inputs = leaf(1.0), [leaf(1.0) for _ in weights]
-    args = [first] if beside else []
+    args = [first] if alongside else []
     found = paddle.grad(apply(*args, kind(inputs)), [*args, *inputs])
-    subject.assert_all_same("gradients", got=found, expected=[np.array(w) for w in ([1.0] * beside + weights)])
+    subject.assert_all_same("gradients", got=found, expected=[np.array(w) for w in ([1.0] * alongside + weights)])
 
 
 @keeps("PADDLE-LAYER-10")
@@ -228,18 +228,18 @@ def test_one_output_is_a_tensor(subject, data):
 def test_lists_among_the_outputs_are_differentiated(subject, data):
     """Tensors in a list among the outputs are differentiated; backward gets a list for them."""
     inside = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=3), "weights of the outputs in a list")
-    beside = subject.draw(data, INTEGERS, "weight of the output beside it")
+    alongside = subject.draw(data, INTEGERS, "weight of the output next to it")
 
     def backward(_, given, last):
-        return sum(w * g for w, g in zip(inside, given, strict=True)) + beside * last
+        return sum(w * g for w, g in zip(inside, given, strict=True)) + alongside * last
 
     def gradient():
-        apply = layer(lambda _, x: ([w * x for w in inside], beside * x), backward).apply
+        apply = layer(lambda _, x: ([w * x for w in inside], alongside * x), backward).apply
         x = leaf(1.0)
         outputs, last = apply(x)
         return paddle.grad([*outputs, last], x)[0].item()
 
-    subject.assert_equal("gradient", got=in_a_child(gradient), expected=sum(inside) + beside)
+    subject.assert_equal("gradient", got=in_a_child(gradient), expected=sum(inside) + alongside)
 
 
 @keeps("PADDLE-LAYER-14")

@@ -291,7 +291,7 @@ def test_what_is_captured_gets_no_gradient_with_a_constant(subject, data):
 def test_grad_fn_runs_once_in_each_pass_that_reaches_it(subject, data):
     """grad_fn runs once for each pass through the function, and not for passes around it."""
     rule, calls = drawn_rule(subject, data, outputs=1), []
-    passes = subject.draw(data, st.lists(st.booleans(), max_size=4), "passes, through the function or beside it")
+    passes = subject.draw(data, st.lists(st.booleans(), max_size=4), "passes, through the function or next to it")
     tensors = _tensors(subject, rule)
     function = rule.function(lambda *_: calls.append(1))
     tape, (mine, other) = taped(lambda *xs: (function(*xs)[0], 2 * xs[0]), tensors, persistent=True)
@@ -368,7 +368,7 @@ def test_functions_of_numpy_have_the_custom_gradient(subject, data):
 def test_sparse_gradients_come_back(subject, data):
     """IndexedSlices from grad_fn come back as such, or are added to other gradients."""
     rows = subject.draw(data, st.lists(st.integers(0, 2), max_size=4), "rows")
-    more, mode = subject.draw(data, (False, True), "used beside it"), subject.draw(data, (EAGER, COMPILED), "mode")
+    more, mode = subject.draw(data, (False, True), "used next to it"), subject.draw(data, (EAGER, COMPILED), "mode")
     x = subject.tensor(np.ones((3, 2)))
 
     @tf.custom_gradient

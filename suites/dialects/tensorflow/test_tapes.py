@@ -138,13 +138,13 @@ def test_reset_forgets_what_was_recorded(subject, data):
 def test_what_is_no_tensor_cannot_be_watched(subject, data):
     """watch raises ValueError for a non-tensor, alone or in a list."""
     value = NO_TENSORS[subject.draw(data, NO_TENSORS, "watched")]
-    beside = subject.draw(data, st.integers(0, 2), "tensors beside it")
+    alongside = subject.draw(data, st.integers(0, 2), "tensors next to it")
     tape = tf.GradientTape()
     with tape:
         subject.assert_raises(
             ValueError,
-            lambda: tape.watch([*subject.tensors([np.ones(2)] * beside), value] if beside else value),
-            "watching what is no tensor",
+            lambda: tape.watch([*subject.tensors([np.ones(2)] * alongside), value] if alongside else value),
+            "watching a non-tensor",
             naming=["tensor"],
         )
 

@@ -113,13 +113,13 @@ def test_none_is_no_gradient(subject, data):
     """An input that gets None has zeros, or the gradient of its other uses."""
     factors, arrays, g = _drawn(subject, data)
     withheld = subject.draw(data, st.sets(st.sampled_from(range(len(factors))), min_size=1), "inputs that get None")
-    beside = subject.draw(data, st.booleans(), "the inputs are used beside the function")
+    alongside = subject.draw(data, st.booleans(), "the inputs are used next to the function")
     inputs = [_tensor(x) for x in arrays]
     rule = [None if i in withheld else f for i, f in enumerate(factors)]
     y = _added(factors, lambda grad, _: tuple(None if f is None else grad * f for f in rule))(*inputs)
-    if beside:
+    if alongside:
         y = y + sum(x * 4 for x in inputs)
-    expected = [((f or 0) + 4 * beside) * g for f in rule]
+    expected = [((f or 0) + 4 * alongside) * g for f in rule]
     subject.assert_all_same("gradients", got=_gradients(y, inputs, g), expected=expected)
 
 

@@ -5,20 +5,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-
-LOWER = ("bfloat16", "float16")
-# The state of autocast: off, or the dtype in which it is on.
-STATES = ("off", *LOWER)
-
-
-def _autocast(subject, state):
-    dtype = getattr(torch, "bfloat16" if state == "off" else state)
-    return torch.autocast(subject.device, dtype=dtype, enabled=state != "off")
-
-
-def _state(subject):
-    dtype = str(torch.get_autocast_dtype(subject.device)).removeprefix("torch.")
-    return dtype if torch.is_autocast_enabled(subject.device) else "off"
+from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
 
 
 def _name(tensor):
@@ -32,7 +19,7 @@ def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
         @staticmethod
         @custom_fwd
         def forward(ctx, a, b, *others):
-            seen["forward"] = (_state(subject), *map(_name, (a, b, *others)))
+            seen["forward"] = (autocast_state(subject), *map(_name, (a, b, *others)))
             ctx.save_for_backward(a, b)
             ctx.others = len(others)
             return a @ b
@@ -40,7 +27,7 @@ def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
         @staticmethod
         @custom_bwd
         def backward(ctx, g):
-            seen["backward"] = (_state(subject), *map(_name, ctx.saved_tensors))
+            seen["backward"] = (autocast_state(subject), *map(_name, ctx.saved_tensors))
             a, b = ctx.saved_tensors
             return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
 
@@ -89,9 +76,9 @@ def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
     around = subject.draw(data, STATES, "autocast around the pass")
     leaves, seen = _leaves(subject, factors), {}
     product = _product(subject, seen, **_decorated(subject))
-    with _autocast(subject, state):
+    with autocast(subject, state):
         output = product.apply(*leaves)
-    with _autocast(subject, around):
+    with autocast(subject, around):
         gradients = _gradients(subject, output, leaves)
     expected = dict.fromkeys(("forward", "backward"), (state, "float32", "float32"))
     subject.assert_equal("states of autocast and dtypes of the factors", got=seen, expected=expected)
@@ -107,7 +94,7 @@ def test_backward_without_decorators_does_not_have_the_state_of_forward(subject,
     used = subject.draw(data, ((), ("custom_fwd",)), "decorators")
     decorators = {name: _decorated(subject)[name] for name in used}
     leaves, seen = _leaves(subject, factors), {}
-    with _autocast(subject, state):
+    with autocast(subject, state):
         output = _product(subject, seen, **decorators).apply(*leaves)
 
     def backward():
@@ -127,11 +114,11 @@ def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
     around = subject.draw(data, STATES, "autocast around the pass")
     leaves, seen = _leaves(subject, factors, dtype), {}
     product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
-    with _autocast(subject, state):
+    with autocast(subject, state):
         fixed = subject.tensor([1.0, 2.0], dtype), subject.tensor([1, 2]), subject.tensor([True])
         output = product.apply(*leaves, *fixed)
-        subject.assert_equal("state of autocast after the call", got=_state(subject), expected=state)
-    with _autocast(subject, around):
+        subject.assert_equal("state of autocast after the call", got=autocast_state(subject), expected=state)
+    with autocast(subject, around):
         gradients = _gradients(subject, output, leaves)
     inside = dtype if state == "off" else cast
     expected = {"forward": ("off", inside, inside, inside, "int64", "bool"), "backward": ("off", inside, inside)}
@@ -146,7 +133,7 @@ def test_cast_inputs_casts_double_precision_too(subject, data):
     cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
     leaves, seen = _leaves(subject, factors, "float64"), {}
     product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
-    with _autocast(subject, subject.draw(data, LOWER, "autocast around the call")):
+    with autocast(subject, subject.draw(data, LOWER, "autocast around the call")):
         product.apply(*leaves)
     subject.assert_equal("dtypes of double factors in forward", got=seen["forward"][1:], expected=(cast, cast))
 
@@ -159,7 +146,7 @@ def test_the_decorators_can_be_used_bare(subject, data):
     leaves, seen = _leaves(subject, factors), {}
     bare = {"custom_fwd": torch.amp.custom_fwd, "custom_bwd": torch.amp.custom_bwd}
     product = subject.assert_accepted(lambda: _product(subject, seen, **bare), "bare custom_fwd and custom_bwd")
-    with _autocast(subject, state):
+    with autocast(subject, state):
         output = product.apply(*leaves)
     gradients = _gradients(subject, output, leaves)
     got = (seen["forward"][0], seen["backward"][0])

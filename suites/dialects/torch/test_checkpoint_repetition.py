@@ -1,12 +1,13 @@
-"""Checkpointing: the random numbers of the recomputation, its determinism check, and where it stops."""
+"""Checkpointing: under what forward runs again, its random numbers, the determinism check, and where it stops."""
 
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 
 import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
 
@@ -23,6 +24,15 @@ def _chain(cls, length):
     return f
 
 
+# With two segments checkpoint_sequential checkpoints the first of two functions.
+_ENTRIES = {
+    "checkpoint": torch.utils.checkpoint.checkpoint,
+    "checkpoint_sequential": lambda f, x, **options: torch.utils.checkpoint.checkpoint_sequential(
+        [f, torch.clone], 2, x, **options
+    ),
+}
+
+
 def _random_run(subject, data, **options):
     """A checkpointed chain of random factors, its backward, and the states of the generator around it."""
     x, g = drawn_pair(subject, data)
@@ -30,8 +40,9 @@ def _random_run(subject, data, **options):
     f = _chain(cls, subject.draw(data, st.integers(1, 3), "calls in the function"))
     options["use_reentrant"] = subject.draw(data, st.booleans(), "use_reentrant")
     seed, between = (subject.draw(data, st.integers(1, 5), label) for label in ("torch seed", "numbers in between"))
+    entry = subject.draw(data, _ENTRIES, "entry")
     torch.manual_seed(seed)
-    y = torch.utils.checkpoint.checkpoint(f, x, **options)
+    y = _ENTRIES[entry](f, x, **options)
     forward = torch.get_rng_state()
     first = list(factors)
     torch.rand(between)
@@ -173,3 +184,91 @@ def test_where_the_recomputation_stops(subject, data):
     subject.assert_equal("runs of the Function", got=len(factors), expected=2)
     subject.assert_equal("runs that reached the end of the function", got=len(ends), expected=2 - early)
     subject.assert_same("gradient", got=x.grad, expected=2 * g)
+
+
+@keeps("CKPT-01", variant="autocast", needs="autocast")
+def test_forward_runs_again_under_its_autocast(subject, data):
+    """The gradient of a function that depends on autocast is that of the state around the call, not around the pass."""
+    x, g = drawn_pair(subject, data)
+    around, later = (subject.draw(data, STATES, f"autocast around {where}") for where in ("the call", "the pass"))
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    cls, _ = multiplying(subject, lambda x: torch.full_like(x, 2 if autocast_state(subject) == around else 3))
+    with autocast(subject, around):
+        y = torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=reentrant)
+    with autocast(subject, later):
+        torch.autograd.backward(y, g)
+    what = "gradient, which is 2 g in the autocast state of the call and 3 g in another,"
+    subject.assert_same(what, got=x.grad, expected=2 * g)
+
+
+@keeps("CKPT-11")
+def test_keyword_arguments_reach_both_runs(subject, data):
+    """Both runs of a non-reentrant checkpoint get the keyword arguments of the call."""
+    x, g = drawn_pair(subject, data)
+    cls, _ = multiplying(subject, _twos)
+    given = subject.draw(data, st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)), "keyword arguments")
+    seen = []
+
+    def f(x, **named):
+        seen.append(named)
+        return cls.apply(x)
+
+    y = torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False, **given)
+    torch.autograd.backward(y, g)
+    subject.assert_equal("keyword arguments of the runs", got=seen, expected=[given] * 2)
+    subject.assert_same("gradient", got=x.grad, expected=2 * g)
+
+
+@keeps("CKPT-12")
+def test_each_run_has_its_context_of_context_fn(subject, data):
+    """The call runs under the first context of context_fn, the recomputation under the second."""
+    x, g = drawn_pair(subject, data)
+    cls, _ = multiplying(subject, _twos)
+    early = subject.draw(data, st.booleans(), "set_checkpoint_early_stop")
+    inside, seen = [], []
+
+    @contextmanager
+    def named(name):
+        inside.append(name)
+        try:
+            yield
+        finally:
+            inside.pop()
+
+    def f(x):
+        seen.append(list(inside))
+        return cls.apply(x)
+
+    contexts = {"context_fn": lambda: (named("first"), named("second"))}
+    with torch.utils.checkpoint.set_checkpoint_early_stop(early):
+        y = torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False, **contexts)
+    torch.autograd.backward(y, g)
+    subject.assert_equal("contexts around the runs", got=seen, expected=[["first"], ["second"]])
+    subject.assert_equal("contexts that are not left", got=inside, expected=[])
+    subject.assert_same("gradient", got=x.grad, expected=2 * g)
+
+
+# debug of the call, the setting for all calls around it, and whether the operators are shown.
+_TRACES = {
+    "debug=True": ({"debug": True}, None, True),
+    "set_checkpoint_debug_enabled(True)": ({}, True, True),
+    # By default they may be shown too.
+    "debug=True under set_checkpoint_debug_enabled(False)": ({"debug": True}, False, False),
+}
+
+
+@keeps("CKPT-13", examples=0.3)
+def test_debug_shows_the_operators(subject, data):
+    """The error of a recomputation that differs has the operators of both runs where it is on, not where it is off."""
+    options, everywhere, shown = _TRACES[subject.draw(data, _TRACES, "way to say it")]
+    x, g = drawn_pair(subject, data)
+    cls, factors = multiplying(subject, _twos, _CHANGES["dtype"])
+    with torch.utils.checkpoint.set_checkpoint_debug_enabled(everywhere):
+        y = torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=False, **options)
+    what = "backward whose recomputation differs"
+    kind = torch.utils.checkpoint.CheckpointError
+    raised = subject.assert_raises(kind, lambda: torch.autograd.backward(y, g), what)
+    subject.assert_equal("runs of the Function", got=len(factors), expected=2)
+    # The first run calls full_like, and the second one casts what it gives.
+    got = "full_like" in str(raised) and "_to_copy" in str(raised)
+    subject.assert_equal("whether the error names the operators", got=got, expected=shown)

@@ -5,10 +5,7 @@ from functools import partial
 
 import numpy as np
 import torch
-import torch._dynamo
-import torch._inductor.config
 from hypothesis import strategies as st
-from torch._dynamo.exc import Unsupported
 from torch.fx.experimental import proxy_tensor
 
 from autograd_conformance.harness.checking.marks import keeps
@@ -37,6 +34,10 @@ def _scaled(subject, polynomial, *, inherited=("forward", "setup_context"), name
 @contextmanager
 def _fresh():
     """A compiler without caches that starts no processes."""
+    # Imported here: it takes as long as torch itself, and most shards do not need it.
+    import torch._dynamo
+    import torch._inductor.config
+
     torch._dynamo.reset()
     try:
         with torch._inductor.config.patch(compile_threads=1, force_disable_caches=True):
@@ -190,7 +191,7 @@ def _assert_right_or_refused(backend, call, leaves, check):
     """Compiled code passes the check; compiled with fullgraph it passes too, or it is refused."""
     with _fresh():
         check(torch.compile(call, backend=backend)(*leaves))
-    with _fresh(), suppress(Unsupported):
+    with _fresh(), suppress(torch._dynamo.exc.Unsupported):
         check(torch.compile(call, backend=backend, fullgraph=True)(*leaves))
 
 

@@ -340,7 +340,7 @@ def test_saved_variables_is_saved_tensors_with_a_warning(subject, data):
 def test_mark_shared_storage_warns_and_does_nothing_else(subject, data):
     """mark_shared_storage warns; outputs, gradients and attributes are as without it."""
     polynomial = subject.polynomial(data, separate=None)
-    pairs = subject.draw(data, st.lists(st.sampled_from(VALUES), max_size=3), "arguments beside (input, output)")
+    pairs = subject.draw(data, st.lists(st.sampled_from(VALUES), max_size=3), "arguments next to (input, output)")
     found = []
 
     def enter(ctx, inputs, outputs):

@@ -1,5 +1,6 @@
 """Custom Functions under the transforms of torch.func."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -255,3 +256,33 @@ def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
     zeros = np.zeros(polynomial.shape) if polynomial.materialize else None
     expected = [zeros if cotangents[o] is None else cotangents[o] for o in floats]
     subject.assert_all_same("cotangents", got=seen, expected=expected)
+
+
+@keeps("FUNC-13")
+def test_no_grad_counts_within_func_grad_alone(subject, data):
+    """func.grad respects no_grad in its function, and none around it."""
+    _check_no_grad(subject, data, "grad")
+
+
+@keeps("FUNC-13", variant="vjp")
+def test_no_grad_counts_within_func_vjp_alone(subject, data):
+    """func.vjp respects no_grad in its function, and none around it."""
+    _check_no_grad(subject, data, "vjp")
+
+
+def _check_no_grad(subject, data, transform):
+    polynomial, factor, cls = _drawn(subject, data, "backward")
+    first = subject.draw(data, positions_of(polynomial), "argument to differentiate")
+    inside, around = (subject.draw(data, (False, True), f"no_grad {where} the transform") for where in ("in", "around"))
+    cotangents = polynomial.cotangents()
+    loss = weighted_loss(subject, polynomial, cls, cotangents)
+
+    def f(*xs):
+        with torch.no_grad() if inside else nullcontext():
+            more = loss(*xs)
+        return loss(*xs) + more
+
+    with torch.no_grad() if around else nullcontext():
+        got = INNER[transform](f, first, float_primals(subject, polynomial))
+    expected = factor * polynomial.vjp(cotangents)[polynomial.floating[first]] * (1 if inside else 2)
+    subject.assert_same("gradient", got=got, expected=np.asarray(expected))

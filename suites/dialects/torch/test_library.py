@@ -156,8 +156,10 @@ def test_backward_raises_where_there_is_no_formula(subject, data):
     naming = ["no_formula", "register_autograd"]
     what = "a backward pass through an operator without a formula"
     subject.assert_raises(RuntimeError, lambda: torch.autograd.grad(z.sum(), x, retain_graph=True), what, naming=naming)
-    beside = (z * y).sum()
-    (found,) = subject.assert_accepted(lambda: torch.autograd.grad(beside, y), "a backward pass that does not reach it")
+    alongside = (z * y).sum()
+    (found,) = subject.assert_accepted(
+        lambda: torch.autograd.grad(alongside, y), "a backward pass that does not reach it"
+    )
     subject.assert_same("gradient of the pass that does not reach it", got=found, expected=x.detach() * 2**count)
 
 

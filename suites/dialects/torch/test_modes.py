@@ -1,7 +1,8 @@
-"""inference_mode: outputs under it, its tensors as arguments, and forward mode."""
+"""Grad mode after a block has ended; inference_mode: outputs under it, its tensors as arguments, and forward mode."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 import torch
 from hypothesis import strategies as st
@@ -97,3 +98,58 @@ def test_forward_mode_is_off_under_inference_mode(subject, data):
     primals, tangents = subject.implementation.jvp(f, [x], [3 * torch.ones_like(x)])
     subject.assert_all_same("outputs", got=primals, expected=[n * x for n in range(1, outputs + 1)])
     subject.assert_all_same("tangents under inference_mode", got=tangents, expected=[None] * outputs)
+
+
+# Ways to set grad mode, and whether calls in them are recorded. The first two are documented as decorators too.
+_MODES = {
+    "no_grad()": (torch.no_grad, False),
+    "enable_grad()": (torch.enable_grad, True),
+    "set_grad_enabled(False)": (partial(torch.set_grad_enabled, False), False),
+    "set_grad_enabled(True)": (partial(torch.set_grad_enabled, True), True),
+}
+
+
+_DECORATORS = ("no_grad()", "enable_grad()")
+
+
+class _Left(Exception):
+    """What ends a block early."""
+
+
+@keeps("MODE-05")
+def test_grad_mode_is_that_of_the_block(subject, data):
+    """Calls in a block are recorded as it says, those after it as those before it, however it was left."""
+    ways = [(name, decorates) for name in _MODES for decorates in {False, name in _DECORATORS}]
+    step = st.tuples(st.sampled_from(sorted(ways)), st.booleans())
+    steps = subject.draw(data, st.lists(step, min_size=1, max_size=4), "blocks: (mode, as decorator), left early")
+    around = subject.draw(data, _MODES, "around all of them")
+    leaf, got, expected = subject.tensor([1.0, 2.0]).requires_grad_(), [], []
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+
+    def call(leave=False):
+        got.append(Double.apply(leaf).requires_grad)
+        if leave:
+            raise _Left
+
+    mode, outside = _MODES[around]
+    with mode():
+        for (name, decorates), leaves in steps:
+            block, recorded = _MODES[name]
+            with suppress(_Left):
+                if decorates:
+                    block()(call)(leaves)
+                else:
+                    with block():
+                        call(leaves)
+            call()
+            expected += [recorded, outside]
+    what = "requires_grad of the output of a call in each block and of one after it,"
+    subject.assert_equal(what, got=got, expected=expected)

@@ -26,7 +26,7 @@ def test_combined_style_counts_what_is_passed(subject, data):
             seen.append(ctx.needs_input_grad)
             return x * 2
 
-    kinds = subject.draw(data, PASSED, "passed beside the first argument")
+    kinds = subject.draw(data, PASSED, "passed next to the first argument")
     Defaults.apply(*_arguments(subject, kinds))
     expected = (True, *(kind == "tracked" for kind in kinds))
     subject.assert_equal("ctx.needs_input_grad", got=seen[0], expected=expected)
@@ -46,7 +46,7 @@ def test_separate_style_counts_every_parameter(subject, data):
         def setup_context(ctx, inputs, output):
             seen.append((len(inputs), ctx.needs_input_grad))
 
-    kinds = subject.draw(data, PASSED, "passed beside the first argument")
+    kinds = subject.draw(data, PASSED, "passed next to the first argument")
     Defaults.apply(*_arguments(subject, kinds))
     expected = (True, *(kind == "tracked" for kind in kinds), *(False,) * (3 - len(kinds)))
     subject.assert_equal("number of inputs, ctx.needs_input_grad", got=seen[0], expected=(4, expected))

@@ -135,7 +135,7 @@ def test_no_backward_starts_from_a_marked_output(subject, data):
 @keeps("ND-07")
 def test_materialization_can_be_switched_off_for_marked_outputs_alone(subject, data):
     """With _materialize_non_diff_grads False only the non-differentiable outputs get None."""
-    outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
+    outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True, twice=True), "outputs")
     used = subject.draw(data, uses(outputs), "outputs used")
     flag = subject.draw(data, st.booleans(), "_materialize_non_diff_grads")
     separate = subject.draw(data, STYLES, "separate style")

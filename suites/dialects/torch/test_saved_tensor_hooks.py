@@ -1,5 +1,7 @@
 """Hooks on saved tensors: when they run, what they get and may return, and which of them apply."""
 
+import gc
+import weakref
 from contextlib import suppress
 from functools import partial
 
@@ -381,6 +383,34 @@ def test_each_call_gets_back_what_it_saved(subject, data):
                 CHANGES[step](x)
         got = [torch.autograd.grad(y, leaf, torch.ones_like(y))[0] for y, _ in calls]
     subject.assert_all_same("gradient of each call", got=got, expected=[slope for _, slope in calls])
+
+
+@keeps("PACK-10")
+def test_saved_tensors_are_let_go_where_mutation_ends(subject, data):
+    """What was saved under allow_mutation_on_saved_tensors does not live on after its block."""
+    x = subject.tensor(np.full(subject.draw(data, SHAPES, "shape"), 3.0)).requires_grad_()
+    leaving = subject.draw(data, LEAVING, "block left by")
+    refs = []
+
+    class Tripled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            saved = 3 * x
+            refs.append(weakref.ref(saved))
+            ctx.save_for_backward(saved)
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, g):
+            return 3 * g
+
+    with suppress(KeyError), graph.allow_mutation_on_saved_tensors() as state:
+        output = Tripled.apply(x)
+        _leave(leaving)
+    kept = (state, output.grad_fn)
+    gc.collect()
+    subject.assert_equal("whether it lives after the block", got=refs[0]() is not None, expected=False)
+    del kept
 
 
 @keeps("PACK-09")

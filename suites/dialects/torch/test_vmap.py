@@ -120,6 +120,83 @@ def test_a_generated_rule_works_at_several_levels(subject, data):
     subject.assert_all_same("gradients of each call", got=got, expected=[y, x])
 
 
+@keeps("VMAP-02", variant="save_for_forward")
+def test_a_generated_rule_maps_what_jvp_alone_saves(subject, data):
+    """vmap of jvp and jvp of vmap give the tangents of every call where nothing is saved for backward."""
+    axes = subject.draw(data, ((0, 0), (0, None), (None, 0)), "batched dimensions of x and y")
+    inside = subject.draw(data, (False, True), "vmap of jvp, not jvp of vmap")
+    product = define(
+        subject,
+        forward=lambda x, y: x * y,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_forward(*inputs),
+        jvp=lambda ctx, t, u: t * ctx.saved_tensors[1] + u * ctx.saved_tensors[0],
+    )
+    product.generate_vmap_rule = True
+    x, y, t, u = arrays = [n + np.arange(2 if axis is None else 6).reshape(-1, 2) for n, axis in enumerate(axes * 2)]
+    given = subject.tensors([1.0 * a if len(a) > 1 else 1.0 * a[0] for a in arrays])
+    if inside:
+        f = lambda x, y, t, u: torch.func.jvp(product.apply, (x, y), (t, u))[1]  # noqa: E731
+        got = torch.func.vmap(f, in_dims=axes * 2)(*given)
+    else:
+        got = torch.func.jvp(torch.func.vmap(product.apply, in_dims=axes), given[:2], given[2:])[1]
+    subject.assert_same("tangents", got=got, expected=1.0 * (t * y + u * x))
+
+
+@keeps("VMAP-02", variant="returned")
+def test_a_generated_rule_takes_what_backward_returns(subject, data):
+    """A gradient that no call has its own of, or that is to be summed, gives the gradients of a loop."""
+    shape = subject.draw(data, ((), (3,), (2, 1)), "shape")
+    lead = subject.draw(data, ((), (2,), (2, 3)), "dimensions added to the gradient")
+    constant = subject.draw(data, (False, True), "the same gradient in every call")
+    axis = subject.draw(data, range(len(shape) + 1), "batched dimension")
+    inside = subject.draw(data, (False, True), "vmap of grad, not grad of vmap")
+    shared = lambda g: torch.full(shape, 5.0, dtype=g.dtype, device=g.device)  # noqa: E731
+    cls = define(
+        subject,
+        forward=lambda x: 3 * x,
+        setup_context=lambda ctx, inputs, output: None,
+        backward=lambda ctx, g: (shared(g) if constant else 3 * g).expand((*lead, *shape)),
+    )
+    cls.generate_vmap_rule = True
+    weights = 1.0 + np.arange(2 * np.prod(shape, dtype=int)).reshape(2, *shape)
+    x, w = subject.tensors([np.moveaxis(-weights, 0, axis), weights])
+    if inside:
+        loss = lambda x, w: torch.sum(cls.apply(x) * w)  # noqa: E731
+        got = torch.func.vmap(torch.func.grad(loss), in_dims=(axis, 0))(x, w)
+    else:
+        got = torch.func.grad(lambda x: torch.sum(torch.func.vmap(cls.apply, in_dims=axis)(x) * w))(x)
+    each = np.prod(lead, dtype=int) * (5 + 0 * weights if constant else 3 * weights)
+    subject.assert_same("gradients", got=got, expected=each if inside else np.moveaxis(each, 0, axis))
+
+
+@keeps("VMAP-02", variant="unused")
+def test_a_generated_rule_passes_on_that_an_output_is_unused(subject, data):
+    """Where gradients are not materialized, backward gets None for an unused output under vmap too."""
+    used = subject.draw(data, (0, 1), "output that is used")
+    inside = subject.draw(data, (False, True), "vmap of grad, not grad of vmap")
+    seen = []
+
+    def backward(ctx, *cotangents):
+        seen.append([g is None for g in cotangents])
+        return sum(n * g for n, g in enumerate(cotangents, 2) if g is not None)
+
+    cls = define(
+        subject,
+        forward=lambda x: (2 * x, 3 * x),
+        setup_context=lambda ctx, inputs, output: ctx.set_materialize_grads(False),
+        backward=backward,
+    )
+    cls.generate_vmap_rule = True
+    x = np.arange(6.0).reshape(3, 2)
+    if inside:
+        f = torch.func.vmap(torch.func.grad(lambda x: torch.sum(cls.apply(x)[used])))
+    else:
+        f = torch.func.grad(lambda x: torch.sum(torch.func.vmap(cls.apply)(x)[used]))
+    got = subject.assert_accepted(lambda: f(subject.tensor(x)), "a gradient where one output is not used")
+    subject.assert_equal("whether backward gets None", got=seen, expected=[[used == 1, used == 0]])
+    subject.assert_same("gradients", got=got, expected=used + 2 + 0 * x)
+
+
 def _gradient_of_all(subject, data, batch, cls):
     """The gradients of a loss over all calls, by func.grad or autograd.grad, and the cotangents in the loss."""
     dtype, places, cotangents = batch.polynomial.dtype, batch.floating, batch.cotangents()

@@ -166,7 +166,7 @@ def test_gradients_are_reset_before_another_function(subject, data):
     _assert_printed(subject, "x.grad of x * x", [x.grad], [[0, 2, 4, 6]])
 
 
-# https://github.com/qAp/python_examples (Autograd example): grad beside backward, and both differentiated again.
+# https://github.com/qAp/python_examples (Autograd example): grad next to backward, and both differentiated again.
 @keeps("ENG-03", variant="printed-mixed")
 def test_gradients_from_grad_in_a_later_backward(subject, data):
     """Gradients from grad can be part of a later loss, and .grad has the printed sum."""

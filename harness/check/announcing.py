@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from autograd_conformance.harness.check import printing
 from autograd_conformance.harness.check.display import Display
 from autograd_conformance.harness.check.following import Following
 from autograd_conformance.harness.check.processes import Found
-from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNVERIFIED, judged
+from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNKNOWN, UNVERIFIED, judged
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
 from autograd_conformance.harness.reports import ndjson
 
-# Exit statuses.
-_FAULT, _UNCHECKED = 1, 2
+# What each exit status says about a Function.
+_OUTCOMES = {HOLDS: "without a fault", FAILS: "wrong", UNDECIDED: "not verified"}
 
 
-class Telling:
-    """Says what the results of a target mean as they come. ``status`` is the exit status so far."""
+class Announcer:
+    """Says what the results of a target mean as they come. ``statuses`` has the exit status of each Function so far."""
 
     def __init__(self, found: Found, display: Display, scripts: Path) -> None:
-        self.found, self.status = found, 0
+        self.found = found
+        self.statuses: dict[str, int] = {}
         self._display, self._scripts = display, scripts
         self._finds = printing.Finds()
         self._lines: dict[str, list[ndjson.Line]] = {}
@@ -46,7 +49,7 @@ class Telling:
             if name in self._lines:
                 self._conclude(name, f"{unfinished}: {what}" if unfinished and left else "")
             elif unfinished:
-                self.found.problems[name] = f"{self.found.places[name]}: {name} was not checked: {unfinished}"
+                self.found.problems[name] = f"{self.found.placed[name]}: not checked: {unfinished}"
                 self._display.write([f"Error: {self.found.problems[name]}"])
 
     def _conclude(self, name: str, unfinished: str = "") -> None:
@@ -58,10 +61,19 @@ class Telling:
         title = f"{name} ({self.found.places[name]}): {self.found.described[name]}"
         self._display.write(printing.rows(title, facts, lines, self._scripts, unfinished))
         verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
-        if any(v.word in (*LOST, ERROR) for v in verdicts):
-            status = _UNCHECKED
-        elif facts.stale or facts.coarse or any(v.fault for v in verdicts):
-            status = _FAULT
-        else:
-            status = _UNCHECKED if any(v.word == UNVERIFIED for v in verdicts) else 0
-        self.status = max(self.status, status)
+        nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
+        undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED) for v in verdicts)
+        wrong = any(v.fault and v.word not in (*LOST, ERROR) for v in verdicts)
+        # A fault that only some properties show, and because of which derivatives are judged more leniently.
+        unshown = bool(facts.coarse) and not wrong
+        self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
+
+
+def summary(statuses: Sequence[tuple[str, int]]) -> str:
+    """How many Functions are without a fault, wrong and not verified; the last two by name."""
+    parts = []
+    for status, word in _OUTCOMES.items():
+        names = [name for name, each in statuses if each == status]
+        listed = f" ({', '.join(names)})" if status != HOLDS else ""
+        parts += [f"{len(names)} {word}{listed}"] if names else []
+    return f"{len(statuses)} Functions: {', '.join(parts)}"

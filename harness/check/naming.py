@@ -1,0 +1,99 @@
+"""Names: of a Function, its arguments and the place of its declaration, and how a script imports them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from keyword import iskeyword
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def parameter_names(function: Any, count: int) -> list[str]:
+    """The names of the arguments: those of forward's parameters, if its signature can be read."""
+    owner = getattr(function, "__self__", function)
+    forward = getattr(owner, "forward", None) if isinstance(owner, type) else function
+    try:
+        found = [
+            p for p in inspect.signature(forward).parameters.values()  # type: ignore[arg-type]
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]  # fmt: skip
+    except (TypeError, ValueError):
+        found = []
+    required = [p for p in found if p.default is p.empty]
+    found = found[1:] if [p.name for p in found[:1]] == ["ctx"] or len(required) == count + 1 else found
+    fits = len(found) >= count >= sum(p.default is p.empty for p in found)
+    return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
+
+
+def importing(module: ModuleType, name: str) -> str:
+    """Python text that imports a name of a module, from the folder in which the module or its package is."""
+    path, imported = str(getattr(module, "__file__", "")), module.__name__
+    if not path or "site-packages" in path:
+        return f"from {imported} import {name}"
+    if "." not in imported and Path(path).stem != "__init__":
+        imported = Path(path).stem
+    if not all(part.isidentifier() and not iskeyword(part) for part in imported.split(".")):
+        return f"import runpy\n{name} = runpy.run_path({path!r})[{name!r}]"
+    folder = Path(path).parents[imported.count(".") + (Path(path).stem == "__init__")]
+    return f"sys.path.insert(0, {str(folder)!r})\nfrom {imported} import {name}"
+
+
+def words(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One word or several, as a tuple."""
+    return tuple(word.strip() for word in ([given] if isinstance(given, str) else given))
+
+
+def name_of(function: Any) -> str:
+    """The name of a Function class, or of another callable."""
+    owner = getattr(function, "__self__", None)
+    named = owner if isinstance(owner, type) else function
+    text = getattr(named, "__name__", type(named).__name__)
+    return re.sub(r"\W+", "_", text).strip("_") or "Function"
+
+
+class Notation:
+    """How an author writes what a declaration says, for messages: as keywords."""
+
+    def placed(self, where: str, name: str) -> str:
+        """The place of a declaration, with its name."""
+        return f"{where}: {name}"
+
+    def word(self, word: str) -> str:
+        """A word without a value."""
+        return f"{word}="
+
+    def said(self, word: str, value: Any = True) -> str:
+        """A word with its value."""
+        return f"{word}={value!r}"
+
+
+class Options(Notation):
+    """The notation of a command line, where the place has the name."""
+
+    def placed(self, where: str, _: str) -> str:
+        return where
+
+    def word(self, word: str) -> str:
+        return f"--{word.replace('_', '-')}"
+
+    def said(self, word: str, value: Any = True) -> str:
+        if value is True:
+            return self.word(word)
+        values = [value] if isinstance(value, str | int) else value
+        return " ".join(f"{self.word(word)} {shlex.quote(str(each))}" for each in values)
+
+
+KEYWORDS = Notation()
+
+
+def caller() -> str:
+    """The file and line, outside this package, that make the declaration."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("autograd_conformance."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,68 @@
+"""The standalone scripts of a Function's faults: they are written, and run once to see whether they show the fault.
+
+A script makes the failing call in a process of its own. If the call is right there, the fault comes from what ran
+before it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+# Seconds for all scripts of a Function, after which nothing more is known of them.
+_SECONDS = 120
+
+# Imports the modules of the first argument once, and runs each script in a child process. Prints 0 for one that ends
+# as if there were no fault, and 1 for any other.
+_RUNNER = """
+import importlib, os, runpy, sys
+for name in filter(None, sys.argv[1].split(",")):
+    importlib.import_module(name)
+for path in sys.argv[2:]:
+    child = os.fork()
+    if not child:
+        null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(null, 1), os.dup2(null, 2)
+        shows = 0
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            shows = int(end.code not in (None, 0))
+        except BaseException:
+            shows = 1
+        os._exit(shows)
+    print(int(os.waitpid(child, 0)[1] != 0), flush=True)
+"""
+
+
+def written(scripts: Mapping[Path, str]) -> dict[Path, str]:
+    """Write the scripts; why each one is not there, "" for those that are."""
+    return {path: _write(path, text) for path, text in scripts.items()}
+
+
+def _write(path: Path, text: str) -> str:
+    """Write a script; why it is not there, or ""."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        return f"{path} cannot be written: {problem.strerror}"
+    return ""
+
+
+def right(paths: Sequence[Path]) -> set[Path]:
+    """Those of the scripts that show no fault."""
+    if not paths or not hasattr(os, "fork"):
+        return set()
+    texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    named = set(re.findall(r"^import (\w+)$", texts, re.MULTILINE))
+    words = [sys.executable, "-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return set()
+    return {path for path, shown in zip(paths, done.stdout.split(), strict=False) if shown == "0"}

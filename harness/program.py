@@ -1,0 +1,41 @@
+"""The program ``autograd-conformance``: the command, or a sentence if even that cannot be imported.
+
+It ends with the exit status of the command. What an installation registers for the end of every process, as by a .pth
+file, does not run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def _flushed() -> int:
+    """0 if everything that was printed has arrived, 2 if not."""
+    try:
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            stream.flush()
+    except (OSError, ValueError):
+        return 2
+    return 0
+
+
+def main() -> None:
+    """Run the command."""
+    try:
+        # Imported here: what fails must not end with exit status 1, which says that the implementation fails.
+        from autograd_conformance.harness.cli import main as command
+    except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - OpenBLAS interrupts who has no threads for it
+        first: BaseException = raised
+        while first.__cause__ or first.__context__:
+            first = first.__cause__ or first.__context__ or first
+        reason = " ".join(f"{type(first).__name__}: {first}".split())
+        print(f"Error: autograd-conformance cannot start: {reason}", file=sys.stderr)
+        sys.exit(2)
+    try:
+        command()
+    except SystemExit as ended:
+        if not isinstance(ended.code, int):
+            raise
+        lost = _flushed()
+        os._exit(ended.code or lost)

@@ -1,0 +1,60 @@
+"""An edit of a line of torch's Python files, without a second torch: functions of this process get the edited code."""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from inspect import CO_NEWLOCALS
+from pathlib import Path
+from types import CodeType, FunctionType
+
+import pytest
+
+
+@contextmanager
+def edited(place: str, old: str, new: str) -> Iterator[None]:
+    """``old`` is ``new`` in the function at this place, as in ``torch.autograd.graph:_MultiHandle.remove``."""
+    module, _, name = place.partition(":")
+    file = str(find_spec(module).origin)  # type: ignore[union-attr]
+    source = Path(file).read_text(encoding="utf-8")
+    first, last = _lines(ast.parse(source), name.split("."))
+    lines = source.splitlines(keepends=True)
+    text = "".join(lines[first:last])
+    if text.count(old) != 1:
+        pytest.skip(f"skip: {place} does not have this once in this release of torch: {old}")
+    changed = "".join((*lines[:first], text.replace(old, new), *lines[last:]))
+    codes = dict(_changed(compile(source, file, "exec"), compile(changed, file, "exec")))
+    with ExitStack() as stack:
+        for f in [each for each in gc.get_objects() if type(each) is FunctionType]:
+            replacement = codes.get((f.__code__.co_name, f.__code__.co_firstlineno))
+            if replacement and f.__code__.co_filename == file:
+                stack.callback(setattr, f, "__code__", f.__code__)
+                f.__code__ = replacement
+        yield
+
+
+def _lines(tree: ast.AST, names: list[str]) -> tuple[int, int]:
+    """The lines of a function; none where it is not in this release."""
+    for name in names:
+        kinds = (ast.FunctionDef, ast.ClassDef)
+        found = [n for n in getattr(tree, "body", ()) if isinstance(n, kinds) and n.name == name]
+        if not found:
+            return 0, 0
+        tree = found[-1]
+    return tree.lineno - 1, tree.end_lineno  # type: ignore[attr-defined]
+
+
+def _changed(before: CodeType, after: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    """The outermost functions that differ, which make their inner ones: name and line of each, and its new code."""
+    for old, new in zip(_inner(before), _inner(after), strict=True):
+        if not old.co_flags & CO_NEWLOCALS:
+            yield from _changed(old, new)  # the body of a class
+        elif old != new:
+            yield (old.co_name, old.co_firstlineno), new
+
+
+def _inner(code: CodeType) -> list[CodeType]:
+    return [each for each in code.co_consts if isinstance(each, CodeType)]

@@ -1,0 +1,92 @@
+"""Faults as a refactoring of torch's Python files makes them: a wrong condition, a dropped line, a swapped order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
+
+from autograd_conformance.selftests.planted_clauses.editing import edited
+from autograd_conformance.selftests.planting import Fault
+
+_FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
+_CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"
+_AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
+_PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
+_NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
+_STOP = "_enable_checkpoint_early_stop if _enable_checkpoint_early_stop is not None else early_stop"
+
+# The function, what it has, and what it has instead; the clause, what that does, and the other clauses that it breaks.
+EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
+    (f"{_FUNCTION}:once_differentiable", "= any(", "= all(",
+     "ONCE-02", "double backward raises only if all cotangents require grad", ("ONCE-07",)),
+    (f"{_FUNCTION}:FunctionCtx.save_for_forward", " or tensor is None", "",
+     "JVP-12", "save_for_forward refuses None", ("JVP-15",)),
+    (f"{_FUNCTION}:Function.apply", "bound_args.apply_defaults()", "pass",
+     "FN-12", "defaults of forward are not filled in", ()),
+    (f"{_FUNCTION}:BackwardCFunction._get_user_fn", "if backward_fn", "if None and backward_fn",
+     "FN-18", "a class with backward and vjp is accepted", ()),
+    (f"{_GRAPH}:register_multi_grad_hook", "= sum(", "= len_tensors or sum(",
+     "HOOK-10", "a hook in mode all waits for every tensor", ()),
+    (f"{_GRAPH}:register_multi_grad_hook", "prev, ran_hook[id] = ran_hook[id]", "prev, ran_hook[0] = ran_hook[0]",
+     "HOOK-10", "a hook in mode any fires in one pass alone", ()),
+    (f"{_GRAPH}:_MultiHandle.remove", "self.handles", "self.handles[:1]",
+     "HOOK-10", "remove removes the first hook alone", ()),
+    (f"{_GRAPH}:disable_saved_tensors_hooks", "if maybe_prev_message is None", "if True",
+     "PACK-04", "hooks are enabled where an inner block ends", ()),
+    (f"{_GRAPH}:Node.__subclasshook__", "issubclass(subclass, torch.autograd.function.BackwardCFunction)", "False",
+     "NODE-01", "the node of a custom Function is no Node", ()),
+    (f"{_GRAPH}:_get_tid", "tensor._version", "0",
+     "PACK-08", "a changed tensor is taken for what was saved before", ()),
+    (f"{_GRAPH}:allow_mutation_on_saved_tensors", "ctx.clear()", "pass", "PACK-10", "", ()),
+    (f"{_CHECKPOINT}:_get_autocast_kwargs", "torch.get_autocast_dtype('cpu')", "torch.bfloat16",
+     "CKPT-01", "forward runs again with the default dtype of autocast", ()),
+    (_PLAIN, "enabled=preserve_rng_state", "enabled=bool(rng_devices)",
+     "CKPT-05", "the generator is restored with devices alone", ()),
+    (f"{_CHECKPOINT}:CheckpointFunction.backward", "if ctx.preserve_rng_state:",
+     "if ctx.preserve_rng_state and ctx.had_device_in_fwd:",
+     "CKPT-05", "the reentrant recomputation draws other numbers", ()),
+    (f"{_CHECKPOINT}:checkpoint_sequential", "preserve_rng_state=preserve", "preserve_rng_state=True",
+     "CKPT-06", "checkpoint_sequential drops preserve_rng_state", ()),
+    (f"{_CHECKPOINT}:_default_meta_extractor", "x.dtype", "None", "CKPT-07", "dtypes are not compared", ("CKPT-13",)),
+    (_PLAIN, _STOP, "early_stop", "CKPT-10", "early_stop overrides set_checkpoint_early_stop", ()),
+    (_PLAIN, "fn(*args, **kwargs)", "fn(*args)", "CKPT-11", "", ()),
+    (_PLAIN, "forward_context, recompute_context = c", "recompute_context, forward_context = c",
+     "CKPT-12", "", ("CKPT-13",)),
+    (f"{_CHECKPOINT}:_checkpoint_hook.__init__", "frame.unpack_error_cb(e)", "raise", "CKPT-13", "", ()),
+    (_PLAIN, _NO_GLOBAL, "_checkpoint_debug_enabled or debug",
+     "CKPT-13", "debug overrides set_checkpoint_debug_enabled", ()),
+    (f"{_CUSTOM}:CtxCustomSave.save_for_forward", "self._pt_saved_tensors_bdims = bdims", "pass",
+     "VMAP-02", "the batched dimensions of what jvp alone saves are forgotten", ()),
+    (f"{_CUSTOM}:reductify_leaf", "new_shape[input_bdim] = batch_size", "pass",
+     "VMAP-02", "a gradient that all calls share is not expanded", ()),
+    (f"{_CUSTOM}:reductify_leaf", "if target_shape_without_bdim_to_reduce_to is not None", "if False",
+     "VMAP-02", "a gradient with more dimensions is not summed", ()),
+    (f"{_CUSTOM}:vmapify_autograd_function", "in_dim if grad_output is not None else None", "in_dim",
+     "VMAP-02", "a missing cotangent is taken for a batched one", ()),
+    (f"{_CUSTOM}:custom_function_call_vmap", "if has_overridden", "if None and has_overridden",
+     "VMAP-03", "of two rules the generated one is taken", ()),
+    (f"{_CUSTOM}:custom_function_call_vmap_helper", "interpreter.randomness()", "'error'",
+     "VMAP-04", "info.randomness is a constant", ()),
+    (f"{_CUSTOM}:validate_vmap_returns_tuple_of_two_elements", "not len(result) == 2", "None",
+     "VMAP-05", "three values are accepted", ()),
+    (f"{_FUNC}:grad_and_value_impl", "torch.enable_grad()", "contextlib.nullcontext()", "FUNC-13", "", ()),
+    (f"{_FUNC}:_vjp_with_argnums", "torch.enable_grad()", "contextlib.nullcontext()",
+     "FUNC-13", "func.vjp respects no_grad around it", ()),
+    (f"{_AMP}:custom_bwd", "dtype=args[0]._dtype", "dtype=None", "AMP-01", "custom_bwd has the default dtype", ()),
+    (f"{_AMP}:custom_bwd", "args[0]._fwd_used_autocast", "torch.is_autocast_enabled(device_type)",
+     "AMP-01", "custom_bwd is on or off as the pass is", ("AMP-03",)),
+    (f"{_AMP}:custom_fwd", "enabled=False", "enabled=True", "AMP-03", "cast_inputs leaves forward under autocast", ()),
+    (f"{_AMP}:custom_fwd", "if autocast_context", "if True", "AMP-03", "cast_inputs casts everywhere", ()),
+    (f"{_AMP}:_cast", "value.is_floating_point()", "True", "AMP-03", "cast_inputs takes integers for floats", ()),
+    (f"{_GRAD_MODE}:no_grad.__exit__", "self.prev", "True", "MODE-05", "", ()),
+    (f"{_GRAD_MODE}:enable_grad.__exit__", "self.prev", "exc_type is None and self.prev",
+     "MODE-05", "an exception that leaves enable_grad switches grad mode off", ()),
+    (f"{_GRAD_MODE}:set_grad_enabled.__exit__", "self.prev", "True",
+     "MODE-05", "set_grad_enabled switches grad mode on when it ends", ()),
+)  # fmt: skip
+
+FAULTS = tuple(
+    Fault(clause, partial(edited, place, old, new), neighbours=neighbours, words=words)
+    for place, old, new, clause, words, neighbours in EDITS
+)

@@ -1,0 +1,262 @@
+"""What is not the implementation's fault ends with exit status 2 and one sentence: never 1, and without a stack."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import subprocess
+import sys
+import threading
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autograd_conformance.harness.outcomes import shortage
+from autograd_conformance.harness.running import plugin
+from autograd_conformance.harness.running.database import Shared
+from autograd_conformance.harness.running.watchdog import START, Running, Watchdog
+from autograd_conformance.selftests.conftest import OUTSIDE, outside_with
+from autograd_conformance.selftests.redis_server import redis_server
+
+SMALL = ("model", "--functions", "Exp", "--properties", "VJP-REF,VJP-FD")
+PROGRAM = "from autograd_conformance.harness.program import main; main()"
+
+
+def ended(folder, *words, limit=None, env=OUTSIDE, implementation="model"):
+    """Exit status and complete output of a run, perhaps with a limit on what its process may use."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "run", implementation, *SMALL[1:], "--profile", "quick", *words],
+        cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False,
+        preexec_fn=limit and partial(resource.setrlimit, *limit),
+    )  # fmt: skip
+    return done.returncode, done.stdout + done.stderr
+
+
+def is_a_sentence(found, *parts):
+    status, out = found
+    assert status == 2, out
+    assert "Traceback" not in out
+    assert [part for part in parts if part not in out] == [], out
+
+
+# The example database.
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_a_database_that_is_lost_says_nothing_about_the_implementation(command, workers):
+    words = (*SMALL, "--profile", "nightly", "-n", workers)
+    with redis_server() as server:
+        assert command(*words, "--database", server.address).status == 0
+    # In the middle.
+    with redis_server(most=server.answered // 2) as server:
+        run = command(*words, "--database", server.address)
+    is_a_sentence((run.status, run.out + run.err), "the example database was lost", "2 of 2 hold")
+    # What ran without the database is not kept for a run that goes on.
+    assert len(run.results) < 2
+    assert run.footer is None
+    assert set(run.outcomes.values()) <= {"pass"}
+
+
+def test_a_lost_database_is_asked_once():
+    asked = []
+
+    def lose(*_):
+        asked.append(1)
+        raise ConnectionError("gone")
+
+    database = Shared(SimpleNamespace(fetch=lose, save=lose, delete=lose), "model")
+    assert list(database.fetch(b"key")) == []
+    database.save(b"key", b"value")
+    database.delete(b"key", b"value")
+    assert (database.lost, len(asked)) == ("ConnectionError: gone", 1)
+
+
+# Workers.
+
+
+def impatient(folder):
+    """The environment of a run that waits 3 s for a worker to start."""
+    patch = "from autograd_conformance.harness.running import watchdog\nwatchdog.START = 3.0\n"
+    (folder / "sitecustomize.py").write_text(patch)
+    return outside_with(folder)
+
+
+@pytest.mark.parametrize(
+    ("spec", "parts"),
+    [
+        ("popen//python=true", ("popen//python=true cannot start: their program ended before it answered",)),
+        ("popen//python={folder}/stuck", ("cannot start: they did not answer within 3 s",)),
+        ("popen//env:NAME", ("has no value for env:NAME",)),
+        ("ssh=", ("has no value for ssh",)),
+        ("2*popen//id=a", ("several workers the id a",)),
+        ("popen//via=a", ("no worker has the id a",)),
+    ],
+)
+def test_a_worker_that_cannot_start_is_no_failure(tmp_path, spec, parts):
+    stuck = tmp_path / "stuck"
+    stuck.write_text("#!/bin/sh\nexec sleep 60\n")
+    stuck.chmod(0o755)
+    env = impatient(tmp_path)
+    is_a_sentence(ended(tmp_path, "--time-limit", "1", "--tx", spec.format(folder=tmp_path), env=env), *parts)
+
+
+SLOW = """
+import os
+import time
+
+from autograd_conformance.implementations.model import ModelImplementation
+
+
+class SlowImplementation(ModelImplementation):
+    name = "slow"
+
+    def environment(self):
+        time.sleep(60 if "PYTEST_XDIST_WORKER" in os.environ else 0)
+        return super().environment()
+"""
+
+
+def test_a_worker_that_does_not_get_to_its_tests_is_no_failure(tmp_path):
+    (tmp_path / "slow.py").write_text(SLOW)
+    found = ended(tmp_path, "--time-limit", "1", "-n", "1", env=impatient(tmp_path), implementation="slow.py")
+    is_a_sentence(found, "cannot start: it did not answer within 3 s")
+
+
+def test_a_start_may_take_longer_than_a_test():
+    node = SimpleNamespace(gateway=SimpleNamespace(id="gw0"))
+    watchdog = Watchdog(Path(), 3.0)
+    watchdog.start_worker(node)
+    start = watchdog._running["gw0"]
+    start.seconds = START - 1
+    assert (start.late, start.ignored) == (False, False)
+    start.seconds = START
+    assert (start.late, start.ignored) == (True, False)
+    start.seconds = 2 * START
+    assert start.ignored
+    watchdog.begin("a::b", node, {})
+    test = watchdog._running["a::b"]
+    test.seconds = 12.0
+    assert (test.late, test.ignored) == (True, False)
+    test.seconds = 14.0
+    assert test.ignored
+    # 0 is no limit.
+    unlimited = Running(node, {}, 0.0, seconds=1e6)
+    assert (unlimited.late, unlimited.ignored) == (False, False)
+    # A worker that runs a test has started, whether or not its collection was announced.
+    assert watchdog.end("gw0") is None
+
+
+# It runs its command in a folder of its own, as on another machine.
+SSH = """#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+shift
+mkdir -p elsewhere && cd elsewhere && exec sh -c "$*"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("mine.py",), "there is no file mine.py"),
+        (("model", "--corpus", "corpus.txt"), "the counterexamples of corpus.txt cannot be read"),
+    ],
+)
+def test_a_file_that_only_this_machine_has_is_no_failure(tmp_path, words, problem):
+    (tmp_path / "ssh").write_text(SSH)
+    (tmp_path / "ssh").chmod(0o755)
+    (tmp_path / "mine.py").write_text(SLOW)
+    (tmp_path / "corpus.txt").write_text("VJP-REF[Exp-cpu]  seed=1 examples=3\n")
+    env = {**outside_with(tmp_path), "PATH": f"{tmp_path}:{OUTSIDE['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "run", *words, *SMALL[1:], "--tx", f"ssh=far//python={sys.executable}"],
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    is_a_sentence((done.returncode, done.stdout + done.stderr), f"cannot start: {problem}", "worker gw0 (ssh=far//")
+
+
+def test_what_is_sent_to_a_dead_worker_does_not_end_the_run():
+    def closed(*_, **__):
+        raise OSError("cannot send (already closed?)")
+
+    plugin._send_if_open(closed, "runtests", indices=[1])
+
+
+# Arguments of pytest.
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "-xh", "--version", "-V", "--markers", "--fixtures"])
+def test_what_only_shows_something_checks_nothing(said, word):
+    status, out = said("run", *SMALL, "-n", "0", "--", word)
+    assert (status, "checks nothing" in out) == (2, True), out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("-n", "1", "--", "-k", "("), "Wrong expression passed to '-k'"),
+        (("-n", "0", "--", "-k", "("), "Wrong expression passed to '-k'"),
+        (("-n", "0", "--", "-W", "error"), "pytest cannot start: PytestAssertRewriteWarning"),
+        (("-n", "0", "--", "none.py"), "there are no tests in "),
+        (("-n", "0", "--", "--dist=each"), "would change what the suite loads or runs"),
+        (("-n", "0", "--", "--maxfail=x"), "invalid int value"),
+    ],
+)
+def test_a_wrong_argument_of_pytest_is_a_sentence(tmp_path, words, problem):
+    is_a_sentence(ended(tmp_path, *words), problem)
+
+
+def test_a_k_that_names_an_option_is_no_option(said):
+    assert said("run", *SMALL, "--profile", "quick", "-n", "0", "--", "-k", "not implementation")[0] in (0, 2)
+
+
+# Limits of the machine.
+
+
+@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("files", [6, 8, 10, 12, 14])
+def test_too_few_files_are_no_failure(tmp_path, files, workers):
+    limit = (resource.RLIMIT_NOFILE, (files, files))
+    is_a_sentence(ended(tmp_path, "-n", workers, limit=limit), "Too many open files")
+
+
+@pytest.mark.parametrize(("mebibytes", "workers"), [(60, "0"), (150, "0"), (200, "0"), (200, "1")])
+def test_too_little_memory_is_no_failure(tmp_path, mebibytes, workers):
+    limit = (resource.RLIMIT_AS, (mebibytes * 2**20, mebibytes * 2**20))
+    status, out = ended(tmp_path, "-n", workers, limit=limit, env={**OUTSIDE, "OPENBLAS_NUM_THREADS": "1"})
+    # How much the interpreter and its libraries need depends on the machine.
+    assert status in (0, 2), out
+    assert "Traceback" not in out
+
+
+@pytest.mark.parametrize("size", [0, 512, 2048])
+def test_files_that_must_be_small_are_no_failure(tmp_path, size):
+    found = ended(tmp_path, "-n", "0", limit=(resource.RLIMIT_FSIZE, (size, size)))
+    is_a_sentence(found)
+    assert not (tmp_path / "autograd-conformance.ndjson").exists() or size == 2048
+
+
+@pytest.mark.parametrize(
+    ("raised", "scarce"),
+    [
+        (MemoryError(), True),
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), True),
+        (RuntimeError("can't start new thread"), True),
+        (RuntimeError("the Function is wrong"), False),
+        (FileNotFoundError(errno.ENOENT, "No such file"), False),
+        (ValueError("memory"), False),
+    ],
+)
+def test_only_what_the_machine_lacks_is_a_shortage(raised, scarce):
+    assert bool(shortage(raised)) == scarce
+
+
+def test_threads_that_cannot_start_are_no_failure(said, monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    status, out = said("run", *SMALL, "--profile", "quick", "-n", "1")
+    assert (status, "can't start new thread" in out) == (2, True), out

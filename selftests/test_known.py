@@ -1,0 +1,125 @@
+"""Listed deaths and hangs in a run: they cover nothing but themselves, and pytest counts as the verdict does."""
+
+from __future__ import annotations
+
+import faulthandler
+import re
+
+import pytest
+
+from autograd_conformance.harness.running import blackbox
+from autograd_conformance.harness.running.blackbox import BlackBox
+
+LISTED = """
+import os
+
+from autograd_conformance.implementations.deviations import Cause, Component, Deviation, Died, Hung
+from autograd_conformance.implementations.model import ModelImplementation
+
+
+def leaving(*_):
+    os._exit(0)
+
+
+def waiting(*_):
+    while True:
+        pass
+
+
+def looping(*_):
+    while True:
+        pass
+
+
+ODDITIES = {"Exp": leaving, "Square": waiting, "Cube": leaving, "Sinh": looping}
+OF_ONE = "^Call[(]'(Exp|Square|Sinh)'"
+
+
+def listed(function, *shows):
+    cause = Cause(reason="it is planted", link="", seen=("1.0",))
+    return Deviation(("VJP-REF",), shows, cause, functions=(function,))
+
+
+class ListedImplementation(ModelImplementation):
+    name = "listed"
+    deviations = (
+        listed("Exp", Component("gradient")),
+        listed("Exp", Died(starting="ended without a word", call=OF_ONE)),
+        listed("Square", Hung(call=OF_ONE, at="listed.py in waiting")),
+        # Not these.
+        listed("Cube", Died(starting="ended without a word", call=OF_ONE)),
+        listed("Sinh", Hung(call=OF_ONE, at="listed.py in waiting")),
+        # It holds.
+        listed("ReLU", Component("gradient")),
+    )
+
+    def function(self, cls):
+        return ODDITIES.get(cls.__name__, cls.apply)
+"""
+
+
+@pytest.fixture(scope="module")
+def run(command, tmp_path_factory):
+    """A run on that implementation, of VJP-REF."""
+    folder = tmp_path_factory.mktemp("listed")
+    (folder / "listed.py").write_text(LISTED)
+
+    def of(functions, *words):
+        limits = ("--time-limit", "5", "-n", "2", "--profile", "quick", "--properties", "VJP-REF")
+        return command("listed.py", "--functions", functions, *limits, *words, folder=folder)
+
+    return of
+
+
+def last_line(done):
+    """What pytest counted, in its last line."""
+    found = re.findall(r"(\d+) (failed|passed|xfailed|skipped|error)", done.out.splitlines()[-1])
+    return {name: int(count) for count, name in found}
+
+
+# The listed ones end nothing, even with -x.
+def test_a_run_with_listed_deaths_and_hangs_alone_is_green_in_every_line(run):
+    done = run("Exp,Square,MyCube", "--", "-x")
+    assert done.status == 0, done.out + done.err
+    assert list(done.outcomes.values()).count("known") == 2
+    assert "1 of 1 hold; 2 known" in done.out
+    assert last_line(done) == {"passed": 1, "xfailed": 2}
+
+
+def test_pytest_counts_as_failed_what_the_verdict_does(run):
+    done = run("Exp,Square,Cube,Sinh,ReLU,MyCube")
+    assert done.status == 1, done.out + done.err
+    assert done.outcomes == {
+        "VJP-REF[Exp-cpu]": "known",
+        "VJP-REF[Square-cpu]": "known",
+        "VJP-REF[Cube-cpu]": "error",
+        "VJP-REF[Sinh-cpu]": "error",
+        "VJP-REF[ReLU-cpu]": "fixed",
+        "VJP-REF[MyCube-cpu]": "pass",
+    }
+    assert done.results["VJP-REF[Sinh-cpu]"]["failure"]["at"] == "listed.py in looping"
+    assert last_line(done) == {"passed": 1, "failed": 3, "xfailed": 2}
+
+
+def test_only_a_call_that_is_listed_to_hang_gets_less_time(monkeypatch, tmp_path):
+    given = []
+    monkeypatch.setattr(faulthandler, "dump_traceback_later", lambda seconds, **_: given.append(round(seconds)))
+    monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: None)
+    box = BlackBox(tmp_path / "box")
+    box.start("a::b", {}, 300.0, lambda call: "empty" in call)
+    for call in ("full", "empty", "full", "full"):
+        box.note(call)
+    assert given == [300, 30, 300]
+    box.note("empty")
+    assert blackbox.last_words(tmp_path / "box").limit == 30
+    box.note("full")
+    assert blackbox.last_words(tmp_path / "box").limit == 300
+    given.clear()
+    box.start("a::c", {}, 5.0, lambda call: "empty" in call)
+    box.note("empty")
+    assert given == [5, 5]
+    given.clear()
+    box.start("a::d", {}, 0.0, lambda call: "empty" in call)
+    box.note("empty")
+    assert given == []
+    box.close()
