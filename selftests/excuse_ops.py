@@ -285,6 +285,22 @@ class EmptyRefused(Sine):
         return Sine.forward(ctx, x)
 
 
+class EmptyRefusedWithoutBias(Function):
+    """x.sin() + bias, of which forward refuses tensors without elements. Right."""
+
+    @staticmethod
+    def forward(ctx, x, bias=None):
+        if not x.numel():
+            raise ValueError("no elements")
+        ctx.save_for_backward(x)
+        return x.sin() if bias is None else x.sin() + bias
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return x.cos() * g, g.sum(0) if ctx.needs_input_grad[1] else None
+
+
 class LayoutRefused(Sine):
     """forward refuses tensors that are not contiguous. Right."""
 

@@ -149,6 +149,13 @@ def test_a_refusal_of_forward_is_no_fault(function):
 # What the suite itself raises is not a refusal.
 
 
+def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
+    declaration = Declaration(ops.EmptyRefusedWithoutBias, "float[n,m]", "float[m]?")
+    lines = list(Checked(declaration, seed=0).lines("VJP-FD", "VJP-REF", "FWD-EMPTY", "FWD-MASK", "VJP-REPEAT"))
+    assert [line["failure"] for line in lines if line["outcome"] == "fail"] == []
+    assert {line["property"] for line in lines if line.get("excused")} >= {"FWD-EMPTY", "VJP-REF"}
+
+
 def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
     lines = list(Checked(Declaration(ops.OneMissing, "float[n]", "float[n]"), seed=0).lines("VJP-FD", "DBL-CORRECT"))
     assert {line["outcome"] for line in lines} == {"fail"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples
@@ -33,9 +34,13 @@ def runs_forward(subject: Subject, call: Call) -> bool:
 
 def _runs_with_elements(subject: Subject, call: Call) -> bool:
     """Whether forward takes the call in shapes of the same ranks with elements."""
-    ranks = [len(tensor.shape) for tensor in call.tensors]
+    arrays = zip(subject.function.arguments, call.args, strict=False)
+    given = [a if isinstance(a, Tensor) else None for argument, a in arrays if isinstance(argument, Array)]
     for shapes in shape_tuples(subject.function):
-        if [len(shape) for shape in shapes] == ranks and not any(0 in shape for shape in shapes):
+        # A tensor that is not given may have any shape.
+        pairs = list(zip(given, shapes, strict=False))
+        alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in pairs)
+        if alike and not any(0 in shape for _, shape in pairs):
             full = reshaped(call, shapes, subject.function)
             if full is not None and runs_forward(subject, full):
                 return True
