@@ -149,3 +149,19 @@ def test_shards_that_fail_are_red_without_a_baseline_too(machine):  # noqa: F811
     for number in (1, 2):
         assert machine.job(workflow(shard=f"{number}/2", artifact=f"a{number}"), "one")["Run"] == 0
     assert machine.job(workflow(merge="a*"), "one")["Merge"] == 1
+
+
+def test_kept_ids_without_a_test_fail_and_the_comparison_is_shown_all_the_same(machine, tmp_path):  # noqa: F811
+    # Only a run of the whole suite knows that a test is gone.
+    machine.environment["NARROWER"] = ""
+    corpus = tmp_path / "conformance" / "corpus.txt"
+    corpus.write_text(corpus.read_text() + "VJP-NONE/gone[Exp-cpu]  seed=1 examples=5\n")
+    for number in (1, 2):
+        given = workflow(shard=f"{number}/2", artifact=f"a{number}", corpus="conformance/corpus.txt")
+        assert machine.job(given, "one")["Run"] == 0
+    assert machine.job(workflow(merge="a*"), "one")["Merge"] == 2
+    accept = "accept artifacts/conformance/conformance.ndjson -o conformance/all.baseline"
+    assert machine.run(f"autograd-conformance {accept}").returncode == 0
+    assert machine.job(workflow(merge="a*", baseline="conformance/all.baseline"), "one")["Merge"] == 2
+    assert "VJP-NONE/gone[Exp-cpu]" in machine.done["Merge"].stderr
+    assert "gate: holds: 10 same" in machine.done["Merge"].stdout

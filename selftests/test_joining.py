@@ -231,6 +231,27 @@ def test_a_fork_of_the_run_is_enough_for_torch(tmp_path, plant, shown):
     assert (done.returncode, done.stdout.strip()) == (0, shown), done.stderr
 
 
+ENDLESS = """
+import sys, types
+from autograd_conformance.harness.running import smoke
+
+def load(name):
+    while True:
+        pass
+
+smoke.implementations.load = load
+smoke.problems("torch", seconds=1)
+"""
+
+
+def test_an_import_that_does_not_end_is_ended_with_its_stack(tmp_path):
+    words = [sys.executable, "-c", ENDLESS]
+    done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Timeout (0:00:01)!")
+    assert " in load" in done.stderr
+
+
 def test_an_adapter_that_dies_when_it_is_imported_is_reported(command, folder):
     (folder / "dying.py").write_text("import ctypes; ctypes.string_at(0)")
     run = command("dying.py", "-n", "0", folder=folder)

@@ -5,6 +5,7 @@ It uses only the simplest custom Function. It runs in a process of its own, so t
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -106,13 +107,18 @@ def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
 def _holds_in_fork(given: str, seconds: float) -> bool:
     """Whether an adapter that this process imports has no mistake, as a fork of it says. Raises UsageProblem.
 
-    What a framework does not survive in a fork is not its mistake.
+    What a framework does not survive in a fork is not its mistake. An import that does not end is ended with its
+    stack, and this process with it.
     """
+    # Also where the framework waits in C, and no other thread runs.
+    faulthandler.dump_traceback_later(seconds, exit=True)
     try:
         adapter = implementations.load(given)
         implementations.check_version(adapter)
     except Unavailable as problem:
         raise UsageProblem(str(problem)) from problem
+    finally:
+        faulthandler.cancel_dump_traceback_later()
     start = multiprocessing.get_context("fork")
     mine, theirs = start.Pipe(duplex=False)
     process = start.Process(target=_send, args=(adapter, theirs), daemon=True)
