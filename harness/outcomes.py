@@ -18,13 +18,20 @@ OUTCOMES = {
     "known": "a listed deviation that still fails",
     "fixed": "a listed deviation that passes",
     "emulated": "held, with help from the adapter",
-    "unsupported": "the implementation does not claim the capability",
+    "unsupported": "the implementation cannot run it, and says so",
+    "refuses": "not claimed, and refused with an error",
+    "holds": "not claimed, but held in every example",
+    "silent": "not claimed, and wrong without an error",
+    "dies": "not claimed, and the process died or hung",
     "vacuous": "ran without ever exercising what it checks",
     "skip": "not run here, with a reason",
 }
 
 # Outcomes with which a run fails.
 FAILING = frozenset(("fail", "error", "fixed", "vacuous"))
+
+# Outcomes of a test id that needs a capability which the implementation does not claim. None of them fails a run.
+UNCLAIMED = ("refuses", "holds", "silent", "dies")
 
 # The exit statuses: everything holds, something fails, or nothing can be said.
 HOLDS, FAILS, UNDECIDED = 0, 1, 2
@@ -40,7 +47,7 @@ NOT_RUN = frozenset(("unsupported", "skip"))
 
 
 class NotRun(NamedTuple):
-    """Why a test id cannot be run; ``outcome`` is one of `NOT_RUN`."""
+    """Why a test id cannot be run; ``outcome`` is one of `NOT_RUN`, or refuses."""
 
     outcome: str
     reason: str
@@ -83,6 +90,9 @@ class Raised:
     at: str = ""
     by: Literal["function", "framework"] = "framework"
 
+
+# The aspect of a component that is an exception.
+LOUD = "exception"
 
 # Fields that every finding has in a report, empty or not.
 _REQUIRED = ("what", "got", "expected")

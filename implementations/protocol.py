@@ -59,6 +59,23 @@ CAPABILITIES = {
     "new_memory": "memory that is allocated can be filled with NaN",
 }
 
+# The methods that an adapter must have for a capability that it claims.
+METHODS: dict[str, tuple[str, ...]] = {
+    "requires_grad": ("requires_grad", "node", "no_grad"),
+    "inplace": ("version",),
+    "views": ("shares_memory", "fill_", "strides"),
+    "accumulate": ("backward",),
+    "jvp": ("jvp",),
+    "vmap": ("vmap",),
+    "batched_cotangents": ("batched_vjp",),
+    "compile": ("compile",),
+    "autocast": ("autocast",),
+    "saved_hooks": ("offload",),
+    "checkpoint": ("checkpoint",),
+    "settings": ("reseed",),
+    "new_memory": ("new_memory",),
+}
+
 
 class Description(NamedTuple):
     """The shape, dtype and device of a tensor."""
@@ -344,3 +361,9 @@ class Implementation(ABC):
     # checkpoint
     def checkpoint(self, f: Callable[..., Any]) -> Callable[..., Any]:
         raise NotImplementedError
+
+
+def absent_methods(implementation: Implementation, capability: str) -> list[str]:
+    """The methods that an adapter needs for a capability, and does not have."""
+    wanted = METHODS.get(capability, ())
+    return [name for name in wanted if getattr(type(implementation), name) is getattr(Implementation, name)]

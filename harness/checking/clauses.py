@@ -19,7 +19,7 @@ from autograd_conformance.harness.checking.examined import Examined, described
 from autograd_conformance.harness.checking.observe import Observation, observed
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.steering import steers
-from autograd_conformance.harness.outcomes import Broken, Finding, Record, Vacuous, message_of
+from autograd_conformance.harness.outcomes import LOUD, Broken, Finding, Record, Vacuous, message_of
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial
@@ -34,6 +34,9 @@ _OUTPUTS_THAT_NEED = {"marked": {"nondifferentiable"}, "static": {"objects"}}
 
 # A text or number that a message must contain; of a tuple it must contain one.
 Fact = str | int | tuple[str | int, ...]
+
+# The component of a finding about an exception: whatever else is wrong, it is no silent result.
+_LOUD = {"aspect": LOUD}
 
 
 @dataclass
@@ -66,6 +69,8 @@ class ClauseSubject(Examined):
     # Always None: a clause draws more than a call.
     replayed: Call | None = None
     cpu_seconds: float = 0.0
+    # The capabilities that the test needs, and the implementation does not claim.
+    unclaimed: tuple[str, ...] = ()
     choices: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -84,7 +89,8 @@ class ClauseSubject(Examined):
         """The first fields of the test's result line."""
         line = {"kind": "result", "id": f"{self.claim_id}[{self.device}]", "clause": self.clause.id}
         variant = {"variant": self.variant} if self.variant else {}
-        return {**line, **variant, "level": self.clause.level, "device": self.device}
+        unclaimed = {"unclaimed": list(self.unclaimed)} if self.unclaimed else {}
+        return {**line, **variant, "level": self.clause.level, "device": self.device, **unclaimed}
 
     @property
     def needs(self) -> frozenset[str]:
@@ -220,10 +226,11 @@ class ClauseSubject(Examined):
                     expected=f"a message that names {absent}",
                     hint=hint,
                     cause=raised,
+                    component=_LOUD,
                 )
             return raised
         except Exception as raised:  # noqa: BLE001 - any other exception breaks the clause
-            got = described(raised)
+            self.fail(what, got=described(raised), expected=names, hint=hint, component=_LOUD)
         return self.fail(what, got=got, expected=names, hint=hint)
 
     def assert_accepted(self, action: Callable[[], Any], what: str, *, hint: str = "") -> Any:
@@ -233,7 +240,7 @@ class ClauseSubject(Examined):
         try:
             return action()
         except Exception as raised:  # noqa: BLE001 - any exception breaks the clause
-            self.fail(what, got=described(raised), expected="no error", hint=hint, cause=raised)
+            self.fail(what, got=described(raised), expected="no error", hint=hint, cause=raised, component=_LOUD)
 
     def assert_warns(
         self, category: type[Warning], action: Callable[[], Any], what: str, *, naming: Sequence[Fact] = (),

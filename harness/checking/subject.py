@@ -53,6 +53,8 @@ class Subject(Choices):
     record: Record = field(default_factory=Record)
     replayed: Call | None = None
     cpu_seconds: float = 0.0
+    # The capabilities that the test needs, and the implementation does not claim.
+    unclaimed: tuple[str, ...] = ()
     # The calls of the current example.
     tried: list[Call] = field(default_factory=list)
     choices: dict[str, Any] = field(default_factory=dict)
@@ -84,7 +86,8 @@ class Subject(Choices):
         """The first fields of the test's result line; the id does not depend on the implementation."""
         line = {"kind": "result", "id": f"{self.claim_id}[{self.function.name}-{self.device}]"}
         variant = {"variant": self.variant} if self.variant else {}
-        return {**line, "property": self.property_id, **variant, "function": self.function.name, "device": self.device}
+        about = {"property": self.property_id, **variant, "function": self.function.name, "device": self.device}
+        return {**line, **about, **({"unclaimed": list(self.unclaimed)} if self.unclaimed else {})}
 
     @property
     def needs(self) -> frozenset[str]:

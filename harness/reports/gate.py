@@ -30,6 +30,7 @@ KINDS = {
     "dropped": Kind("is no longer checked", in_full=True),
     "refusing": Kind("refuses more than before", in_full=True),
     "asked less": Kind("is asked less than before"),
+    "worse": Kind("is not claimed, and does worse than before", in_full=True),
     "missing": Kind("in the baseline, but not run"),
     "recovered": Kind("holds, but the baseline or the list of deviations says that it does not"),
     "new": Kind("not in the baseline, and does not fail", fails=False),
@@ -50,12 +51,38 @@ vacuous      recovered  recovered  better  dropped      dropped  recovered  same
 fail         recovered  recovered  better  dropped      dropped  recovered  broken   same    broken  missing
 error        recovered  recovered  better  dropped      dropped  recovered  broken   broken  same    missing
 absent       new        new        new     new          new      recovered  added    added   added   same
+refuses      better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
+holds        better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
+silent       better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
+dies         better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
+"""
+
+# The same where the implementation does not claim the capability now.
+_UNCLAIMED_TABLE = """
+             refuses  holds    silent   dies
+pass         dropped  dropped  broken   broken
+emulated     dropped  dropped  broken   broken
+known        dropped  dropped  dropped  dropped
+unsupported  same     better   new      new
+skip         same     better   new      new
+fixed        dropped  dropped  broken   broken
+vacuous      dropped  dropped  dropped  dropped
+fail         dropped  dropped  dropped  dropped
+error        dropped  dropped  dropped  dropped
+absent       new      new      new      new
+refuses      same     better   worse    worse
+holds        worse    same     worse    worse
+silent       better   better   same     worse
+dies         better   better   better   same
 """
 
 
 def _kinds() -> dict[tuple[str, str], str]:
-    columns, *rows = (line.split() for line in _TABLE.strip().splitlines())
-    return {(row[0], new): kind for row in rows for new, kind in zip(columns, row[1:], strict=True)}
+    found = {}
+    for table in (_TABLE, _UNCLAIMED_TABLE):
+        columns, *rows = (line.split() for line in table.strip().splitlines())
+        found.update({(row[0], new): kind for row in rows for new, kind in zip(columns, row[1:], strict=True)})
+    return found
 
 
 KIND_OF: Mapping[tuple[str, str], str] = _kinds()

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.outcomes import FAILING, FAILS, HOLDS, OUTCOMES, UNDECIDED, UsageProblem
+from autograd_conformance.harness.outcomes import (
+    FAILING,
+    FAILS,
+    HOLDS,
+    NOT_RUN,
+    OUTCOMES,
+    UNCLAIMED,
+    UNDECIDED,
+    UsageProblem,
+)
 from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import corpus, cost, header, results, worker_specs
 from autograd_conformance.harness.running.blackbox import last_words
@@ -331,7 +340,7 @@ class Controller:
             return True
         if not self.results:
             return self._has_results()
-        return any(self.counts[name] for name in OUTCOMES if name not in ("skip", "unsupported"))
+        return any(self.counts[name] for name in OUTCOMES.keys() - {*NOT_RUN, *UNCLAIMED})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -348,6 +357,10 @@ class Controller:
             terminalreporter.section("results")
             parts = (summary.matrices(self.results, self._header(), width), summary.clauses(self.results, width))
             write("\n\n".join("\n".join(lines) for lines in parts if lines))
+        unclaimed = summary.unclaimed(self.results, width)
+        if unclaimed:
+            terminalreporter.section("not claimed")
+            write("\n".join(unclaimed))
         if self.costs:
             terminalreporter.section("costs")
             write("\n".join(summary.costs(self.costs)))
@@ -378,7 +391,9 @@ class Controller:
         lines += _unfound(self.selection, self.results)
         if not self._checked():
             foreign = f"no test in {self.config.option.suite_of_run} is about a property or clause"
-            reason = "every test of this choice was skipped or is unsupported" if self.results else foreign
+            reason = (
+                "every test of this choice was skipped, is unsupported, or is not claimed" if self.results else foreign
+            )
             lines.append(f"nothing was checked: {reason}")
         lines.append(summary.verdict(self.counts, self._header()))
         if self.file is not None:

@@ -22,7 +22,7 @@ from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, UsageProblem, Vacuous, one_line, shortage
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, smoke
+from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, smoke, unclaimed
 from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.harness.running.controller import (
     ALL_IDS,
@@ -252,8 +252,21 @@ def _other(path: Path, dialect: str) -> bool:
 
 
 def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
+    missing = selection.not_claimed(claim, subject)
+    if missing and selection.catalog.documented:
+        subject = unclaimed.claiming(subject, missing)
     not_run = selection.reason_against(claim, subject)
-    return pytest.param(subject, id=repr(subject), marks=[pytest.mark.skip(reason=str(not_run))] if not_run else [])
+    marks = [pytest.mark.skip(reason=str(not_run))] if not_run else []
+    return pytest.param(subject, id=unclaimed.name_of(subject), marks=marks)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Let xdist give workers what is not claimed at the end."""
+    # A run without workers needs no xdist.
+    from autograd_conformance.harness.running.claimed_first import ClaimedFirst
+
+    return ClaimedFirst(config, log) if config.getvalue("dist") == "worksteal" else None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -287,6 +300,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     shard, done = config.stash[_SELECTION].shard, config.stash[_DONE]
     mine = (shard.mine(seen) if shard is not None else set(seen)) - done
     items[:] = [item for item in items if (subject := _subject(item)) is None or subject.key["id"] in mine]
+    # Whatever these do to the process, the results of the others are known by then.
+    items.sort(key=lambda item: bool((subject := _subject(item)) and subject.unclaimed))
 
 
 def _keep_census(config: pytest.Config, ids: Iterable[str]) -> None:

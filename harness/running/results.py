@@ -14,8 +14,18 @@ from hypothesis.errors import Unsatisfiable
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, Broken, NotRun, TooSlow, Vacuous, message_of
+from autograd_conformance.harness.outcomes import (
+    FAILING,
+    NOT_RUN,
+    UNCLAIMED,
+    Broken,
+    NotRun,
+    TooSlow,
+    Vacuous,
+    message_of,
+)
 from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED, Line, test_of
+from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.text import of_result
 from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by
@@ -37,14 +47,15 @@ def result_line(
     ``needs`` lists the capabilities that it used; ``not_run`` says why the test could not be run.
     """
     outcome = not_run._asdict() if not_run is not None else _outcome(subject, error, needs)
-    asked = (
-        {"dtypes": list(dict.fromkeys(subject.dtypes))} if not_run is None and outcome["outcome"] not in NOT_RUN else {}
-    )
+    if subject.unclaimed and not_run is None:
+        outcome = unclaimed.outcome(outcome, subject)
+    ran = outcome["outcome"] not in (*NOT_RUN, *UNCLAIMED)
+    asked = {"dtypes": list(dict.fromkeys(subject.dtypes))} if ran else {}
     line = {**subject.key, **outcome, **asked, **_figures(subject)}
     line.update(_as_listed(subject.deviations, line))
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
-    if line["outcome"] in FAILING and "failure" in line and isinstance(subject, Subject):
+    if line["outcome"] in (*FAILING, "silent") and "failure" in line and isinstance(subject, Subject):
         for failure in (line["failure"], *line["failure"].get("further", ())):
             failure.update(_script(subject, failure))
     return of_result(line)  # type: ignore[no-any-return]
@@ -52,8 +63,8 @@ def result_line(
 
 def agree(report: Any, line: Line) -> None:
     """Let pytest count a test, and end after failures, by its result line."""
-    if line["outcome"] == "known":
-        report.outcome, report.wasxfail = "skipped", line["reason"]
+    if line["outcome"] == "known" or (line["outcome"] not in FAILING and report.outcome == "failed"):
+        report.outcome, report.wasxfail = "skipped", line.get("reason", line["outcome"])
     elif line["outcome"] in FAILING and report.outcome != "failed":
         failure = line.get("failure", {})
         reason = line.get("reason") or failure.get("message") or failure.get("what", "")
@@ -81,7 +92,7 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
     if last.drawn is not None:
         failure["drawn"] = last.drawn
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
-    line = {**last.key, "outcome": "error", "failure": failure, **nothing}
+    line = {**last.key, "outcome": "dies" if "unclaimed" in last.key else "error", "failure": failure, **nothing}
     listed = named_by(deviations, test_of(last.key), last.key.get("function", ""))
     return of_result({**line, **_as_listed(listed, line)})  # type: ignore[no-any-return]
 

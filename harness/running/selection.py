@@ -17,7 +17,7 @@ from autograd_conformance.harness.checking.profiles import PROFILES, Profile, ch
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import corpus, identity, shards, sources
+from autograd_conformance.harness.running import corpus, identity, shards, sources, unclaimed
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
@@ -308,14 +308,20 @@ class Selection:
             variant=claim.variant, allowed=claim.dtypes, record=Record(),
         )  # fmt: skip
 
+    def not_claimed(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> frozenset[str]:
+        """The capabilities that a test needs, and the implementation does not claim on that device."""
+        needs, i = claim.needs | subject.needs, self.implementation
+        return (needs - i.capabilities) | (needs & i.lacking(subject.device))
+
     def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> NotRun | None:
         """Why a test cannot run; None if it can."""
-        needs, i = claim.needs | subject.needs, self.implementation
-        absent = {"": needs - i.capabilities, f" on {subject.device}": needs & i.lacking(subject.device)}
-        for where, missing in absent.items():
-            if missing:
-                claims = ", ".join(f"{name} ({CAPABILITIES[name]})" for name in sorted(missing))
-                return NotRun("unsupported", f"{i.name} does not claim {claims}{where}")
+        missing, i = self.not_claimed(claim, subject) - set(subject.unclaimed), self.implementation
+        if missing:
+            claims = ", ".join(f"{name} ({CAPABILITIES[name]})" for name in sorted(missing))
+            return NotRun("unsupported", f"{i.name} does not claim {claims} on {subject.device}")
+        absent = unclaimed.absent(subject)
+        if absent:
+            return NotRun("refuses", absent)
         if isinstance(claim, ClauseClaim):
             return self._reason_against_clause(claim, subject.device)
         assert isinstance(subject, Subject)

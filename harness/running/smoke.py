@@ -21,7 +21,14 @@ import numpy as np
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, message_of
 from autograd_conformance.harness.running.isolation import SAFE_PATH
-from autograd_conformance.implementations.protocol import CAPABILITIES, Description, Implementation, Unavailable
+from autograd_conformance.implementations.protocol import (
+    CAPABILITIES,
+    METHODS,
+    Description,
+    Implementation,
+    Unavailable,
+    absent_methods,
+)
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.namespace import ARRAY_NAMES, AUTOGRAD_NAMES, EXTRA_NAMES
@@ -41,22 +48,6 @@ _FOUND, _UNAVAILABLE = "autograd-conformance-found", "autograd-conformance-unava
 
 DTYPES = (*FLOATING, "int64", "int32", "int16", "int8", "uint8", "bool")
 
-# The methods that an adapter must have for a capability that it claims.
-METHODS: dict[str, tuple[str, ...]] = {
-    "requires_grad": ("requires_grad", "node", "no_grad"),
-    "inplace": ("version",),
-    "views": ("shares_memory", "fill_", "strides"),
-    "accumulate": ("backward",),
-    "jvp": ("jvp",),
-    "vmap": ("vmap",),
-    "batched_cotangents": ("batched_vjp",),
-    "compile": ("compile",),
-    "autocast": ("autocast",),
-    "saved_hooks": ("offload",),
-    "checkpoint": ("checkpoint",),
-    "settings": ("reseed",),
-    "new_memory": ("new_memory",),
-}
 # Names of the array namespace that only a capability needs.
 _NAMES = {"numpy": ("to_numpy", "from_numpy"), "sparse": ("sparse_matmul",)}
 _ATTRIBUTES = ("name", "capabilities", "dtypes", "xp", "ag")
@@ -171,7 +162,7 @@ def declared(i: Implementation) -> Iterator[str]:
 
 def _methods(i: Implementation) -> Iterator[str]:
     for capability in sorted(i.capabilities & METHODS.keys()):
-        mine = [name for name in METHODS[capability] if getattr(type(i), name) is getattr(Implementation, name)]
+        mine = absent_methods(i, capability)
         if mine:
             yield f"it claims {capability} and lacks the method {', '.join(mine)}"
     if type(i).is_tensor is Implementation.is_tensor:

@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable
 
-from autograd_conformance.harness.outcomes import DEATH, FAILING, HANG, in_words
+from autograd_conformance.harness.outcomes import DEATH, FAILING, HANG, UNCLAIMED, in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import place
@@ -65,10 +65,20 @@ def causes(known: Iterable[Line]) -> dict[str, list[str]]:
 
 def counts(found: Counter[str]) -> str:
     """How many of the checked test ids hold, and the outcomes of the others."""
-    apart = ("unsupported", "skip", "known")
+    apart = ("unsupported", "skip", "known", *UNCLAIMED)
     total = sum(found.values()) - sum(found[name] for name in apart)
     held = found["pass"] + found["emulated"]
     words = {"skip": "skipped", "fail": "failed", "error": "errors"}
-    others = [name for name in (*sorted(FAILING), "emulated", *apart) if found[name]]
+    others = [name for name in (*sorted(FAILING), "emulated", "unsupported", "skip", "known") if found[name]]
     listed = ", ".join(f"{found[name]} {words.get(name, name)}" for name in others)
-    return f"{held} of {total} hold" + (f"; {listed}" if listed else "")
+    return f"{held} of {total} hold" + (f"; {listed}" if listed else "") + unclaimed(found)
+
+
+# What test ids do that need what is not claimed, in words.
+_DO = {"refuses": "refuse", "holds": "hold", "silent": "are silently wrong", "dies": "die"}
+
+
+def unclaimed(found: Counter[str]) -> str:
+    """What test ids do that need what is not claimed, as the end of a sentence; empty if there are none."""
+    listed = ", ".join(f"{found[name]} {words}" for name, words in _DO.items() if found[name])
+    return f"; not claimed: {listed}" if listed else ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
-from autograd_conformance.harness.outcomes import NOT_RUN
+from autograd_conformance.harness.outcomes import NOT_RUN, UNCLAIMED
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import Report
@@ -23,6 +23,7 @@ _ELEMENTS = {
     "known": "skipped",
     "unsupported": "skipped",
     "skip": "skipped",
+    **dict.fromkeys(UNCLAIMED, "skipped"),
 }
 
 _COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}

@@ -15,9 +15,13 @@ SYMBOLS = {
     "fail": "F",
     "vacuous": "V",
     "fixed": "X",
+    "dies": "D",
+    "silent": "w",
     "known": "k",
     "emulated": "e",
     "skip": "s",
+    "refuses": "r",
+    "holds": "h",
     "unsupported": "u",
     "pass": ".",
 }

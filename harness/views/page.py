@@ -10,12 +10,12 @@ from pathlib import Path
 
 import jinja2
 
-from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, OUTCOMES
+from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, OUTCOMES, UNCLAIMED
 from autograd_conformance.harness.reports import history, ndjson
 from autograd_conformance.harness.reports.history import Change, Step
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import Report
-from autograd_conformance.harness.views import describe, plots
+from autograd_conformance.harness.views import capabilities, describe, plots
 from autograd_conformance.harness.views.causes import Cause, causes
 from autograd_conformance.harness.views.clause_table import worst
 from autograd_conformance.harness.views.matrix import SYMBOLS
@@ -29,9 +29,13 @@ SIGNS = {
     "fail": "✗",
     "vacuous": "∅",
     "fixed": "↑",
+    "dies": "☠",
+    "silent": "≠",
     "known": "!",
     "emulated": "≈",
     "skip": "↷",
+    "refuses": "⊘",
+    "holds": "◌",
     "unsupported": "·",
     "pass": "✓",
 }
@@ -55,6 +59,11 @@ class Column:
     def causes(self) -> list[Cause]:
         """The probable causes of the failures."""
         return causes([line for line in self.report.results if line["outcome"] in FAILING])
+
+    @property
+    def unclaimed(self) -> list[tuple[str | int, ...]]:
+        """A row for each capability that is not claimed, with the number of test ids of each outcome."""
+        return capabilities.unclaimed(self.report.results)
 
     @property
     def label(self) -> str:
@@ -82,8 +91,8 @@ class Cell:
 
     @property
     def executed(self) -> list[Line]:
-        """The lines of the test ids that were run."""
-        return [line for line in self.lines if line["outcome"] not in NOT_RUN]
+        """The lines of the test ids that were run, and claimed."""
+        return [line for line in self.lines if line["outcome"] not in (*NOT_RUN, *UNCLAIMED)]
 
     @property
     def outcome(self) -> str:
@@ -98,9 +107,10 @@ class Cell:
 
     @property
     def details(self) -> list[Line]:
-        """The lines to show in full, the worst first: all except those that pass or are unsupported."""
+        """The lines to show in full, the worst first: all except those that hold, are refused or unsupported."""
         ranks = list(SYMBOLS)
-        found = [line for line in self.lines if line["outcome"] not in ("pass", "unsupported")]
+        plain = ("pass", "unsupported", "holds", "refuses")
+        found = [line for line in self.lines if line["outcome"] not in plain]
         return sorted(found, key=lambda line: ranks.index(line["outcome"]))
 
     @property
@@ -152,7 +162,7 @@ def html(reports: Sequence[Report]) -> str:
     labels = {id(column.report): column.label for column in columns}
     return environment.get_template("page.html").render(
         columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, most_causes=CAUSES,
-        signs=SIGNS, meanings=OUTCOMES,
+        signs=SIGNS, meanings=OUTCOMES, when_unclaimed=UNCLAIMED,
         change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
         label=lambda report: labels[id(report)], message=describe.message, rerun=describe.rerun,
         must_hold=describe.must_hold,

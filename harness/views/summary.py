@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
-from autograd_conformance.harness.outcomes import FAILING, Kind, in_words
+from autograd_conformance.harness.outcomes import FAILING, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.views import causes, clause_table, describe, matrix
+from autograd_conformance.harness.views import capabilities, causes, clause_table, describe, matrix
 
 # The most failures shown with a script, shown in full, and shown by id; the report has all of them.
 WITH_SCRIPT = 2
@@ -41,6 +41,21 @@ def clauses(results: Sequence[Line], width: int) -> list[str]:
         for reason, ids in describe.causes(known).items():
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
             lines.append(textwrap.shorten(f"{ids[0]}{more}: {reason}", width, placeholder=" ..."))
+    return lines
+
+
+def unclaimed(results: Sequence[Line], width: int) -> list[str]:
+    """What happens where a capability is not claimed: a row for each one, and a line for each finding."""
+    rows = capabilities.unclaimed(results)
+    if not rows:
+        return []
+    lines = str(tabulate(rows, ("not claimed", *UNCLAIMED))).splitlines()
+    found = [line for line in results if line["outcome"] in ("silent", "dies")]
+    for cause in causes.causes(found)[:BY_NAME]:
+        more = f" and {len(cause.lines) - 1} more" if len(cause.lines) > 1 else ""
+        said = " ".join(describe.message(cause.head).split())
+        row = f"{cause.head['outcome']}: {cause.head['id']}{more}: {said}"
+        lines.append(textwrap.shorten(row, width, placeholder=" ..."))
     return lines
 
 

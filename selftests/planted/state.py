@@ -23,6 +23,10 @@ def _with_scratch(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
     return x.new_empty(x.shape).mul_(0).add_(right)
 
 
+def _not_written(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+    return _partly_written(xp, ctx, x, right)
+
+
 def _noisy(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
     return y + torch.rand(x.shape).to(x.dtype) / 8
 
@@ -91,6 +95,14 @@ STATE = (
         "ScratchNotWritten",
         square_with(gradient=_with_scratch),
         "backward multiplies new memory by zero instead of writing zeros",
+        "gradient of argument 0 (x)",
+    ),
+    planted(
+        "MEM-WRITTEN",
+        SQUARE,
+        "GradientNotWritten",
+        square_with(gradient=_not_written),
+        "the first entry of the gradient is never written",
         "gradient of argument 0 (x)",
     ),
     planted(

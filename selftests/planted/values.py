@@ -295,6 +295,15 @@ VALUES = (
     ),
     planted(
         "VJP-UNUSED",
+        SQUARE,
+        "InfiniteWhereNothingIsUsed",
+        square_with(gradient=lambda xp, ctx, g, x, right: right if bool((g != 0).any()) else 2 / g),
+        "a pass that reaches no cotangent divides by it",
+        "gradient of argument 0 (x)",
+        variant="severed",
+    ),
+    planted(
+        "VJP-UNUSED",
         PAIR,
         "NoneTakenForOne",
         pair_with(

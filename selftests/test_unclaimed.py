@@ -1,0 +1,221 @@
+"""What is not claimed is run, too: a wrong result without an error is said, and fails no run."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+import warnings
+from functools import cache
+from itertools import islice
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("torch")
+
+from autograd_conformance.harness.checking import drawing
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.running import results, unclaimed
+from autograd_conformance.harness.running.claimed_first import ClaimedFirst
+from autograd_conformance.implementations.protocol import CAPABILITIES
+from autograd_conformance.selftests.conftest import COMMAND
+from autograd_conformance.selftests.planted import PLANTED, checks
+from autograd_conformance.selftests.planted_clauses import FAULTS
+from autograd_conformance.selftests.planted_clauses.definitions import TORCH, checks_of
+
+# A capability has at least so many faults.
+FAULTS_EACH = 3
+
+
+def without_claims(implementation):
+    """The implementation, claiming nothing."""
+    found = copy.copy(implementation)
+    found.capabilities = frozenset()
+    return found
+
+
+def outcome_of(claim, test, subject):
+    """The outcome of a test on an implementation that claims nothing."""
+    needs = claim.needs | subject.needs
+    subject = unclaimed.claiming(subject, needs)
+    drawing.prepare(test, subject.key["id"], 0, shrink=False)
+    error = None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            test(subject)
+        subject.record.verify_exercised()
+    except (Exception, AssertionError) as raised:  # noqa: BLE001 - what a fault raises
+        error = raised
+    return results.result_line(subject, error, needs)["outcome"]
+
+
+def of_property(planted):
+    """What the tests of a planted fault's property need, and what becomes of them."""
+    implementation = without_claims(planted.implementation)
+    for claim, test in checks.tests_of(planted.property_id, planted.function, planted.implementation, planted.device):
+        if claim.variant == planted.variant:
+            subject = Subject(
+                implementation, planted.function, planted.device, claim.property_id, variant=claim.variant,
+                allowed=claim.dtypes,
+            )  # fmt: skip
+            yield claim.needs | subject.needs, lambda c=claim, t=test, s=subject: outcome_of(c, t, s)
+
+
+def of_clause(fault):
+    """The same for a fault of a clause."""
+    for claim, test in checks_of(fault.clause):
+        if not claim.accelerator:
+            subject = ClauseSubject(without_claims(TORCH), claim.clause, "cpu", claim.variant)
+
+            def run(claim=claim, test=test, subject=subject):
+                with fault.install():
+                    return outcome_of(claim, test, subject)
+
+            yield claim.needs, run
+
+
+@cache
+def faults():
+    """What each fault's tests need, with a way to run them; those with the fewest needs first."""
+    found = [each for planted in PLANTED if planted.device == "cpu" for each in of_property(planted)]
+    found += [each for fault in FAULTS for each in of_clause(fault)]
+    return sorted(found, key=lambda each: len(each[0]))
+
+
+@pytest.mark.share(3)
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_faults_of_what_is_not_claimed_are_silent(capability):
+    """Faults of each capability, in an engine that claims nothing."""
+    found = (run() for needs, run in faults() if capability in needs)
+    silent = islice((each for each in found if each in ("silent", "dies")), FAULTS_EACH)
+    assert len(list(silent)) == FAULTS_EACH
+
+
+# A run.
+
+TOY = """
+import os
+
+from autograd_conformance.implementations.model import ModelImplementation
+
+
+class Toy(ModelImplementation):
+    name = "toy"
+    capabilities = ModelImplementation.capabilities - {"jvp", "inplace", "threads", "views"}
+
+    def jvp(self, f, primals, tangents):
+        outputs, moved = super().jvp(f, primals, tangents)
+        return outputs, tuple(t if t is None else t * FACTOR for t in moved)
+
+    def version(self, tensor):
+        os._exit(0)
+
+    def strides(self, tensor):
+        raise RuntimeError("this toy has no strides")
+"""
+CHOICE = (
+    "--functions", "MyCube,Inplace", "--properties", "VJP-REF,JVP-REF,BATCH-VMAP,FWD-PURE,FWD-LAYOUT,ENV-THREADS",
+)  # fmt: skip
+OUTCOMES = {
+    "VJP-REF[MyCube-cpu]": "pass",
+    "JVP-REF[MyCube-cpu]": "silent",
+    "BATCH-VMAP[MyCube-cpu]": "refuses",
+    "FWD-PURE[Inplace-cpu]": "dies",
+    "ENV-THREADS[MyCube-cpu]": "holds",
+}
+
+
+def toy(folder, factor=2):
+    (folder / "toy.py").write_text(TOY.replace("FACTOR", str(factor)))
+    return folder
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_is_not_claimed_is_said_and_fails_no_run(command, tmp_path, workers):
+    run = command("toy.py", *CHOICE, "-n", workers, folder=toy(tmp_path))
+    assert run.status == 0, run.out
+    assert {id: run.outcomes[id] for id in OUTCOMES} == OUTCOMES
+    line = run.results["JVP-REF[MyCube-cpu]"]
+    assert line["unclaimed"] == ["jvp"]
+    assert line["failure"]["what"].startswith("tangent of output 0")
+    assert run.results["BATCH-VMAP[MyCube-cpu]"]["reason"] == "the adapter has no method vmap"
+    assert "silent: JVP-REF[MyCube-cpu]" in run.out
+    assert "dies: FWD-PURE[Inplace-cpu]" in run.out
+    assert run.footer["verdict"] == "holds"
+    # Nothing that may break the process comes before what is claimed.
+    order = ["unclaimed" in line for line in run.results.values()]
+    assert workers == "2" or order == sorted(order)
+
+
+def test_without_workers_it_comes_last(command, tmp_path):
+    run = command("toy.py", *CHOICE, "-n", "0", folder=toy(tmp_path))
+    # A death ends such a run.
+    assert run.status == 2
+    claimed = {id for id, line in run.results.items() if "unclaimed" not in line}
+    assert "VJP-REF[MyCube-cpu]" in claimed
+    assert {run.outcomes[id] for id in claimed} == {"pass"}
+
+
+def test_the_gate_fails_for_what_gets_worse(command, tmp_path):
+    choice = ("--functions", "MyCube", "--properties", "VJP-REF,JVP-REF", "-n", "0")
+    for factor in (1, 2, 1):
+        assert command("toy.py", *choice, folder=toy(tmp_path, factor)).status == 0
+        if factor == 1:
+            accepted = subprocess.run([COMMAND, "accept", "autograd-conformance.ndjson", "-o", "b.txt"], cwd=tmp_path)
+            assert accepted.returncode == 0
+    assert command("toy.py", *choice, "--baseline", "b.txt", folder=toy(tmp_path)).status == 1
+
+
+@pytest.mark.parametrize("counts", [(6, 4, 2), (0, 4, 2), (3, 0, 1), (5, 5, 3)])
+def test_workers_get_it_when_nothing_else_is_left(counts):
+    """A simulation of workers that end their tests in turn."""
+    claimed, later, workers = counts
+    names = [f"t[{n}]" for n in range(claimed)] + [f"t[{n}-unclaimed]" for n in range(later)]
+    config = SimpleNamespace(getvalue={"tx": ["popen"] * workers}.get)
+    schedule = ClaimedFirst(config)
+    nodes = [Worker(schedule, f"gw{n}") for n in range(workers)]
+    for node in nodes:
+        schedule.add_node(node)
+        schedule.add_node_collection(node, names)
+    schedule.schedule()
+    done = []
+    while any(node.run(done) for node in nodes):
+        pass
+    assert sorted(done) == list(range(len(names)))
+    assert schedule.tests_finished
+    # Each worker ends what is claimed first.
+    for node in nodes:
+        assert [n >= claimed for n in node.done] == sorted(n >= claimed for n in node.done)
+
+
+class Worker:
+    """A worker as the schedule knows it."""
+
+    def __init__(self, schedule, name):
+        self.schedule, self.gateway, self.shutting_down = schedule, SimpleNamespace(id=name), False
+        self.queue, self.done, self.asked_for = [], [], None
+
+    def send_runtest_some(self, numbers):
+        self.queue += numbers
+
+    def send_steal(self, numbers):
+        self.asked_for = numbers
+
+    def shutdown(self):
+        self.shutting_down = True
+
+    def run(self, done):
+        """End a test, if the next one is known or none will come. Returns whether something happened."""
+        if self.asked_for is not None:
+            given, self.asked_for = [n for n in self.asked_for if n in self.queue[1:]], None
+            self.queue = [n for n in self.queue if n not in given]
+            self.schedule.remove_pending_tests_from_node(self, given)
+            return True
+        if not self.queue or (len(self.queue) == 1 and not self.shutting_down):
+            return False
+        done.append(self.queue[0])
+        self.done.append(self.queue.pop(0))
+        self.schedule.mark_test_complete(self, self.done[-1])
+        return True
