@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdist.scheduler import WorkStealingScheduling
+from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
 from autograd_conformance.harness.running.unclaimed import END
 
@@ -12,7 +12,7 @@ from autograd_conformance.harness.running.unclaimed import END
 _LEAST = 2
 
 
-class ClaimedFirst(WorkStealingScheduling):
+class ClaimedFirst(WorkStealingScheduling):  # type: ignore[misc]
     """Gives workers the tests of what is not claimed when no other one is left.
 
     Whatever such a test does to its process, no result of a test before it can change.
@@ -41,7 +41,7 @@ class ClaimedFirst(WorkStealingScheduling):
 
     def _unclaimed(self, number: int) -> bool:
         assert self.collection is not None
-        return self.collection[number].endswith(f"{END}]")
+        return str(self.collection[number]).endswith(f"{END}]")
 
     @property
     def tests_finished(self) -> bool:
