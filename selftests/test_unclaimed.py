@@ -93,6 +93,12 @@ def test_faults_of_what_is_not_claimed_are_silent(capability):
     assert len(list(silent)) == FAULTS_EACH
 
 
+@pytest.mark.parametrize("name", ["CotangentChanged", "SavedInputChanged", "ChangedBehindTheCounter"])
+def test_changed_values_are_found_whatever_is_claimed(name):
+    (planted,) = (each for each in PLANTED if each.name == name)
+    assert [run() for needs, run in of_property(planted) if not needs] == ["fail"]
+
+
 # A run.
 
 TOY = """

@@ -134,11 +134,15 @@ class Example:
 
     def changed_inputs(self) -> list[str]:
         """What a call and its backward changed in the input tensors."""
-        given, before = list[Any](), list[dict[str, Any]]()
+        # What an implementation passes to a function may have no values, as a tracer.
+        inside = "inplace" in self.implementation.capabilities
+        given = [] if inside else list(self.primals)
+        before = [state(self.implementation, x) for x in given]
 
         def f(*primals: Any) -> Any:
-            given.extend(primals)
-            before.extend(state(self.implementation, x) for x in primals)
+            if inside:
+                given.extend(primals)
+                before.extend(state(self.implementation, x) for x in primals)
             return self.f(*primals)
 
         _, pullback = self.implementation.vjp(f, self.primals, track=self.track)

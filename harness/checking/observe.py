@@ -67,12 +67,20 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
 
 
 def state(implementation: Implementation, tensor: Any) -> dict[str, Any]:
-    """The state of a tensor by the names of its parts; empty for None."""
+    """The state of a tensor by the names of its parts, as far as the implementation claims them; empty for None."""
     i = implementation
     if tensor is None:
         return {}
-    parts = {"version": i.version(tensor), "strides": i.strides(tensor), "requires_grad": i.requires_grad(tensor)}
+    parts = {name: read(i, tensor) for name, (claim, read) in _PARTS.items() if claim in i.capabilities}
     return {**i.describe(tensor)._asdict(), **parts, "values": _values(i, tensor)}
+
+
+# Parts of a tensor's state, the capability that has them, and how they are read.
+_PARTS: Mapping[str, tuple[str, Callable[[Implementation, Any], Any]]] = {
+    "version": ("inplace", lambda i, x: i.version(x)),
+    "strides": ("views", lambda i, x: i.strides(x)),
+    "requires_grad": ("requires_grad", lambda i, x: i.requires_grad(x)),
+}
 
 
 def _values(implementation: Implementation, tensor: Any) -> Any:

@@ -66,7 +66,7 @@ def test_fwd_empty(subject, data):
     subject.assert_close(example.call, example.names, got=gradients, expected=example.expected.gradients())
 
 
-@holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6, needs="inplace views requires_grad")
+@holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6)
 def test_fwd_pure(subject, data):
     """A call and its backward leave the inputs alone: values, versions, layouts and flags."""
     example = subject.example(data.draw(subject.calls(), label="call"))
