@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Refused
 
 _SINCE_2_13 = ("2.13.0", "2.14.1", "2.15.0")
+_ONLY_2_13 = ("2.13.0",)
 _EVERYWHERE = ("2.4.0", "2.8.0", *_SINCE_2_13)
 
 _DOCS = "https://docs.pytorch.org/docs/stable/"
@@ -382,6 +383,18 @@ DEVIATIONS = (
             link=f"{_SOURCE}torch/_functorch/autograd_function.py",
             script="keyword_only_under_vmap.py",
             seen=("2.8.0", "2.13.0", "2.14.1", "2.15.0"),
+        ),
+    ),
+    Deviation(
+        ids=("FUNC-14/forward",),
+        shows=(Found("derivative by nested transforms"),),
+        cause=Cause(
+            reason="jvp runs with forward mode off at every level, so that a jvp or jacfwd around another one finds no "
+            "tangent in what it computes: that part of the derivative is zero, without an error",
+            promise="These function transforms can compose with each other arbitrarily.",
+            link=f"{_DOCS}func.html#what-are-composable-function-transforms, {_ISSUES}197867",
+            script="forward_mode_of_forward_mode.py",
+            seen=_ONLY_2_13,
         ),
     ),
     Deviation(

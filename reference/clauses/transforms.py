@@ -251,6 +251,16 @@ CLAUSES = (
         fault="func.grad under no_grad gives zeros",
     ),
     Clause(
+        "FUNC-14",
+        "documented",
+        "Nested transforms differentiate a Function's own rules up to third order: forward and reverse mode in any "
+        "order, and vmap at any level.",
+        "func: What are composable function transforms?",
+        quote="These function transforms can compose with each other arbitrarily.",
+        needs="jvp vmap double_backward",
+        fault="the gradient of a jvp is zero",
+    ),
+    Clause(
         "VMAP-01",
         "documented",
         "vmap over a Function that has no batching rule raises.",
