@@ -11,6 +11,10 @@ _EVERYWHERE = ("2.4.0", "2.8.0", *_SINCE_2_13)
 _DOCS = "https://docs.pytorch.org/docs/stable/"
 _SOURCE = "https://github.com/pytorch/pytorch/blob/main/"
 _ISSUES = "https://github.com/pytorch/pytorch/issues/"
+_GENERATES = (
+    "If your torch.autograd.Function fulfills the following additional constraints, then we are able to generate a "
+    "vmap rule for it."
+)
 _ONCE = "With this decorator, attempts to perform double backward through your function will produce an error."
 
 _GRAD_IS_A_VIEW_OF_THE_COTANGENT = Cause(
@@ -236,6 +240,19 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("BOX-05",),
+        shows=(Found("backward with boxed_grads_call under a transform"),),
+        cause=Cause(
+            reason="a transform calls backward with one argument for each output: a TypeError, and if there is one "
+            "output, grads[0] is the first row of its cotangent, so that the gradient is silently wrong",
+            promise="When set to True on the Function subclass, backward receives grads as a single mutable list "
+            "argument instead of individual args in an immutable tuple.",
+            link=f"{_DOCS}notes/extending.html#how-to-use",
+            script="boxed_backward_under_transforms.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("SETUP-08",),
         shows=(Found("apply with keyword-only parameters"),),
         cause=Cause(
@@ -394,6 +411,34 @@ DEVIATIONS = (
             promise="These function transforms can compose with each other arbitrarily.",
             link=f"{_DOCS}func.html#what-are-composable-function-transforms, {_ISSUES}197867",
             script="forward_mode_of_forward_mode.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-09/saved",),
+        shows=(Found(starting="derivatives of a vmap"),),
+        cause=Cause(
+            reason="the generated rule remembers the batched dimensions of the last of save_for_backward and "
+            "save_for_forward, and uses them for both: other tensors, or another order, give gradients that are "
+            "silently wrong, or an error",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_save_for_forward.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-09/marked",),
+        shows=(
+            Found("requires_grad of the outputs of a vmap"),
+            Found("forward mode of a vmap with a marked output"),
+        ),
+        cause=Cause(
+            reason="under the generated rule mark_non_differentiable gets batched tensors, which are none of the "
+            "outputs, and is ignored: the outputs require grad, and forward mode fails an internal assert",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_marked_outputs.py",
             seen=_ONLY_2_13,
         ),
     ),
@@ -583,6 +628,18 @@ DEVIATIONS = (
             link=f"{_DOCS}notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops",
             script="bare_custom_fwd.py",
             seen=_EVERYWHERE,
+        ),
+    ),
+    Deviation(
+        ids=("AMP-05",),
+        shows=(Found("backward under custom_bwd of a Function with setup_context"),),
+        cause=Cause(
+            reason="custom_fwd notes the state on the first argument of forward, which is not ctx but a tensor of the "
+            "caller: custom_bwd raises an AttributeError, outside of autocast too",
+            promise="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively.",
+            link=f"{_DOCS}notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops, {_ISSUES}132388",
+            script="custom_fwd_with_setup_context.py",
+            seen=_ONLY_2_13,
         ),
     ),
     Deviation(

@@ -192,6 +192,17 @@ CLAUSES = (
         fault="a bare custom_fwd switches autocast off in forward",
     ),
     Clause(
+        "AMP-05",
+        "documented",
+        "custom_fwd and custom_bwd work for a Function with setup_context as for one whose forward takes ctx.",
+        "amp examples: Functions with multiple inputs or autocastable ops",
+        quote="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively. These ensure "
+        "that forward executes with the current autocast state and that backward executes with the same autocast state "
+        "as forward.",
+        needs="autocast",
+        fault="custom_bwd switches autocast off for a Function with setup_context",
+    ),
+    Clause(
         "CHECK-01",
         "documented",
         "gradcheck compares backward with finite differences in double precision: True if they agree, else "

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch._C._functorch import TransformType, _unwrap_for_grad, _wrap_for_grad
 from torch._functorch import autograd_function as rules
+from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+from torch._functorch.vmap import unwrap_batched
 from torch.autograd.forward_ad import _set_fwd_grad_enabled
 from torch.utils._pytree import tree_map, tree_map_only
 
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
+from autograd_conformance.selftests.planted_clauses.editing import edited
 from autograd_conformance.selftests.planted_clauses.intercept import replaced
 from autograd_conformance.selftests.planting import Fault
 
@@ -53,6 +57,125 @@ def _with_nested_forward_mode() -> AbstractContextManager[Any]:
     return replaced(rules, "generate_single_level_function", generate)
 
 
-FAULTS = (Fault("FUNC-14", lambda: replaced(torch.func, "jvp", _tangents(torch.Tensor.detach))),)
+def _saved(name: str) -> Callable[..., None]:
+    """Saves tensors that all have the batch dimension first, whichever call saves them."""
 
-FIXES = (Fix("FUNC-14", _with_nested_forward_mode, variant="forward"),)
+    def save(ctx: Any, *tensors: Any) -> None:
+        size, level = retrieve_current_functorch_interpreter().batch_size(), ctx._pt_current_level
+        pairs = [(x, dim) for x, dim in zip(*unwrap_batched(tensors, level), strict=True)]
+        batched = [x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0) for x, dim in pairs]
+        getattr(ctx._pt_inner_ctx, name)(*batched)
+        ctx._pt_saved_tensors_bdims = (0,) * len(tensors)
+
+    return save
+
+
+def _marked(ctx: Any, *tensors: Any) -> None:
+    ctx._pt_inner_ctx.mark_non_differentiable(*unwrap_batched(tensors, ctx._pt_current_level)[0])
+
+
+def _told(**methods: Callable[..., None]) -> AbstractContextManager[Any]:
+    """Under a generated rule ctx has these methods."""
+    return patch.multiple(rules.CtxCustomSave, **methods, create=True)
+
+
+@contextmanager
+def _with_boxed(pack: Callable[..., Any], boxed: bool) -> Iterator[None]:
+    """Under transforms the cotangents of a boxed backward are ``pack(*cotangents)``; ``boxed`` is then the flag."""
+
+    def packing(cls: Any) -> Any:
+        if not cls.boxed_grads_call or (boxed and hasattr(cls, "packed")):
+            return cls
+        mine = cls.backward
+        packed = {"backward": staticmethod(lambda ctx, *given: mine(ctx, pack(*given)))}
+        return type(cls)(cls.__name__, (cls,), {**packed, "boxed_grads_call": boxed, "packed": True})
+
+    def generate(original: Any) -> Any:
+        return lambda interpreter, cls: original(interpreter, packing(cls))
+
+    def vmapify(original: Any) -> Any:
+        return lambda cls, *args: original(packing(cls), *args)
+
+    with (
+        replaced(rules, "generate_single_level_function", generate),
+        replaced(rules, "vmapify_autograd_function", vmapify),
+    ):
+        yield
+
+
+def _lists() -> AbstractContextManager[Any]:
+    return _with_boxed(lambda *cotangents: list(cotangents), boxed=False)
+
+
+@contextmanager
+def _state_of_the_last_forward() -> Iterator[None]:
+    """custom_bwd runs backward in the state that the last custom_fwd noted, if its ctx has none."""
+    state: dict[str, Any] = {}
+
+    def forward(original: Any) -> Any:
+        def custom_fwd(*, device_type: str, **options: Any) -> Any:
+            decorate = original(device_type=device_type, **options)
+
+            def decorated(method: Any) -> Any:
+                run = decorate(method)
+
+                def noting(*args: Any) -> Any:
+                    output = run(*args)
+                    state.update({name: getattr(args[0], name) for name in ("_dtype", "_fwd_used_autocast")})
+                    return output
+
+                return noting
+
+            return decorated
+
+        return custom_fwd
+
+    def backward(original: Any) -> Any:
+        def custom_bwd(*, device_type: str) -> Any:
+            decorate = original(device_type=device_type)
+
+            def decorated(method: Any) -> Any:
+                run = decorate(method)
+
+                def taking(ctx: Any, *cotangents: Any) -> Any:
+                    for name, value in state.items():
+                        setattr(ctx, name, value)
+                    return run(ctx, *cotangents)
+
+                return taking
+
+            return decorated
+
+        return custom_bwd
+
+    with replaced(torch.amp, "custom_fwd", forward), replaced(torch.amp, "custom_bwd", backward):
+        yield
+
+
+def _the_whole_batch() -> AbstractContextManager[Any]:
+    place = "torch._functorch.autograd_function:vmapify_autograd_function"
+    return edited(place, "(in_dims, out_dims)", "(None, None)")
+
+
+FAULTS = (
+    Fault("FUNC-14", lambda: replaced(torch.func, "jvp", _tangents(torch.Tensor.detach))),
+    Fault("BOX-05", lambda: _with_boxed(lambda cotangents: tuple(cotangents), boxed=True), says=("tuple",)),
+    Fault(
+        "AMP-05",
+        lambda: edited("torch.amp.autocast_mode:custom_bwd", "args[0]._fwd_used_autocast", "False"),
+        neighbours=("AMP-01",),
+    ),
+    Fault("VMAP-09", _the_whole_batch, neighbours=("VMAP-02", "VMAP-08")),
+)
+
+FIXES = (
+    Fix("FUNC-14", _with_nested_forward_mode, variant="forward"),
+    Fix("BOX-05", _lists),
+    Fix("AMP-05", _state_of_the_last_forward),
+    Fix(
+        "VMAP-09",
+        lambda: _told(save_for_backward=_saved("save_for_backward"), save_for_forward=_saved("save_for_forward")),
+        variant="saved",
+    ),
+    Fix("VMAP-09", lambda: _told(mark_non_differentiable=_marked), variant="marked"),
+)

@@ -153,3 +153,43 @@ def test_the_decorators_can_be_used_bare(subject, data):
     subject.assert_equal("states of autocast in forward and backward", got=got, expected=(state, state))
     lower = "float32" if state == "off" else state
     _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))
+
+
+@keeps("AMP-05")
+def test_the_decorators_work_with_setup_context(subject, data):
+    """A Function with setup_context runs backward in forward's autocast state, under func.grad too."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    transformed = subject.draw(data, (False, True), "gradients by func.grad")
+    seen = {}
+    combined = _product(subject, seen, **_decorated(subject))
+    decorators = _decorated(subject)
+
+    class Separate(torch.autograd.Function):
+        @staticmethod
+        @decorators["custom_fwd"]
+        def forward(a, b):
+            return a @ b
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.others = 0
+
+        backward = combined.backward
+
+    def loss(a, b):
+        with autocast(subject, state):
+            return torch.sum(Separate.apply(a, b).float())
+
+    def gradients():
+        leaves = _leaves(subject, factors)
+        if transformed:
+            return torch.func.grad(loss, argnums=(0, 1))(*(x.detach() for x in leaves))
+        return torch.autograd.grad(loss(*leaves), leaves)
+
+    got = subject.assert_accepted(gradients, "backward under custom_bwd of a Function with setup_context")
+    subject.assert_equal("state of autocast in backward", got=seen["backward"][0], expected=state)
+    a, b = factors
+    g = np.ones((a.shape[0], b.shape[1]))
+    subject.assert_all_same("gradients", got=got, expected=[g @ b.T, a.T @ g])
