@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Refused
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Raised, Refused
 
 _SINCE_2_13 = ("2.13.0", "2.14.1", "2.15.0")
 _ONLY_2_13 = ("2.13.0",)
@@ -11,6 +11,14 @@ _EVERYWHERE = ("2.4.0", "2.8.0", *_SINCE_2_13)
 _DOCS = "https://docs.pytorch.org/docs/stable/"
 _SOURCE = "https://github.com/pytorch/pytorch/blob/main/"
 _ISSUES = "https://github.com/pytorch/pytorch/issues/"
+_TRACING = (
+    "Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual bytecode that when "
+    "combined give the same semantics as the Python function."
+)
+_GRAPH_BREAKS = (
+    "Using torch.compile(fullgraph=False) (the default) is a good way to get started with torch.compile: it supports "
+    "all Python programs out-of-the-box via the ability to graph break and gives good performance on common cases."
+)
 _GENERATES = (
     "If your torch.autograd.Function fulfills the following additional constraints, then we are able to generate a "
     "vmap rule for it."
@@ -700,9 +708,7 @@ DEVIATIONS = (
         cause=Cause(
             reason="a backward that calls the backward of its parent class causes an AssertionError in the "
             "compiler, with or without fullgraph",
-            promise="Using torch.compile(fullgraph=False) (the default) is a good way to get started with "
-            "torch.compile: it supports all Python programs out-of-the-box via the ability to graph break "
-            "and gives good performance on common cases.",
+            promise=_GRAPH_BREAKS,
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.fullgraph_true.html",
             script="compiled_backward_calls_its_parents.py",
             seen=("2.4.0", "2.8.0", "2.13.0", "2.14.1"),
@@ -730,8 +736,7 @@ DEVIATIONS = (
         cause=Cause(
             reason="if no argument requires grad, the compiler inlines forward without checking whether there is "
             "a jvp: the tangents are silently those of forward's operations",
-            promise="Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual "
-            "bytecode that when combined give the same semantics as the Python function.",
+            promise=_TRACING,
             link=f"{_DOCS}user_guide/torch_compiler/compile/"
             "programming_model.non_strict_tracing_model.html, https://github.com/pytorch/pytorch/issues/192985",
             script="compiled_jvp.py",
@@ -779,6 +784,69 @@ DEVIATIONS = (
             seen=("2.8.0", "2.13.0", "2.14.1", "2.15.0"),
             held=("2.4.0",),
             releases=">=2.5",
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-11/grad", "COMPILE-11/jvp"),
+        shows=(Found("derivative by compiled code"),),
+        cause=Cause(
+            reason="where a function transform is compiled, the compiler inlines forward and drops backward and jvp: "
+            "the derivatives are silently those of forward's operations, with fullgraph too",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_ISSUES}193279, {_ISSUES}192985",
+            script="compiled_function_transforms.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-12/saved",),
+        shows=(Found("gradient after a change in compiled code"),),
+        cause=Cause(
+            reason="if compiled code changes in place what a Function saved, backward gets the changed values: the "
+            "gradient is silently wrong, where uncompiled code raises",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="compiled_change_of_a_saved_tensor.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-13/twice",),
+        shows=(Raised("AssertionError", starting="Placeholder node not found in env"),),
+        cause=Cause(
+            reason="a Function that returns one tensor for two outputs causes an AssertionError in the compiler, with "
+            "or without fullgraph",
+            promise=_GRAPH_BREAKS,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.fullgraph_true.html",
+            script="compiled_output_returned_twice.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-13/view",),
+        shows=(Found("gradient of outputs that share memory"),),
+        cause=Cause(
+            reason="ahead-of-time compilation takes an output that is a view of another one for a view made after the "
+            "call: its cotangent reaches backward as a part of the other output's, and the gradient is silently wrong",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_view_of_another_output.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-14",),
+        shows=(Found("gradient where an output is unused"),),
+        cause=Cause(
+            reason="the compiler ignores set_materialize_grads: the backward that it traces gets zeros for an unused "
+            "output, with fullgraph too",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_ISSUES}118396",
+            script="compiled_set_materialize_grads.py",
+            seen=_ONLY_2_13,
         ),
     ),
     Deviation(

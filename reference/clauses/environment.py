@@ -2,6 +2,12 @@
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
+_TRACING = "compiler: Non-strict Tracing Programming Model"
+_SEMANTICS = (
+    "Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual bytecode that when "
+    "combined give the same semantics as the Python function."
+)
+
 CLAUSES = (
     Clause(
         "CKPT-01",
@@ -357,6 +363,55 @@ CLAUSES = (
         "A function traced by torch.jit.trace keeps the custom gradient in the process that traced it.",
         "source: torch/csrc/autograd/python_function.cpp",
         fault="a traced function differentiates forward's operations",
+    ),
+    Clause(
+        "COMPILE-11",
+        "documented",
+        "Compiled code that applies function transforms to a Function uses the Function's own rules; if it cannot be "
+        "traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile jvp vmap",
+        fault="compiled vmaps differentiate forward's operations",
+    ),
+    Clause(
+        "COMPILE-12",
+        "documented",
+        "Compiled code may change tensors in place in forward, in backward and around a call; where it changes what a "
+        "Function saved, it raises or still gives right gradients.",
+        "autograd mechanics: In-place correctness checks",
+        needs="compile",
+        fault="compiled code forgets changes in place",
+    ),
+    Clause(
+        "COMPILE-13",
+        "documented",
+        "A compiled Function that returns one tensor twice, or a view of another output, gives the uncompiled results; "
+        "if it cannot be traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile views",
+        fault="of two outputs that share memory compiled code keeps one cotangent",
+    ),
+    Clause(
+        "COMPILE-14",
+        "documented",
+        "In compiled code, too, backward gets None for an unused output after set_materialize_grads(False); if it "
+        "cannot be traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile materialize",
+        fault="compiled code ignores set_materialize_grads",
+    ),
+    Clause(
+        "COMPILE-15",
+        "documented",
+        "Several calls of Functions in one compiled region, with hooks on what is in between, and several runs of it "
+        "before the first backward pass give the uncompiled gradients.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile",
+        fault="runs of compiled code share what their Functions save",
     ),
     Clause(
         "LIB-01",

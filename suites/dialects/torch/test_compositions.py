@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._func_transforms import (
+    FORWARD,
+    REVERSE,
     assert_hessians,
     drawn_function,
     float_primals,
@@ -15,16 +17,6 @@ from autograd_conformance.suites.dialects.torch._func_transforms import (
     weighted_loss,
 )
 
-# Transforms of an elementwise function. Each differentiates it once, except vmap.
-REVERSE = {
-    "grad": lambda f: torch.func.grad(lambda x: torch.sum(f(x))),
-    "vjp": lambda f: lambda x: torch.func.vjp(f, x)[1](torch.ones_like(x))[0],
-    "jacrev": lambda f: torch.func.jacrev(lambda x: torch.sum(f(x))),
-}
-FORWARD = {
-    "jvp": lambda f: lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1],
-    "jacfwd": lambda f: torch.func.jacfwd(lambda x: torch.sum(f(x))),
-}
 LEVELS = {**REVERSE, **FORWARD, "vmap": torch.func.vmap}
 JACOBIANS = {"jacfwd": torch.func.jacfwd, "jacrev": torch.func.jacrev}
 
