@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+import torch.utils.checkpoint
 from torch._C._functorch import TransformType, _unwrap_for_grad, _wrap_for_grad
 from torch._functorch import autograd_function as rules
 from torch._functorch.pyfunctorch import retrieve_current_functorch_interpreter
@@ -157,7 +158,25 @@ def _the_whole_batch() -> AbstractContextManager[Any]:
     return edited(place, "(in_dims, out_dims)", "(None, None)")
 
 
+def _inner_checkpoints_detach(original: Any) -> Any:
+    within: list[Any] = []
+
+    def checkpoint(f: Any, *args: Any, **options: Any) -> Any:
+        def inside(*given: Any, **named: Any) -> Any:
+            within.append(f)
+            try:
+                return f(*given, **named)
+            finally:
+                within.pop()
+
+        output = original(inside, *args, **options)
+        return output.detach() if within else output
+
+    return checkpoint
+
+
 FAULTS = (
+    Fault("CKPT-14", lambda: replaced(torch.utils.checkpoint, "checkpoint", _inner_checkpoints_detach)),
     Fault("FUNC-14", lambda: replaced(torch.func, "jvp", _tangents(torch.Tensor.detach))),
     Fault("BOX-05", lambda: _with_boxed(lambda cotangents: tuple(cotangents), boxed=True), says=("tuple",)),
     Fault(

@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from hypothesis import strategies as st
+from torch.utils.checkpoint import checkpoint
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
@@ -27,8 +28,8 @@ def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
         @staticmethod
         @custom_bwd
         def backward(ctx, g):
-            seen["backward"] = (autocast_state(subject), *map(_name, ctx.saved_tensors))
             a, b = ctx.saved_tensors
+            seen["backward"] = (autocast_state(subject), *map(_name, (a, b)))
             return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
 
     return Product
@@ -84,6 +85,28 @@ def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
     subject.assert_equal("states of autocast and dtypes of the factors", got=seen, expected=expected)
     lower = "float32" if state == "off" else state
     _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))
+
+
+@keeps("AMP-01", variant="checkpoint", needs="checkpoint")
+def test_a_checkpoint_keeps_the_autocast_state(subject, data):
+    """Under checkpointing forward runs twice in its autocast state, and then backward."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    around = subject.draw(data, STATES, "autocast around the pass")
+    reentrant = subject.draw(data, (False, True), "use_reentrant")
+    leaves, seen = _leaves(subject, factors), {}
+    product = _product(subject, seen, **_decorated(subject))
+    with autocast(subject, state):
+        output = checkpoint(product.apply, *leaves, use_reentrant=reentrant)
+    first = seen.pop("forward")
+    with autocast(subject, around):
+        subject.assert_accepted(output.float().sum().backward, "backward of a checkpoint under custom_bwd")
+    what = "states of autocast and dtypes of the factors, in forward twice and in backward"
+    got = [first, seen.get("forward"), seen["backward"]]
+    subject.assert_equal(what, got=got, expected=[(state, "float32", "float32")] * 3)
+    a, b = factors
+    g = np.ones((a.shape[0], b.shape[1]))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=[g @ b.T, a.T @ g])
 
 
 @keeps("AMP-02")
