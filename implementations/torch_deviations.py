@@ -295,6 +295,18 @@ DEVIATIONS = (
         cause=_ONCE_DIFFERENTIABLE_BEHIND_GRAD,
     ),
     Deviation(
+        ids=("ONCE-08/cotangent",),
+        shows=(Found("forward over reverse, where the cotangent moves"),),
+        cause=Cause(
+            reason="where a cotangent requires grad, the decorator returns new tensors without the tangents of the "
+            "gradients: forward mode over such a backward silently gives zero",
+            promise="These function transforms can compose with each other arbitrarily.",
+            link=f"{_DOCS}func.html#what-are-composable-function-transforms",
+            script="once_differentiable_under_forward_mode.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("DBL-05",),
         shows=(Found("second derivative through what is kept on ctx"),),
         cause=Cause(
@@ -419,6 +431,19 @@ DEVIATIONS = (
             promise="These function transforms can compose with each other arbitrarily.",
             link=f"{_DOCS}func.html#what-are-composable-function-transforms, {_ISSUES}197867",
             script="forward_mode_of_forward_mode.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-02/shared-output",),
+        shows=(Found(starting="derivatives where calls share an output"),),
+        cause=Cause(
+            reason="the generated rule sums over the batch what belongs to a shared argument or output: if an output "
+            "depends on shared arguments alone, its part of gradients and tangents is too large by the batch size, "
+            "without an error",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_shared_outputs.py",
             seen=_ONLY_2_13,
         ),
     ),

@@ -80,6 +80,22 @@ def _told(**methods: Callable[..., None]) -> AbstractContextManager[Any]:
     return patch.multiple(rules.CtxCustomSave, **methods, create=True)
 
 
+def _of_each_call() -> AbstractContextManager[Any]:
+    """Under a generated rule every output is batched: to each one zeros are added that are."""
+
+    def vmapify(original: Any) -> Any:
+        def vmapified(cls: Any, *args: Any) -> Any:
+            def forward(*given: Any) -> Any:
+                zero = sum(0 * torch.sum(x) for x in given)
+                return tree_map(lambda y: y + zero, cls.forward(*given))
+
+            return original(type(cls)(cls.__name__, (cls,), {"forward": staticmethod(forward)}), *args)
+
+        return vmapified
+
+    return replaced(rules, "vmapify_autograd_function", vmapify)
+
+
 @contextmanager
 def _with_boxed(pack: Callable[..., Any], boxed: bool) -> Iterator[None]:
     """Under transforms the cotangents of a boxed backward are ``pack(*cotangents)``; ``boxed`` is then the flag."""
@@ -178,6 +194,7 @@ def _inner_checkpoints_detach(original: Any) -> Any:
 FAULTS = (
     Fault("CKPT-14", lambda: replaced(torch.utils.checkpoint, "checkpoint", _inner_checkpoints_detach)),
     Fault("FUNC-14", lambda: replaced(torch.func, "jvp", _tangents(torch.Tensor.detach))),
+    Fault("ONCE-08", lambda: replaced(torch.func, "jvp", _tangents(lambda t: 2 * t))),
     Fault("BOX-05", lambda: _with_boxed(lambda cotangents: tuple(cotangents), boxed=True), says=("tuple",)),
     Fault(
         "AMP-05",
@@ -196,5 +213,6 @@ FIXES = (
         lambda: _told(save_for_backward=_saved("save_for_backward"), save_for_forward=_saved("save_for_forward")),
         variant="saved",
     ),
+    Fix("VMAP-02", _of_each_call, variant="shared-output"),
     Fix("VMAP-09", lambda: _told(mark_non_differentiable=_marked), variant="marked"),
 )
