@@ -825,6 +825,19 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("COMPILE-11/mapped",),
+        shows=(Found("gradient of a vmap of compiled code"),),
+        cause=Cause(
+            reason="in a vmap compiled code gets tensors that do not say that they require grad: the compiler inlines "
+            "forward and drops backward, and the gradient is silently that of forward's operations",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            "https://github.com/pytorch/pytorch/pull/186303",
+            script="vmap_of_compiled_code.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("COMPILE-12/saved",),
         shows=(Found("gradient after a change in compiled code"),),
         cause=Cause(

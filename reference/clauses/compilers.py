@@ -100,7 +100,7 @@ CLAUSES = (
     Clause(
         "COMPILE-11",
         "documented",
-        "Compiled code that applies function transforms to a Function uses the Function's own rules; if it cannot be "
+        "Function transforms within compiled code, and of compiled code, use a Function's own rules; if it cannot be "
         "traced, demanding a full graph raises.",
         _TRACING,
         quote=_SEMANTICS,

@@ -52,7 +52,7 @@ def _without_hooks() -> AbstractContextManager[Any]:
 
 
 FAULTS = (
-    Fault("COMPILE-11", lambda: compiled_apply(composite), says=("gradient of a compiled vmap",)),
+    Fault("COMPILE-11", lambda: compiled_apply(composite)),
     Fault("COMPILE-12", lambda: compiled_as(_forgets)),
     Fault("COMPILE-13", _keeps_one_cotangent, says=("share memory",)),
     Fault("COMPILE-14", _materializes, says=("unused",)),
@@ -65,6 +65,7 @@ FIXES = tuple(
     for clause, variant in (
         ("COMPILE-11", "grad"),
         ("COMPILE-11", "jvp"),
+        ("COMPILE-11", "mapped"),
         ("COMPILE-12", "saved"),
         ("COMPILE-13", "twice"),
         ("COMPILE-13", "view"),

@@ -77,6 +77,31 @@ def _assert_transform_right(subject, data, transforms):
     assert_right_or_refused(backend, lambda x: transform(cls.apply)(x), [x], check)
 
 
+@keeps("COMPILE-11", variant="outside", slow=True, examples=0.2)
+def test_transforms_of_compiled_code_use_the_own_rules(subject, data):
+    """func.grad, func.vjp and func.jvp of compiled code use the Function's own rules."""
+    transforms = {"grad": REVERSE["grad"], "vjp": REVERSE["vjp"], "jvp": FORWARD["jvp"]}
+    transform = transforms[subject.draw(data, tuple(transforms), "transform")]
+    factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
+    backend = subject.draw(data, BACKENDS, "backend")
+    cls = _square(subject, factor)
+    with fresh():
+        got = transform(torch.compile(lambda x: cls.apply(x), backend=backend))(subject.tensor(values))
+    subject.assert_same("derivative of compiled code", got=got, expected=2 * factor * values)
+
+
+@keeps("COMPILE-11", variant="mapped", slow=True, examples=0.08)
+def test_a_vmap_of_compiled_code_uses_the_own_backward(subject, data):
+    """The gradient of a vmap of compiled code is that of the Function's own backward."""
+    factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
+    cls, x = _square(subject, factor), subject.tensor(values).requires_grad_()
+    with fresh():
+        output = torch.func.vmap(torch.compile(lambda x: cls.apply(x), backend="eager"))(x)
+        (got,) = torch.autograd.grad(output.sum(), x)
+    subject.assert_same("output of a vmap of compiled code", got=output, expected=values**2)
+    subject.assert_same("gradient of a vmap of compiled code", got=got, expected=2 * factor * values)
+
+
 def _plus(x, y, inside):
     """The sum; ``inside`` puts it into x."""
     if inside:
