@@ -461,6 +461,18 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("VMAP-09/dirty",),
+        shows=(Found("derivative of a vmap with a change in place"),),
+        cause=Cause(
+            reason="under the generated rule mark_dirty gets batched tensors, which are none of the inputs: a "
+            "RuntimeError says that the changed input is not returned, though it is",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_mark_dirty.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("VMAP-09/marked",),
         shows=(
             Found("requires_grad of the outputs of a vmap"),

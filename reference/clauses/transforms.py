@@ -333,11 +333,11 @@ CLAUSES = (
         "VMAP-09",
         "documented",
         "With generate_vmap_rule setup_context gets the tensors of one call, and what it tells ctx counts as without "
-        "vmap: attributes, what is saved for backward and for jvp, and outputs that are not differentiable.",
+        "vmap: attributes, what is saved for backward or jvp, outputs that are not differentiable, changed inputs.",
         "extending torch.func: Automatically generate a vmap rule",
         quote="If your torch.autograd.Function fulfills the following additional constraints, then we are able to "
         "generate a vmap rule for it.",
-        needs="jvp vmap nondifferentiable",
+        needs="jvp vmap nondifferentiable inplace",
         fault="the generated rule gives setup_context the whole batch",
     ),
 )

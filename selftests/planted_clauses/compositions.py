@@ -71,8 +71,13 @@ def _saved(name: str) -> Callable[..., None]:
     return save
 
 
-def _marked(ctx: Any, *tensors: Any) -> None:
-    ctx._pt_inner_ctx.mark_non_differentiable(*unwrap_batched(tensors, ctx._pt_current_level)[0])
+def _marked(name: str) -> Callable[..., None]:
+    """Marks the tensors that the batched ones are made of."""
+
+    def mark(ctx: Any, *tensors: Any) -> None:
+        getattr(ctx._pt_inner_ctx, name)(*unwrap_batched(tensors, ctx._pt_current_level)[0])
+
+    return mark
 
 
 def _told(**methods: Callable[..., None]) -> AbstractContextManager[Any]:
@@ -214,5 +219,6 @@ FIXES = (
         variant="saved",
     ),
     Fix("VMAP-02", _of_each_call, variant="shared-output"),
-    Fix("VMAP-09", lambda: _told(mark_non_differentiable=_marked), variant="marked"),
+    Fix("VMAP-09", lambda: _told(mark_non_differentiable=_marked("mark_non_differentiable")), variant="marked"),
+    Fix("VMAP-09", lambda: _told(mark_dirty=_marked("mark_dirty")), variant="dirty"),
 )

@@ -232,6 +232,40 @@ def test_outputs_are_marked_under_vmap(subject, data):
         subject.assert_equal("requires_grad of the outputs of a vmap", got=got, expected=list(ordered(True, False)))
 
 
+@keeps("VMAP-09", variant="dirty")
+def test_inputs_are_changed_in_place_under_vmap(subject, data):
+    """A Function that changes its input in place has right derivatives under vmap."""
+    factor = subject.draw(data, (2, -1), "factor")
+    returned = subject.draw(data, (True, False), "the output is used, not the tensor that was changed")
+    level = {**REVERSE, "jvp": FORWARD["jvp"]}
+    name = subject.draw(data, tuple(level), "transform of the vmap")
+    shape = subject.draw(data, ((2,), (2, 3)), "shape")
+
+    def changed(x):
+        x *= factor
+        return x
+
+    cls = define(
+        subject,
+        forward=lambda x: changed(x),
+        setup_context=lambda ctx, inputs, output: ctx.mark_dirty(*inputs),
+        backward=lambda ctx, g: factor * g,
+        jvp=lambda ctx, t: changed(t),
+    )
+    cls.generate_vmap_rule = True
+
+    def f(x):
+        square = x * x
+        output = cls.apply(square)
+        return output if returned else square
+
+    x = np.resize((2.0, -3.0, 1.0), shape)
+    derivative = level[name](torch.func.vmap(f))
+    what = "derivative of a vmap with a change in place"
+    got = subject.assert_accepted(lambda: derivative(subject.tensor(x)), what)
+    subject.assert_same(what, got=got, expected=2 * factor * x)
+
+
 @keeps("BOX-05")
 def test_transforms_give_backward_a_list(subject, data):
     """Under a transform a boxed backward gets a list with all cotangents."""
