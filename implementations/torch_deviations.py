@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Refused
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Raised, Refused
 
 _SINCE_2_13 = ("2.13.0", "2.14.1", "2.15.0")
+_ONLY_2_13 = ("2.13.0",)
 _EVERYWHERE = ("2.4.0", "2.8.0", *_SINCE_2_13)
 
 _DOCS = "https://docs.pytorch.org/docs/stable/"
 _SOURCE = "https://github.com/pytorch/pytorch/blob/main/"
 _ISSUES = "https://github.com/pytorch/pytorch/issues/"
+_TRACING = (
+    "Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual bytecode that when "
+    "combined give the same semantics as the Python function."
+)
+_GRAPH_BREAKS = (
+    "Using torch.compile(fullgraph=False) (the default) is a good way to get started with torch.compile: it supports "
+    "all Python programs out-of-the-box via the ability to graph break and gives good performance on common cases."
+)
+_GENERATES = (
+    "If your torch.autograd.Function fulfills the following additional constraints, then we are able to generate a "
+    "vmap rule for it."
+)
 _ONCE = "With this decorator, attempts to perform double backward through your function will produce an error."
 
 _GRAD_IS_A_VIEW_OF_THE_COTANGENT = Cause(
@@ -235,6 +248,19 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("BOX-05",),
+        shows=(Found("backward with boxed_grads_call under a transform"),),
+        cause=Cause(
+            reason="a transform calls backward with one argument for each output: a TypeError, and if there is one "
+            "output, grads[0] is the first row of its cotangent, so that the gradient is silently wrong",
+            promise="When set to True on the Function subclass, backward receives grads as a single mutable list "
+            "argument instead of individual args in an immutable tuple.",
+            link=f"{_DOCS}notes/extending.html#how-to-use",
+            script="boxed_backward_under_transforms.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("SETUP-08",),
         shows=(Found("apply with keyword-only parameters"),),
         cause=Cause(
@@ -267,6 +293,18 @@ DEVIATIONS = (
         ids=("ONCE-07/inputs",),
         shows=(Found("backward of a gradient for some inputs"),),
         cause=_ONCE_DIFFERENTIABLE_BEHIND_GRAD,
+    ),
+    Deviation(
+        ids=("ONCE-08/cotangent",),
+        shows=(Found("forward over reverse, where the cotangent moves"),),
+        cause=Cause(
+            reason="where a cotangent requires grad, the decorator returns new tensors without the tangents of the "
+            "gradients: forward mode over such a backward silently gives zero",
+            promise="These function transforms can compose with each other arbitrarily.",
+            link=f"{_DOCS}func.html#what-are-composable-function-transforms",
+            script="once_differentiable_under_forward_mode.py",
+            seen=_ONLY_2_13,
+        ),
     ),
     Deviation(
         ids=("DBL-05",),
@@ -382,6 +420,71 @@ DEVIATIONS = (
             link=f"{_SOURCE}torch/_functorch/autograd_function.py",
             script="keyword_only_under_vmap.py",
             seen=("2.8.0", "2.13.0", "2.14.1", "2.15.0"),
+        ),
+    ),
+    Deviation(
+        ids=("FUNC-14/forward",),
+        shows=(Found("derivative by nested transforms"),),
+        cause=Cause(
+            reason="jvp runs with forward mode off at every level, so that a jvp or jacfwd around another one finds no "
+            "tangent in what it computes: that part of the derivative is zero, without an error",
+            promise="These function transforms can compose with each other arbitrarily.",
+            link=f"{_DOCS}func.html#what-are-composable-function-transforms, {_ISSUES}197867",
+            script="forward_mode_of_forward_mode.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-02/shared-output",),
+        shows=(Found(starting="derivatives where calls share an output"),),
+        cause=Cause(
+            reason="the generated rule sums over the batch what belongs to a shared argument or output: if an output "
+            "depends on shared arguments alone, its part of gradients and tangents is too large by the batch size, "
+            "without an error",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_shared_outputs.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-09/saved",),
+        shows=(Found(starting="derivatives of a vmap"),),
+        cause=Cause(
+            reason="the generated rule remembers the batched dimensions of the last of save_for_backward and "
+            "save_for_forward, and uses them for both: other tensors, or another order, give gradients that are "
+            "silently wrong, or an error",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_save_for_forward.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-09/dirty",),
+        shows=(Found("derivative of a vmap with a change in place"),),
+        cause=Cause(
+            reason="under the generated rule mark_dirty gets batched tensors, which are none of the inputs: a "
+            "RuntimeError says that the changed input is not returned, though it is",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_mark_dirty.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("VMAP-09/marked",),
+        shows=(
+            Found("requires_grad of the outputs of a vmap"),
+            Found("forward mode of a vmap with a marked output"),
+        ),
+        cause=Cause(
+            reason="under the generated rule mark_non_differentiable gets batched tensors, which are none of the "
+            "outputs, and is ignored: the outputs require grad, and forward mode fails an internal assert",
+            promise=_GENERATES,
+            link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
+            script="generated_rule_and_marked_outputs.py",
+            seen=_ONLY_2_13,
         ),
     ),
     Deviation(
@@ -573,6 +676,18 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("AMP-05",),
+        shows=(Found("backward under custom_bwd of a Function with setup_context"),),
+        cause=Cause(
+            reason="custom_fwd notes the state on the first argument of forward, which is not ctx but a tensor of the "
+            "caller: custom_bwd raises an AttributeError, outside of autocast too",
+            promise="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively.",
+            link=f"{_DOCS}notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops, {_ISSUES}132388",
+            script="custom_fwd_with_setup_context.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("CHECK-04",),
         shows=(Found("gradcheck of a backward that cannot handle None"),),
         cause=Cause(
@@ -630,9 +745,7 @@ DEVIATIONS = (
         cause=Cause(
             reason="a backward that calls the backward of its parent class causes an AssertionError in the "
             "compiler, with or without fullgraph",
-            promise="Using torch.compile(fullgraph=False) (the default) is a good way to get started with "
-            "torch.compile: it supports all Python programs out-of-the-box via the ability to graph break "
-            "and gives good performance on common cases.",
+            promise=_GRAPH_BREAKS,
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.fullgraph_true.html",
             script="compiled_backward_calls_its_parents.py",
             seen=("2.4.0", "2.8.0", "2.13.0", "2.14.1"),
@@ -660,8 +773,7 @@ DEVIATIONS = (
         cause=Cause(
             reason="if no argument requires grad, the compiler inlines forward without checking whether there is "
             "a jvp: the tangents are silently those of forward's operations",
-            promise="Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual "
-            "bytecode that when combined give the same semantics as the Python function.",
+            promise=_TRACING,
             link=f"{_DOCS}user_guide/torch_compiler/compile/"
             "programming_model.non_strict_tracing_model.html, https://github.com/pytorch/pytorch/issues/192985",
             script="compiled_jvp.py",
@@ -709,6 +821,82 @@ DEVIATIONS = (
             seen=("2.8.0", "2.13.0", "2.14.1", "2.15.0"),
             held=("2.4.0",),
             releases=">=2.5",
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-11/grad", "COMPILE-11/jvp"),
+        shows=(Found("derivative by compiled code"),),
+        cause=Cause(
+            reason="where a function transform is compiled, the compiler inlines forward and drops backward and jvp: "
+            "the derivatives are silently those of forward's operations, with fullgraph too",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_ISSUES}193279, {_ISSUES}192985",
+            script="compiled_function_transforms.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-11/mapped",),
+        shows=(Found("gradient of a vmap of compiled code"),),
+        cause=Cause(
+            reason="in a vmap compiled code gets tensors that do not say that they require grad: the compiler inlines "
+            "forward and drops backward, and the gradient is silently that of forward's operations",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            "https://github.com/pytorch/pytorch/pull/186303",
+            script="vmap_of_compiled_code.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-12/saved",),
+        shows=(Found("gradient after a change in compiled code"),),
+        cause=Cause(
+            reason="if compiled code changes in place what a Function saved, backward gets the changed values: the "
+            "gradient is silently wrong, where uncompiled code raises",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="compiled_change_of_a_saved_tensor.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-13/twice",),
+        shows=(Raised("AssertionError", starting="Placeholder node not found in env"),),
+        cause=Cause(
+            reason="a Function that returns one tensor for two outputs causes an AssertionError in the compiler, with "
+            "or without fullgraph",
+            promise=_GRAPH_BREAKS,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.fullgraph_true.html",
+            script="compiled_output_returned_twice.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-13/view",),
+        shows=(Found("gradient of outputs that share memory"),),
+        cause=Cause(
+            reason="ahead-of-time compilation takes an output that is a view of another one for a view made after the "
+            "call: its cotangent reaches backward as a part of the other output's, and the gradient is silently wrong",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_view_of_another_output.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-14",),
+        shows=(Found("gradient where an output is unused"),),
+        cause=Cause(
+            reason="the compiler ignores set_materialize_grads: the backward that it traces gets zeros for an unused "
+            "output, with fullgraph too",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_ISSUES}118396",
+            script="compiled_set_materialize_grads.py",
+            seen=_ONLY_2_13,
         ),
     ),
     Deviation(

@@ -10,6 +10,7 @@ import pkgutil
 from importlib import import_module
 
 from autograd_conformance.reference.clauses import (
+    compilers,
     derivatives,
     dialects,
     engine,
@@ -23,7 +24,7 @@ from autograd_conformance.reference.clauses import (
 )
 from autograd_conformance.reference.clauses.definitions import Clause
 
-_PARTS = (functions, gradients, inplace, saving, derivatives, transforms, engine, hooks, environment)
+_PARTS = (functions, gradients, inplace, saving, derivatives, transforms, engine, hooks, environment, compilers)
 
 CONTRACT: dict[str, Clause] = {clause.id: clause for part in _PARTS for clause in part.CLAUSES}
 

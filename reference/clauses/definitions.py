@@ -19,6 +19,7 @@ DOCUMENTS = {
     "checkpoint": "checkpoint.html",
     "extending": "notes/extending.html",
     "extending torch.func": "notes/extending.func.html",
+    "func": "func.html",
     "func.grad": "generated/torch.func.grad.html",
     "autograd mechanics": "notes/autograd.html",
     "amp examples": "notes/amp_examples.html",

@@ -134,6 +134,15 @@ CLAUSES = (
         fault="once_differentiable adds no error when a cotangent requires grad",
     ),
     Clause(
+        "ONCE-08",
+        "documented",
+        "Forward mode over a once-differentiable backward, as in func.jvp of func.grad, raises or is right.",
+        "func: What are composable function transforms?",
+        quote="These function transforms can compose with each other arbitrarily.",
+        needs="once_differentiable jvp",
+        fault="tangents of once-differentiable gradients are twice as large",
+    ),
+    Clause(
         "DBL-01",
         "documented",
         "Backward runs with grad mode off by default, and on under create_graph, also if the caller is under no_grad; "

@@ -1,4 +1,4 @@
-"""Clauses on checkpointing, threads, autocast, checkers, compilers, operators, old interfaces and devices."""
+"""Clauses on checkpointing, threads, autocast and checkers."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -139,6 +139,17 @@ CLAUSES = (
         fault="debug adds nothing to the error",
     ),
     Clause(
+        "CKPT-14",
+        "documented",
+        "Non-reentrant checkpointing supports all ways to run a backward pass, also within another checkpoint and "
+        "around a vmap.",
+        "checkpoint: use_reentrant",
+        quote="The reentrant checkpoint only supports the torch.autograd.backward() API for the backward pass without "
+        "its inputs argument, while the non-reentrant version supports all ways of performing the backward pass.",
+        needs="checkpoint vmap double_backward",
+        fault="a checkpoint within another gives no gradient",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "
@@ -190,6 +201,17 @@ CLAUSES = (
         "amp examples: Functions with multiple inputs or autocastable ops",
         needs="autocast",
         fault="a bare custom_fwd switches autocast off in forward",
+    ),
+    Clause(
+        "AMP-05",
+        "documented",
+        "custom_fwd and custom_bwd work for a Function with setup_context as for one whose forward takes ctx.",
+        "amp examples: Functions with multiple inputs or autocastable ops",
+        quote="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively. These ensure "
+        "that forward executes with the current autocast state and that backward executes with the same autocast state "
+        "as forward.",
+        needs="autocast",
+        fault="custom_bwd switches autocast off for a Function with setup_context",
     ),
     Clause(
         "CHECK-01",
@@ -258,125 +280,5 @@ CLAUSES = (
         "tutorials: Double Backward with Custom Functions",
         needs="double_backward once_differentiable",
         fault="gradgradcheck accepts derivatives that are all zero",
-    ),
-    Clause(
-        "COMPILE-01",
-        "documented",
-        "A compiler traces a Function, whether its forward is combined or has a setup_context, into one graph and "
-        "uses the Function's own backward.",
-        "compiler: graph break registry",
-        needs="compile",
-        fault="compiled code differentiates forward's operations instead of using backward",
-    ),
-    Clause(
-        "COMPILE-02",
-        "documented",
-        "Attributes of ctx, save_for_backward, mark_dirty and mark_non_differentiable are traced into one graph, with "
-        "the same results as without a compiler.",
-        "compiler: graph break registry, GB0139",
-        needs="compile inplace nondifferentiable",
-        since="2.13",
-        fault="compiled code ignores mark_non_differentiable",
-    ),
-    Clause(
-        "COMPILE-03",
-        "documented",
-        "A compiled call that passes one tensor for two arguments gives the uncompiled gradients; if it cannot be "
-        "traced, demanding a full graph raises.",
-        "compiler: graph break registry, GB6297",
-        needs="compile",
-        fault="compiled code keeps one of the two gradients of a tensor passed twice",
-    ),
-    Clause(
-        "COMPILE-04",
-        "documented",
-        "A compiled Function that defines jvp gives the uncompiled gradients and tangents; if it cannot be traced, "
-        "demanding a full graph raises.",
-        "compiler: graph break registry, GB0144",
-        needs="compile jvp",
-        fault="compiling a Function that defines jvp detaches its outputs",
-    ),
-    Clause(
-        "COMPILE-05",
-        "documented",
-        "A compiled Function that defines vjp for backward gives the uncompiled results; if it cannot be traced, "
-        "demanding a full graph raises.",
-        "compiler: graph break registry, GB0145",
-        needs="compile",
-        fault="compiling a Function that defines vjp differentiates forward's operations",
-    ),
-    Clause(
-        "COMPILE-06",
-        "observed",
-        "A compiled Function with boxed_grads_call gives the uncompiled results; if it cannot be traced, demanding a "
-        "full graph raises.",
-        "source: torch/_dynamo/variables/higher_order_ops.py",
-        needs="compile",
-        since="2.13",
-        fault="compiling a Function with boxed_grads_call detaches its outputs",
-    ),
-    Clause(
-        "COMPILE-07",
-        "documented",
-        "A second derivative through a region compiled ahead of time raises, unless it is right.",
-        "source: torch/_functorch/_aot_autograd/runtime_wrappers.py",
-        needs="compile double_backward",
-        fault="code compiled ahead of time gives zero second derivatives",
-    ),
-    Clause(
-        "COMPILE-08",
-        "observed",
-        "With a backend that runs the traced graph as it is, a compiled Function keeps its second derivative or "
-        "raises.",
-        "source: torch/_dynamo/variables/higher_order_ops.py",
-        needs="compile double_backward",
-        fault="the second derivative of compiled code is twice too large",
-    ),
-    Clause(
-        "COMPILE-09",
-        "documented",
-        "make_fx, symbolic_trace and torch.export see the operations of forward and nothing of the Function itself.",
-        "source: torch/_functorch/autograd_function.py",
-        needs="compile",
-        fault="make_fx treats the outputs of a Function as constants",
-    ),
-    Clause(
-        "COMPILE-10",
-        "observed",
-        "A function traced by torch.jit.trace keeps the custom gradient in the process that traced it.",
-        "source: torch/csrc/autograd/python_function.cpp",
-        fault="a traced function differentiates forward's operations",
-    ),
-    Clause(
-        "LIB-01",
-        "documented",
-        "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "
-        "latter gets keyword-only arguments as keyword_only_inputs.",
-        "library: torch.library.register_autograd",
-        fault="keyword_only_inputs is always empty",
-    ),
-    Clause(
-        "LIB-02",
-        "documented",
-        "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
-        "formula, and outputs that alias inputs raise.",
-        "library: torch.library.register_autograd",
-        fault="an operator without a formula gives zero gradients",
-    ),
-    Clause(
-        "LEGACY-01",
-        "documented",
-        "InplaceFunction and NestedIOFunction still exist for old code, and a subclass of InplaceFunction works "
-        "through apply.",
-        "Function: InplaceFunction",
-        fault="a subclass of InplaceFunction gives no gradient",
-    ),
-    Clause(
-        "DEV-01",
-        "documented",
-        "On an accelerator a node's backward runs on the stream and device of its forward, and a CPU scalar gradient "
-        "is moved to its input's device.",
-        "backward: Stream semantics of backward passes",
-        fault="a scalar gradient that backward returned on the CPU stays there",
     ),
 )

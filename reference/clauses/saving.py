@@ -205,6 +205,16 @@ CLAUSES = (
         fault="second derivatives leave out what a boxed once-differentiable backward gives",
     ),
     Clause(
+        "BOX-05",
+        "documented",
+        "Under function transforms a backward with boxed_grads_call gets one mutable list, too.",
+        "Function: boxed_grads_call",
+        quote="When set to True on the Function subclass, backward receives grads as a single mutable list argument "
+        "instead of individual args in an immutable tuple.",
+        since="2.13",
+        fault="under transforms a boxed backward gets a tuple",
+    ),
+    Clause(
         "CLEAR-01",
         "documented",
         "With clear_saved_tensors_on_access the node drops its references when saved_tensors is read: a tensor is "

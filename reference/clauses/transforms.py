@@ -251,6 +251,16 @@ CLAUSES = (
         fault="func.grad under no_grad gives zeros",
     ),
     Clause(
+        "FUNC-14",
+        "documented",
+        "Nested transforms differentiate a Function's own rules up to third order: forward and reverse mode in any "
+        "order, and vmap at any level.",
+        "func: What are composable function transforms?",
+        quote="These function transforms can compose with each other arbitrarily.",
+        needs="jvp vmap double_backward",
+        fault="the gradient of a jvp is zero",
+    ),
+    Clause(
         "VMAP-01",
         "documented",
         "vmap over a Function that has no batching rule raises.",
@@ -318,5 +328,16 @@ CLAUSES = (
         "extending torch.func: Defining the vmap staticmethod",
         needs="vmap",
         fault="under vmap forward's operations are differentiated instead of calling backward",
+    ),
+    Clause(
+        "VMAP-09",
+        "documented",
+        "With generate_vmap_rule setup_context gets the tensors of one call, and what it tells ctx counts as without "
+        "vmap: attributes, what is saved for backward or jvp, outputs that are not differentiable, changed inputs.",
+        "extending torch.func: Automatically generate a vmap rule",
+        quote="If your torch.autograd.Function fulfills the following additional constraints, then we are able to "
+        "generate a vmap rule for it.",
+        needs="jvp vmap nondifferentiable inplace",
+        fault="the generated rule gives setup_context the whole batch",
     ),
 )

@@ -40,7 +40,7 @@ def _forward_of(cls: Any, args: Any) -> Any:
     return cls.forward(SimpleNamespace(**dict.fromkeys(methods, _nothing)), *args)
 
 
-def _composite(original: Any, cls: Any, *args: Any) -> Any:
+def composite(original: Any, cls: Any, *args: Any) -> Any:
     return _forward_of(cls, args)
 
 
@@ -63,7 +63,7 @@ def _repeated_once(original: Any, cls: Any, *args: Any) -> Any:
 
 
 @contextmanager
-def _compiled_as(under: Callable[[], AbstractContextManager[Any]] = nullcontext, **how: Any) -> Iterator[None]:
+def compiled_as(under: Callable[[], AbstractContextManager[Any]] = nullcontext, **how: Any) -> Iterator[None]:
     """torch.compile runs the function as it is, within ``under()``: a compiler with these mistakes only.
 
     ``times`` is the number of graphs that it takes for it, ``full_only`` restricts ``under`` to full graphs, and
@@ -89,9 +89,9 @@ def _compiled_as(under: Callable[[], AbstractContextManager[Any]] = nullcontext,
         yield
 
 
-def _compiled_apply(method: Callable[..., Any], **how: Any) -> AbstractContextManager[Any]:
+def compiled_apply(method: Callable[..., Any], **how: Any) -> AbstractContextManager[Any]:
     """Compiled code calls a Function as ``method(original, cls, *args)``."""
-    return _compiled_as(lambda: around_apply(method), **how)
+    return compiled_as(lambda: around_apply(method), **how)
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def _backward_gives(change: Callable[[Any], Any]) -> Iterator[None]:
     def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
         return tuple(None if g is None else change(g) for g in original(ctx, *cotangents))
 
-    with _compiled_as(), around_backward(backward):
+    with compiled_as(), around_backward(backward):
         yield
 
 
@@ -127,7 +127,7 @@ def _opaque(function: Any) -> Any:
 def _composite_script(original: Any) -> Any:
     def trace(function: Any, inputs: Any) -> Any:
         def run(*args: Any) -> Any:
-            with around_apply(_composite):
+            with around_apply(composite):
                 return function(*args)
 
         return run
@@ -156,25 +156,25 @@ def _not_strict(original: Any) -> Any:
 
 
 FAULTS = (
-    Fault("COMPILE-01", lambda: _compiled_apply(_composite), says=("gradients",)),
-    Fault("COMPILE-01", lambda: _compiled_as(times=2), says=("number of graphs",), words="two graphs for one Function"),
-    Fault("COMPILE-02", lambda: _compiled_as(_unmarked), says=("requires_grad",)),
+    Fault("COMPILE-01", lambda: compiled_apply(composite), says=("gradients",)),
+    Fault("COMPILE-01", lambda: compiled_as(times=2), says=("number of graphs",), words="two graphs for one Function"),
+    Fault("COMPILE-02", lambda: compiled_as(_unmarked), says=("requires_grad",)),
     Fault(
         "COMPILE-02",
-        lambda: _compiled_as(on_copies=True),
+        lambda: compiled_as(on_copies=True),
         says=("after the call",),
         words="compiled code changes copies of its arguments",
     ),
-    Fault("COMPILE-03", lambda: _compiled_apply(_repeated_once), says=("passed twice",)),
-    Fault("COMPILE-04", lambda: _compiled_apply(_detached_if(_has_jvp))),
+    Fault("COMPILE-03", lambda: compiled_apply(_repeated_once), says=("passed twice",)),
+    Fault("COMPILE-04", lambda: compiled_apply(_detached_if(_has_jvp))),
     Fault(
         "COMPILE-04",
-        lambda: _compiled_apply(_composite_if(_has_jvp), full_only=True),
+        lambda: compiled_apply(_composite_if(_has_jvp), full_only=True),
         says=("gradients",),
         words="a full graph differentiates the operations of a Function that defines jvp",
     ),
-    Fault("COMPILE-05", lambda: _compiled_apply(_composite_if(_has_vjp)), says=("gradients",)),
-    Fault("COMPILE-06", lambda: _compiled_apply(_detached_if(_is_boxed))),
+    Fault("COMPILE-05", lambda: compiled_apply(_composite_if(_has_vjp)), says=("gradients",)),
+    Fault("COMPILE-06", lambda: compiled_apply(_detached_if(_is_boxed))),
     Fault("COMPILE-07", lambda: _backward_gives(torch.Tensor.detach), says=("second derivatives",)),
     Fault("COMPILE-08", lambda: _backward_gives(lambda g: g + (g - g.detach())), says=("second derivatives",)),
     Fault("COMPILE-09", lambda: replaced(proxy_tensor, "make_fx", _constants), says=("outputs",)),
@@ -187,10 +187,10 @@ FAULTS = (
 )
 
 FIXES = (
-    Fix("COMPILE-01", _compiled_as, variant="parent"),
-    Fix("COMPILE-02", _compiled_as, variant="argument"),
-    Fix("COMPILE-04", _compiled_as, variant="forward"),
-    Fix("COMPILE-06", _compiled_as, variant="one"),
-    Fix("COMPILE-08", _compiled_as),
+    Fix("COMPILE-01", compiled_as, variant="parent"),
+    Fix("COMPILE-02", compiled_as, variant="argument"),
+    Fix("COMPILE-04", compiled_as, variant="forward"),
+    Fix("COMPILE-06", compiled_as, variant="one"),
+    Fix("COMPILE-08", compiled_as),
     Fix("COMPILE-09", lambda: replaced(torch.export, "export", _not_strict), variant="strict"),
 )

@@ -39,7 +39,7 @@ def _separate(cls: Any) -> bool:
     return cls.setup_context is not Function.setup_context
 
 
-def _in_each_level(change: Callable[[Any], dict[str, Any]]) -> AbstractContextManager[Any]:
+def in_each_level(change: Callable[[Any], dict[str, Any]]) -> AbstractContextManager[Any]:
     """Below func.grad, func.vjp and func.jvp a Function has the methods ``change(cls)`` instead of its own."""
 
     def generate(original: Any) -> Any:
@@ -56,7 +56,7 @@ def _in_each_level(change: Callable[[Any], dict[str, Any]]) -> AbstractContextMa
 
 def _changed_backward(method: Callable[..., Any]) -> AbstractContextManager[Any]:
     """Below a transform backward is ``method(original, ctx, *cotangents)``."""
-    return _in_each_level(lambda cls: {"backward": functools.partial(method, cls.backward)})
+    return in_each_level(lambda cls: {"backward": functools.partial(method, cls.backward)})
 
 
 class Forgetful:
@@ -238,7 +238,7 @@ def _vjp_for_backward(change: Callable[[Any], Any]) -> AbstractContextManager[An
             return {}
         return {"backward": lambda ctx, *given: tuple(map(change, _tuple(cls.vjp(ctx, *given))))}
 
-    return _in_each_level(methods)
+    return in_each_level(methods)
 
 
 def _drops_keywords(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
@@ -339,7 +339,7 @@ FAULTS = (
     Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _pulls_once), words="a pullback gives its first result again"),
     Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _zero_outputs), words="the outputs of vjp are zero"),
     Fault("FUNC-02", lambda: replaced(torch.func, "vjp", _detached_pullback), words="pullbacks are not differentiated"),
-    Fault("FUNC-03", lambda: _in_each_level(_zero_tangents)),
+    Fault("FUNC-03", lambda: in_each_level(_zero_tangents)),
     Fault("FUNC-03", lambda: replaced(torch.func, "jvp", _zero_outputs), words="the outputs of jvp are zero"),
     Fault(
         "FUNC-03",
@@ -350,7 +350,7 @@ FAULTS = (
     Fault("FUNC-04", _jacrev_asks_for_a_rule, neighbours=("FUNC-06",)),
     Fault("FUNC-04", lambda: around_apply(generates_rules), words="rules are generated without a request"),
     Fault("FUNC-05", _leaves_none),
-    Fault("FUNC-05", lambda: _in_each_level(_refuses_expanded), words="an expanded gradient is refused"),
+    Fault("FUNC-05", lambda: in_each_level(_refuses_expanded), words="an expanded gradient is refused"),
     Fault("FUNC-05", lambda: ctx_method("set_materialize_grads", lambda *_: None), words="zeros instead of None"),
     Fault("FUNC-06", lambda: as_operations(lambda cls, _: transforming() and cls.__name__ == "Capturing")),
     Fault("FUNC-08", _doubles_dirty_outputs),
@@ -368,7 +368,7 @@ FAULTS = (
     ),
     Fault("FUNC-11", lambda: replaced(functional, "vjp", _zero_outputs), words="the outputs of vjp are zero"),
     Fault("FUNC-11", lambda: replaced(functional, "jvp", _zero_outputs), words="the outputs of jvp are zero"),
-    Fault("FUNC-12", lambda: _in_each_level(_set_up_twice)),
+    Fault("FUNC-12", lambda: in_each_level(_set_up_twice)),
     Fault(
         "FUNC-12",
         lambda: ctx_attribute("needs_input_grad", lambda _, flags: (any(flags),) * len(flags)),
@@ -377,7 +377,7 @@ FAULTS = (
 )
 
 FIXES = (
-    Fix("FUNC-07", lambda: _in_each_level(_untracked)),
+    Fix("FUNC-07", lambda: in_each_level(_untracked)),
     Fix("FUNC-09", lambda: _vjp_for_backward(lambda g: g)),
     Fix(
         "FUNC-10",

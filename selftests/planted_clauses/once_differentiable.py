@@ -158,6 +158,7 @@ FAULTS = (
 )
 
 FIXES = (
+    Fix("ONCE-08", lambda: declared(lambda original, backward, *given: backward(*given)), variant="cotangent"),
     Fix("ONCE-03", barred),
     Fix("ONCE-04", barred),
     Fix("ONCE-05", lambda: declared(_refuses_nesting)),

@@ -70,6 +70,8 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "VMAP-04", "info.randomness is a constant", ()),
     (f"{_CUSTOM}:validate_vmap_returns_tuple_of_two_elements", "not len(result) == 2", "None",
      "VMAP-05", "three values are accepted", ()),
+    (f"{_CUSTOM}:generate_single_level_function", "_set_fwd_grad_enabled(True)", "_set_fwd_grad_enabled(False)",
+     "FUNC-14", "forward mode ends at the first Function below a gradient", ()),
     (f"{_FUNC}:grad_and_value_impl", "torch.enable_grad()", "contextlib.nullcontext()", "FUNC-13", "", ()),
     (f"{_FUNC}:_vjp_with_argnums", "torch.enable_grad()", "contextlib.nullcontext()",
      "FUNC-13", "func.vjp respects no_grad around it", ()),

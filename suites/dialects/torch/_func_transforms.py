@@ -17,6 +17,17 @@ from autograd_conformance.suites.contract._jvp_functions import with_jvp
 # Kinds of arguments: the tensors that are transformed, and others.
 KINDS = ("tracked", "integers", "None", "number", "text")
 
+# Transforms of an elementwise function of one tensor. Each differentiates it once.
+REVERSE: dict[str, Any] = {
+    "grad": lambda f: torch.func.grad(lambda x: torch.sum(f(x))),
+    "vjp": lambda f: lambda x: torch.func.vjp(f, x)[1](torch.ones_like(x))[0],
+    "jacrev": lambda f: torch.func.jacrev(lambda x: torch.sum(f(x))),
+}
+FORWARD: dict[str, Any] = {
+    "jvp": lambda f: lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[1],
+    "jacfwd": lambda f: torch.func.jacfwd(lambda x: torch.sum(f(x))),
+}
+
 
 def drawn_function(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
     """A generated Function whose floating tensors can all be transformed."""

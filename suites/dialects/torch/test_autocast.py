@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 from hypothesis import strategies as st
+from torch.utils.checkpoint import checkpoint
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
@@ -27,8 +28,8 @@ def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
         @staticmethod
         @custom_bwd
         def backward(ctx, g):
-            seen["backward"] = (autocast_state(subject), *map(_name, ctx.saved_tensors))
             a, b = ctx.saved_tensors
+            seen["backward"] = (autocast_state(subject), *map(_name, (a, b)))
             return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
 
     return Product
@@ -84,6 +85,28 @@ def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
     subject.assert_equal("states of autocast and dtypes of the factors", got=seen, expected=expected)
     lower = "float32" if state == "off" else state
     _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))
+
+
+@keeps("AMP-01", variant="checkpoint", needs="checkpoint")
+def test_a_checkpoint_keeps_the_autocast_state(subject, data):
+    """Under checkpointing forward runs twice in its autocast state, and then backward."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    around = subject.draw(data, STATES, "autocast around the pass")
+    reentrant = subject.draw(data, (False, True), "use_reentrant")
+    leaves, seen = _leaves(subject, factors), {}
+    product = _product(subject, seen, **_decorated(subject))
+    with autocast(subject, state):
+        output = checkpoint(product.apply, *leaves, use_reentrant=reentrant)
+    first = seen.pop("forward")
+    with autocast(subject, around):
+        subject.assert_accepted(output.float().sum().backward, "backward of a checkpoint under custom_bwd")
+    what = "states of autocast and dtypes of the factors, in forward twice and in backward"
+    got = [first, seen.get("forward"), seen["backward"]]
+    subject.assert_equal(what, got=got, expected=[(state, "float32", "float32")] * 3)
+    a, b = factors
+    g = np.ones((a.shape[0], b.shape[1]))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=[g @ b.T, a.T @ g])
 
 
 @keeps("AMP-02")
@@ -153,3 +176,43 @@ def test_the_decorators_can_be_used_bare(subject, data):
     subject.assert_equal("states of autocast in forward and backward", got=got, expected=(state, state))
     lower = "float32" if state == "off" else state
     _assert_product(subject, factors, output, gradients, (lower, "float32", "float32"))
+
+
+@keeps("AMP-05")
+def test_the_decorators_work_with_setup_context(subject, data):
+    """A Function with setup_context runs backward in forward's autocast state, under func.grad too."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    transformed = subject.draw(data, (False, True), "gradients by func.grad")
+    seen = {}
+    combined = _product(subject, seen, **_decorated(subject))
+    decorators = _decorated(subject)
+
+    class Separate(torch.autograd.Function):
+        @staticmethod
+        @decorators["custom_fwd"]
+        def forward(a, b):
+            return a @ b
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.others = 0
+
+        backward = combined.backward
+
+    def loss(a, b):
+        with autocast(subject, state):
+            return torch.sum(Separate.apply(a, b).float())
+
+    def gradients():
+        leaves = _leaves(subject, factors)
+        if transformed:
+            return torch.func.grad(loss, argnums=(0, 1))(*(x.detach() for x in leaves))
+        return torch.autograd.grad(loss(*leaves), leaves)
+
+    got = subject.assert_accepted(gradients, "backward under custom_bwd of a Function with setup_context")
+    subject.assert_equal("state of autocast in backward", got=seen["backward"][0], expected=state)
+    a, b = factors
+    g = np.ones((a.shape[0], b.shape[1]))
+    subject.assert_all_same("gradients", got=got, expected=[g @ b.T, a.T @ g])

@@ -1,11 +1,13 @@
 """Checkpointing: forward runs again in the backward pass; what its variants refuse."""
 
+import numpy as np
 import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
+from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._hooks import watched
 from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
@@ -91,3 +93,48 @@ def test_use_reentrant_must_be_given(subject, data):
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")
     accepted = lambda: _checkpointed(subject, polynomial, use_reentrant=reentrant)  # noqa: E731
     subject.assert_accepted(accepted, "checkpoint with use_reentrant")
+
+
+# A first derivative, and where the pass builds a graph the second one.
+_PASSES = {
+    "autograd.grad": lambda y, x: [torch.autograd.grad(y, x)[0]],
+    "backward": lambda y, x: [torch.autograd.backward(y) or x.grad],
+    "backward(inputs=...)": lambda y, x: [torch.autograd.backward(y, inputs=[x]) or x.grad],
+    "a second pass": lambda y, x: [torch.autograd.grad(y, x, retain_graph=again)[0] for again in (True, False)][1:],
+    "create_graph": lambda y, x: _twice(y, x),
+}
+
+
+def _twice(y, x):
+    (first,) = torch.autograd.grad(y, x, create_graph=True)
+    return [first, *torch.autograd.grad(first.sum(), x)]
+
+
+@keeps("CKPT-14")
+def test_all_passes_go_through_nested_checkpoints(subject, data):
+    """Every pass through checkpoints within each other, around a vmap too, gives the derivatives."""
+    depth = subject.draw(data, st.integers(1, 3), "checkpoints within each other")
+    mapped = subject.draw(data, (False, True), "vmap of the Function")
+    factor = subject.draw(data, (1, -1, 3), "factor by which backward is off")
+    wanted = subject.draw(data, _PASSES, "pass")
+    values = np.resize((2.0, -3.0, 1.0), subject.draw(data, ((1,), (3,), (2, 2)), "shape"))
+    square = define(
+        subject,
+        forward=lambda x: x * x,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        backward=lambda ctx, g: factor * 2 * ctx.saved_tensors[0] * g,
+    )
+    square.generate_vmap_rule = True
+
+    def f(x, left=depth):
+        if left:
+            return x * torch.utils.checkpoint.checkpoint(f, x, left - 1, use_reentrant=False)
+        return torch.vmap(square.apply)(x) if mapped else square.apply(x)
+
+    x = subject.tensor(values).requires_grad_()
+    y = f(x)
+    subject.assert_same("output", got=y, expected=values ** (depth + 2))
+    got = _PASSES[wanted](y.sum(), x)
+    second = depth * (depth - 1) + 2 * factor * (2 * depth + 1)
+    expected = [(depth + 2 * factor) * values ** (depth + 1), second * values**depth]
+    subject.assert_all_same("derivatives", got=got, expected=expected[: len(got)])

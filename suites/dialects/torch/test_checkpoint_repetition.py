@@ -7,6 +7,7 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
@@ -75,6 +76,42 @@ def test_the_random_state_is_preserved(subject, data):
     subject.assert_that(
         torch.equal(before, after), "state of the generator after backward", got="another", expected="as before it"
     )
+
+
+@keeps("CKPT-05", variant="vmap", needs="vmap")
+def test_the_random_state_is_preserved_around_a_vmap(subject, data):
+    """Under vmap too the recomputation draws the numbers of forward, each call its own or all the same."""
+    randomness = subject.draw(data, ("same", "different"), "randomness")
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    shape = subject.draw(data, ((2,), (3, 2)), "shape")
+    seed = subject.draw(data, st.integers(1, 5), "torch seed")
+
+    def forward(x):
+        factor = torch.rand_like(x)
+        return x * factor, factor
+
+    cls = define(
+        subject,
+        forward=forward,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]),
+        backward=lambda ctx, g, _: g * ctx.saved_tensors[0],
+    )
+    cls.generate_vmap_rule = True
+    mapped = torch.vmap(lambda x: cls.apply(x)[0], randomness=randomness)
+    x = torch.ones(shape, device=subject.device).requires_grad_()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        plain = mapped(x.detach())
+        torch.manual_seed(seed)
+        y = torch.utils.checkpoint.checkpoint(mapped, x, use_reentrant=reentrant)
+        torch.rand(1)
+        before = torch.get_rng_state()
+        torch.autograd.backward(y.sum())
+        kept = torch.equal(before, torch.get_rng_state())
+    subject.assert_same("output of a checkpointed vmap", got=y, expected=plain)
+    subject.assert_same("gradient of a checkpointed vmap", got=x.grad, expected=plain)
+    what = "state of the generator after backward"
+    subject.assert_that(kept, what, got="another", expected="as before it")
 
 
 @keeps("CKPT-06", examples=2)

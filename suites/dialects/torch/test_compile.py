@@ -1,6 +1,6 @@
 """Custom Functions under torch.compile and under tracers."""
 
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
@@ -10,12 +10,12 @@ from torch.fx.experimental import proxy_tensor
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
+from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
 from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 # The gradients of these Functions are too large by this factor: so a result shows whether backward was used.
 FACTOR = 4
 
-BACKENDS = ("eager", "aot_eager")
 SMALL = {"max_arguments": 3, "max_outputs": 2, "separate": None, "shapes": ((), (3,), (2, 3), (0,))}
 
 
@@ -29,21 +29,6 @@ def _scaled(subject, polynomial, *, inherited=("forward", "setup_context"), name
 
     methods = {key: value for key, value in vars(cls).items() if key in inherited}
     return type(cls)("Scaled", (torch.autograd.Function,), {**methods, name: staticmethod(backward), **members})
-
-
-@contextmanager
-def _fresh():
-    """A compiler without caches that starts no processes."""
-    # Imported here: it takes as long as torch itself, and most shards do not need it.
-    import torch._dynamo
-    import torch._inductor.config
-
-    torch._dynamo.reset()
-    try:
-        with torch._inductor.config.patch(compile_threads=1, force_disable_caches=True):
-            yield
-    finally:
-        torch._dynamo.reset()
 
 
 def _counting(backend, ran):
@@ -85,7 +70,7 @@ def _assert_right(subject, polynomial, leaves, outputs):
 
 def _assert_one_graph(subject, call, leaves, backend, check):
     ran = []
-    with _fresh():
+    with fresh():
         f = torch.compile(call, backend=_counting(backend, ran), fullgraph=True)
         check(subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph"))
     subject.assert_equal("number of graphs that ran", got=len(ran), expected=1)
@@ -108,7 +93,7 @@ def test_the_default_backend_uses_the_own_backward(subject, data):
     """With inductor, outputs and gradients are those of the Function's own methods."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
-    with _fresh():
+    with fresh():
         f = torch.compile(call, fullgraph=True)
         outputs = subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph")
         _assert_right(subject, polynomial, leaves, outputs)
@@ -187,14 +172,6 @@ def test_mark_dirty_of_an_argument_is_traced_ahead_of_time(subject, data):
     _assert_dirty_right(subject, data, "aot_eager", inside=False)
 
 
-def _assert_right_or_refused(backend, call, leaves, check):
-    """Compiled code passes the check; compiled with fullgraph it passes too, or it is refused."""
-    with _fresh():
-        check(torch.compile(call, backend=backend)(*leaves))
-    with _fresh(), suppress(torch._dynamo.exc.Unsupported):
-        check(torch.compile(call, backend=backend, fullgraph=True)(*leaves))
-
-
 @keeps("COMPILE-03", slow=True, examples=0.2)
 def test_a_tensor_may_be_passed_twice(subject, data):
     """A tensor passed for two arguments gets both gradients; a full graph may be refused instead."""
@@ -217,7 +194,7 @@ def test_a_tensor_may_be_passed_twice(subject, data):
         expected = np.asarray(FACTOR * (found[first] + found[second]))
         subject.assert_same("gradient of the tensor that was passed twice", got=gradient, expected=expected)
 
-    _assert_right_or_refused(backend, lambda *tensors: call(*tensors), inputs, check)
+    assert_right_or_refused(backend, lambda *tensors: call(*tensors), inputs, check)
 
 
 def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
@@ -227,7 +204,7 @@ def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
         call_of(subject, polynomial, _scaled(subject, polynomial, **members)),
         new_leaves(subject, polynomial),
     )
-    _assert_right_or_refused(backend, call, leaves, partial(_assert_right, subject, polynomial, leaves))
+    assert_right_or_refused(backend, call, leaves, partial(_assert_right, subject, polynomial, leaves))
 
 
 @keeps("COMPILE-04", slow=True, examples=0.2)
@@ -257,7 +234,7 @@ def test_compiled_code_uses_the_own_jvp(subject, data):
     with torch.autograd.forward_ad.dual_level():
         make_dual = torch.autograd.forward_ad.make_dual
         duals = [make_dual(x, x.clone()) if x.is_floating_point() else x for x in primals]
-        _assert_right_or_refused(backend, call, duals, check)
+        assert_right_or_refused(backend, call, duals, check)
 
 
 @keeps("COMPILE-05", slow=True, examples=0.2)
@@ -300,7 +277,7 @@ def _assert_boxed_right(subject, data, count):
         (got,) = torch.autograd.grad(last, x, subject.tensor(values + 1))
         subject.assert_same("gradient of compiled code", got=got, expected=FACTOR * weight * values * (values + 1))
 
-    _assert_right_or_refused(backend, lambda x: boxed.apply(x), [x], check)
+    assert_right_or_refused(backend, lambda x: boxed.apply(x), [x], check)
 
 
 @keeps("COMPILE-06", variant="one", slow=True, examples=0.08)
@@ -324,7 +301,7 @@ def _assert_second_derivative_right_or_refused(subject, data, backends):
     call, leaves = call_of(subject, polynomial), new_leaves(subject, polynomial)
     tracked = [x for x in leaves if x.requires_grad]
     (cotangent,) = polynomial.cotangents()
-    with _fresh():
+    with fresh():
         outputs = torch.compile(call, backend=backend)(*leaves)
         first = _gradients(subject, polynomial, outputs, leaves, create_graph=True)
         expected = [np.asarray(g) for g in polynomial.vjp([cotangent]) if g is not None]
@@ -380,7 +357,7 @@ def _assert_traced(subject, data, tracers, factor):
     polynomial = subject.polynomial(data, outputs=("float",), **restrictions)
     tracer = subject.draw(data, tracers, "tracer")
     call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
-    with _fresh():
+    with fresh():
         traced = TRACERS[tracer](SIGNATURES[len(leaves)](call), leaves)
         twice = [(2 * x).detach().requires_grad_(x.requires_grad) for x in leaves]
         outputs = traced(*twice)

@@ -1,5 +1,8 @@
 """once_differentiable with torch's further ways to ask for a second derivative."""
 
+from contextlib import suppress
+
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
@@ -19,11 +22,14 @@ def _power(n, once=True):
         @staticmethod
         def setup_context(ctx, inputs, output):
             ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
 
         @staticmethod
         def backward(ctx, g):
             (x,) = ctx.saved_tensors
             return g * n * x ** (n - 1)
+
+        jvp = backward
 
     if once:
         Power.backward = staticmethod(torch.autograd.function.once_differentiable(Power.backward))
@@ -61,6 +67,33 @@ def test_nested_func_grad_raises(subject, data):
     subject.assert_same("func.grad", got=first(x), expected=n * x ** (n - 1) + 2 * more * x)
     action = torch.func.grad(lambda x: first(x).sum())
     subject.assert_raises(RuntimeError, lambda: action(x), "nested func.grad", naming=["once_differentiable"])
+
+
+@keeps("ONCE-08")
+def test_forward_mode_over_a_constant_cotangent(subject, data):
+    """func.jvp of func.grad of a Function alone raises or is right."""
+    n, x, second = _forward_over_reverse(subject, data, outer=1)
+    with suppress(RuntimeError):
+        subject.assert_same("forward over reverse", got=second(), expected=n * (n - 1) * x ** (n - 2.0))
+
+
+@keeps("ONCE-08", variant="cotangent")
+def test_forward_mode_over_a_cotangent_that_moves(subject, data):
+    """func.jvp of func.grad of a product of Functions raises or is right."""
+    n, x, second = _forward_over_reverse(subject, data, outer=2)
+    with suppress(RuntimeError):
+        expected = 2 * n * (2 * n - 1) * x ** (2 * n - 2.0)
+        subject.assert_same("forward over reverse, where the cotangent moves", got=second(), expected=expected)
+
+
+def _forward_over_reverse(subject, data, outer):
+    """A power, its base, and the tangent of the gradient of a product of ``outer`` such powers."""
+    n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
+    once, x = _power(n), subject.tensor(xs)
+    first = torch.func.grad(lambda x: torch.sum(once(x) if outer == 1 else once(x) * once(x)))
+    got = first(x)
+    subject.assert_same("func.grad", got=got, expected=outer * n * np.array(xs) ** (outer * n - 1))
+    return n, np.array(xs), lambda: torch.func.jvp(first, (x,), (torch.ones_like(x),))[1]
 
 
 @keeps("ONCE-07", variant="inputs")

@@ -217,6 +217,42 @@ def _gradient_of_all(subject, data, batch, cls):
     return [dict(zip(places, found, strict=True)).get(place) for place in range(len(tensors))], cotangents
 
 
+@keeps("VMAP-02", variant="shared-output")
+def test_an_output_that_all_calls_share_is_mapped(subject, data):
+    """Where an output depends on a shared argument alone, the derivatives are those of a loop."""
+    size = subject.draw(data, (2, 3), "batch size")
+    shape = subject.draw(data, ((), (2,)), "shape")
+    weight = subject.draw(data, (1, -1, 3), "weight")
+    forward = subject.draw(data, (False, True), "tangents instead of gradients")
+
+    def slopes(ctx):
+        x, y = ctx.saved_tensors
+        return (y, x), (0 * y, weight + 0 * y)
+
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    cls = define(
+        subject,
+        forward=lambda x, y: (x * y, weight * y),
+        setup_context=setup_context,
+        backward=lambda ctx, g, h: tuple(g * a + h * b for a, b in zip(*slopes(ctx), strict=True)),
+        jvp=lambda ctx, t, u: tuple(a * t + b * u for a, b in slopes(ctx)),
+    )
+    cls.generate_vmap_rule = True
+    mapped = torch.func.vmap(cls.apply, in_dims=(0, None))
+    x = 1 + np.arange(size * np.prod(shape, dtype=int)).reshape(size, *shape).astype(float)
+    xs = subject.tensors([x, np.full(shape, 5.0)])
+    if forward:
+        got = torch.func.jvp(mapped, xs, tuple(map(torch.ones_like, xs)))[1]
+        expected = [x + 5, np.full_like(x, weight)]
+    else:
+        got = torch.func.grad(lambda *xs: sum(torch.sum(z) for z in mapped(*xs)), argnums=(0, 1))(*xs)
+        expected = [np.full_like(x, 5.0), np.asarray(x.sum(axis=0) + size * weight)]
+    subject.assert_all_same("derivatives where calls share an output", got=got, expected=expected)
+
+
 @keeps("VMAP-03")
 def test_a_rule_is_generated_or_written_not_both(subject, data):
     """A class with both kinds of rule raises; either kind alone works."""

@@ -1,0 +1,181 @@
+"""Clauses on compilers, operators, old interfaces and devices."""
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+_TRACING = "compiler: Non-strict Tracing Programming Model"
+_SEMANTICS = (
+    "Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual bytecode that when "
+    "combined give the same semantics as the Python function."
+)
+
+CLAUSES = (
+    Clause(
+        "COMPILE-01",
+        "documented",
+        "A compiler traces a Function, whether its forward is combined or has a setup_context, into one graph and "
+        "uses the Function's own backward.",
+        "compiler: graph break registry",
+        needs="compile",
+        fault="compiled code differentiates forward's operations instead of using backward",
+    ),
+    Clause(
+        "COMPILE-02",
+        "documented",
+        "Attributes of ctx, save_for_backward, mark_dirty and mark_non_differentiable are traced into one graph, with "
+        "the same results as without a compiler.",
+        "compiler: graph break registry, GB0139",
+        needs="compile inplace nondifferentiable",
+        since="2.13",
+        fault="compiled code ignores mark_non_differentiable",
+    ),
+    Clause(
+        "COMPILE-03",
+        "documented",
+        "A compiled call that passes one tensor for two arguments gives the uncompiled gradients; if it cannot be "
+        "traced, demanding a full graph raises.",
+        "compiler: graph break registry, GB6297",
+        needs="compile",
+        fault="compiled code keeps one of the two gradients of a tensor passed twice",
+    ),
+    Clause(
+        "COMPILE-04",
+        "documented",
+        "A compiled Function that defines jvp gives the uncompiled gradients and tangents; if it cannot be traced, "
+        "demanding a full graph raises.",
+        "compiler: graph break registry, GB0144",
+        needs="compile jvp",
+        fault="compiling a Function that defines jvp detaches its outputs",
+    ),
+    Clause(
+        "COMPILE-05",
+        "documented",
+        "A compiled Function that defines vjp for backward gives the uncompiled results; if it cannot be traced, "
+        "demanding a full graph raises.",
+        "compiler: graph break registry, GB0145",
+        needs="compile",
+        fault="compiling a Function that defines vjp differentiates forward's operations",
+    ),
+    Clause(
+        "COMPILE-06",
+        "observed",
+        "A compiled Function with boxed_grads_call gives the uncompiled results; if it cannot be traced, demanding a "
+        "full graph raises.",
+        "source: torch/_dynamo/variables/higher_order_ops.py",
+        needs="compile",
+        since="2.13",
+        fault="compiling a Function with boxed_grads_call detaches its outputs",
+    ),
+    Clause(
+        "COMPILE-07",
+        "documented",
+        "A second derivative through a region compiled ahead of time raises, unless it is right.",
+        "source: torch/_functorch/_aot_autograd/runtime_wrappers.py",
+        needs="compile double_backward",
+        fault="code compiled ahead of time gives zero second derivatives",
+    ),
+    Clause(
+        "COMPILE-08",
+        "observed",
+        "With a backend that runs the traced graph as it is, a compiled Function keeps its second derivative or "
+        "raises.",
+        "source: torch/_dynamo/variables/higher_order_ops.py",
+        needs="compile double_backward",
+        fault="the second derivative of compiled code is twice too large",
+    ),
+    Clause(
+        "COMPILE-09",
+        "documented",
+        "make_fx, symbolic_trace and torch.export see the operations of forward and nothing of the Function itself.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="compile",
+        fault="make_fx treats the outputs of a Function as constants",
+    ),
+    Clause(
+        "COMPILE-10",
+        "observed",
+        "A function traced by torch.jit.trace keeps the custom gradient in the process that traced it.",
+        "source: torch/csrc/autograd/python_function.cpp",
+        fault="a traced function differentiates forward's operations",
+    ),
+    Clause(
+        "COMPILE-11",
+        "documented",
+        "Function transforms within compiled code, and of compiled code, use a Function's own rules; if it cannot be "
+        "traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile jvp vmap",
+        fault="compiled vmaps differentiate forward's operations",
+    ),
+    Clause(
+        "COMPILE-12",
+        "documented",
+        "Compiled code may change tensors in place in forward, in backward and around a call; where it changes what a "
+        "Function saved, it raises or still gives right gradients.",
+        "autograd mechanics: In-place correctness checks",
+        needs="compile",
+        fault="compiled code forgets changes in place",
+    ),
+    Clause(
+        "COMPILE-13",
+        "documented",
+        "A compiled Function that returns one tensor twice, or a view of another output, gives the uncompiled results; "
+        "if it cannot be traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile views",
+        fault="of two outputs that share memory compiled code keeps one cotangent",
+    ),
+    Clause(
+        "COMPILE-14",
+        "documented",
+        "In compiled code, too, backward gets None for an unused output after set_materialize_grads(False); if it "
+        "cannot be traced, demanding a full graph raises.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile materialize",
+        fault="compiled code ignores set_materialize_grads",
+    ),
+    Clause(
+        "COMPILE-15",
+        "documented",
+        "Several calls of Functions in one compiled region, with hooks on what is in between, and several runs of it "
+        "before the first backward pass give the uncompiled gradients.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile",
+        fault="runs of compiled code share what their Functions save",
+    ),
+    Clause(
+        "LIB-01",
+        "documented",
+        "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "
+        "latter gets keyword-only arguments as keyword_only_inputs.",
+        "library: torch.library.register_autograd",
+        fault="keyword_only_inputs is always empty",
+    ),
+    Clause(
+        "LIB-02",
+        "documented",
+        "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
+        "formula, and outputs that alias inputs raise.",
+        "library: torch.library.register_autograd",
+        fault="an operator without a formula gives zero gradients",
+    ),
+    Clause(
+        "LEGACY-01",
+        "documented",
+        "InplaceFunction and NestedIOFunction still exist for old code, and a subclass of InplaceFunction works "
+        "through apply.",
+        "Function: InplaceFunction",
+        fault="a subclass of InplaceFunction gives no gradient",
+    ),
+    Clause(
+        "DEV-01",
+        "documented",
+        "On an accelerator a node's backward runs on the stream and device of its forward, and a CPU scalar gradient "
+        "is moved to its input's device.",
+        "backward: Stream semantics of backward passes",
+        fault="a scalar gradient that backward returned on the CPU stays there",
+    ),
+)
