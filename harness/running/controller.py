@@ -15,7 +15,7 @@ import pytest
 from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.outcomes import FAILING, FAILS, HOLDS, OUTCOMES, UNDECIDED, UsageProblem
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import corpus, cost, header, results, worker_specs
+from autograd_conformance.harness.running import corpus, cost, header, results, separation, worker_specs
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
@@ -381,6 +381,8 @@ class Controller:
             reason = "every test of this choice was skipped or is unsupported" if self.results else foreign
             lines.append(f"nothing was checked: {reason}")
         lines.append(summary.verdict(self.counts, self._header()))
+        if self.selection.separate:
+            lines.append(separation.in_words(self.results))
         if self.file is not None:
             lines.append(f"report: {self.file.path}" + ("" if self.complete else ", without a footer"))
         return lines
