@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.scripting import Named, Shown
+from autograd_conformance.reference.definitions import Function
 
 Tensors = tuple[Any, ...]
 Mask = Sequence[bool]
@@ -222,6 +225,15 @@ class Implementation(ABC):
     def describe(self, tensor: Any) -> Description:
         """Shape, dtype and device, in the suite's names; by default the tensor is on the CPU."""
         return Description(tuple(tensor.shape), str(tensor.dtype).rpartition(".")[2], "cpu")
+
+    def files(self) -> Sequence[Path]:
+        """The files of the adapter."""
+        kinds = [kind for kind in type(self).__mro__ if issubclass(kind, Implementation)]
+        return [Path(str(sys.modules[kind.__module__].__file__)) for kind in kinds]
+
+    def build(self, function: Function) -> Any:
+        """A documented Function as a class of the implementation."""
+        return function.body(self.xp, self.ag)
 
     def function(self, cls: Any) -> Callable[..., Any]:
         """What users call to run the custom Function ``cls``, a class that a body built over ``xp`` and ``ag``."""

@@ -178,7 +178,7 @@ class Subject(Choices):
     @cached_property
     def cls(self) -> Any:
         """The custom Function as the implementation's own class."""
-        return self.function.body(self.implementation.xp, self.implementation.ag)
+        return self.implementation.build(self.function)
 
     @property
     def engines(self) -> tuple[str, ...]:

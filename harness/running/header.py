@@ -35,6 +35,7 @@ def header(selection: Selection, expected: int | None) -> Line:
         },
         "run": identity.of_run(selection.run_id),
         **({"job": selection.job} if selection.job else {}),
+        **({"separate": True} if selection.separate else {}),
         "claims": _claims(selection.implementation),
         "devices": list(selection.all_devices),
         "profile": selection.profile.name,

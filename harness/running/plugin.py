@@ -38,6 +38,7 @@ from autograd_conformance.harness.running.workers import LACKING, Workers
 from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
 from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.separate import Separate
 
 TIME_LIMIT = 300.0
 
@@ -69,6 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
     group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
     group.addoption("--cost", action="store_true", help="measure the cost of custom Functions")
+    group.addoption("--separate", action="store_true", help="check the implementation in a process of its own")
+    group.addoption("--python", metavar="PATH", help="interpreter that has the implementation, with --separate")
     group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
     group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
     group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
@@ -116,7 +119,7 @@ def _configure(config: pytest.Config) -> None:
         selection = Selection.from_options(
             config.option,
             controller=worker,
-            before_loading=None if worker or config.option.verified else _verify_adapter,
+            before_loading=None if worker or config.option.verified else partial(_verify_adapter, config.option),
             catalog=config.stash.get(CATALOG, None),
         )
         if worker is not None:
@@ -138,6 +141,9 @@ def _configure(config: pytest.Config) -> None:
     _verify_plugins(config)
     box = worker["box"] if worker else config.option.box
     config.stash[BOX] = BlackBox(Path(box) if box else None)
+    if isinstance(selection.implementation, Separate):
+        selection.implementation.lost = config.stash[BOX].lose
+        config.stash[BOX].watch_other(selection.implementation.number)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
 
@@ -161,8 +167,8 @@ def _verify_plugins(config: pytest.Config) -> None:
         raise pytest.UsageError(str(problem)) from None
 
 
-def _verify_adapter(given: str) -> None:
-    warning = smoke.verify(given)
+def _verify_adapter(options: Any, given: str) -> None:
+    warning = smoke.verify(given, separate=options.separate, python=options.python)
     if warning:
         warnings.warn(warning, stacklevel=1)
 
@@ -253,7 +259,8 @@ def _other(path: Path, dialect: str) -> bool:
 
 def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
     missing = selection.not_claimed(claim, subject)
-    if missing and selection.catalog.documented:
+    # A process of its own says what it claims, and is asked for nothing else.
+    if missing and selection.catalog.documented and not selection.separate:
         subject = unclaimed.claiming(subject, missing)
     not_run = selection.reason_against(claim, subject)
     marks = [pytest.mark.skip(reason=str(not_run))] if not_run else []

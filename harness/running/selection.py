@@ -17,11 +17,12 @@ from autograd_conformance.harness.checking.profiles import PROFILES, Profile, ch
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import corpus, identity, shards, sources, unclaimed
+from autograd_conformance.harness.running import corpus, identity, separation, shards, sources, unclaimed
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
+from autograd_conformance.implementations.separate import opened as opened_separately
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
@@ -62,9 +63,14 @@ def matching(
     return tuple(chosen)
 
 
-def _implementation(given: str) -> Implementation:
+def _implementation(given: str, *, separate: bool, python: str | None) -> Implementation:
     """The implementation with this name. Raises UsageProblem if it cannot be imported or its version is unsupported."""
+    if python is not None and not separate:
+        raise UsageProblem(f"--python {python} is about --separate; give both, or leave it out")
     try:
+        if separate:
+            # The process under test verifies the version.
+            return opened_separately(given, python)
         found = implementations.load(given)
         implementations.check_version(found)
     except Unavailable as problem:
@@ -159,6 +165,8 @@ class Selection:
     run_id: str | None = None
     # The name of this job, of those of a run on several platforms.
     job: str | None = None
+    # Whether the implementation is in a process of its own.
+    separate: bool = False
 
     @classmethod
     def from_options(
@@ -182,7 +190,7 @@ class Selection:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
             before_loading(options.implementation)
-        implementation = _implementation(options.implementation)
+        implementation = _implementation(options.implementation, separate=options.separate, python=options.python)
         every = catalog.functions(implementation)
         contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
@@ -214,6 +222,7 @@ class Selection:
             sources.of_tests(_places(options.file_or_dir)),
             identity.run_id(options.run_id),
             options.job,
+            options.separate,
         )
         devices = found._every_device()
         if options.device not in (None, *devices):
@@ -322,6 +331,9 @@ class Selection:
         absent = unclaimed.absent(subject)
         if absent:
             return NotRun("refuses", absent)
+        left_out = separation.reason_against(claim) if self.separate else None
+        if left_out is not None:
+            return NotRun("skip", left_out)
         if isinstance(claim, ClauseClaim):
             return self._reason_against_clause(claim, subject.device)
         assert isinstance(subject, Subject)

@@ -20,7 +20,6 @@ import numpy as np
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, message_of
-from autograd_conformance.harness.running.isolation import SAFE_PATH
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     METHODS,
@@ -29,6 +28,7 @@ from autograd_conformance.implementations.protocol import (
     Unavailable,
     absent_methods,
 )
+from autograd_conformance.implementations.separate import environment
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.namespace import ARRAY_NAMES, AUTOGRAD_NAMES, EXTRA_NAMES
@@ -53,13 +53,14 @@ _NAMES = {"numpy": ("to_numpy", "from_numpy"), "sparse": ("sparse_matmul",)}
 _ATTRIBUTES = ("name", "capabilities", "dtypes", "xp", "ag")
 
 
-def verify(given: str, *, known: bool = False) -> str:
+def verify(given: str, *, known: bool = False, separate: bool = False, python: str | None = None) -> str:
     """Raise UsageProblem if the adapter has mistakes, which would make every result meaningless.
 
     An adapter that is ``known`` to be right has none: then it is the implementation that is wrong. The run can go on,
-    and names what it breaks. Returns a warning that says so, or "".
+    and names what it breaks. Returns a warning that says so, or "". If the run is ``separate``, this process never
+    imports the implementation, which another interpreter may have.
     """
-    found = problems(given)
+    found = problems(given, forks=not separate, python=python)
     if not found:
         return ""
     more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
@@ -71,17 +72,23 @@ def verify(given: str, *, known: bool = False) -> str:
     )
 
 
-def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
+def problems(
+    given: str, *, seconds: float = SECONDS, forks: bool = True, python: str | None = None
+) -> list[str]:  # fmt: skip
     """The mistakes of the adapter with that name, found in a process of its own.
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
-    if given == _FORKABLE and given not in sys.modules and sys.platform == "linux" and _holds_in_fork(given, seconds):
+    forks = forks and given == _FORKABLE and given not in sys.modules and sys.platform == "linux"
+    if forks and _holds_in_fork(given, seconds):
         return []
-    words = [sys.executable, "-m", __name__, given]
-    environment = {**os.environ, **SAFE_PATH, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [python or sys.executable, "-m", __name__, given]
     try:
-        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=seconds, check=False)
+        done = subprocess.run(
+            words, env=environment(python), capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except OSError as problem:
+        raise UsageProblem(f"{words[0]} cannot be started: {problem.strerror}") from None
     except subprocess.TimeoutExpired:
         return [f"it does not end: it was stopped after {seconds:g} s"]
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith((_FOUND, _UNAVAILABLE)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
@@ -41,8 +40,7 @@ def of_tests(places: Iterable[Path]) -> dict[str, str]:
 
 def of_adapter(implementation: Implementation) -> dict[str, str]:
     """The digest of the files of an adapter that does not come with the suite; empty for one that does."""
-    kinds = [kind for kind in type(implementation).__mro__ if issubclass(kind, Implementation)]
-    files = [Path(str(sys.modules[kind.__module__].__file__)).resolve() for kind in kinds]
+    files = [file.resolve() for file in implementation.files()]
     outside = [file for file in dict.fromkeys(files) if not file.is_relative_to(PACKAGE)]
     return {"adapter": _together(_digest(file.parent, [file]) for file in outside)} if outside else {}
 
