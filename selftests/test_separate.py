@@ -311,8 +311,10 @@ def test_a_separate_run_asserts_as_much(command):
     assert " --separate " in describe.rerun(next(iter(apart.results.values())), apart.header)
     assert usual.results.keys() == apart.results.keys()
     for id, line in apart.results.items():
-        # A process of its own is asked for nothing that it does not claim.
-        if ndjson.test_of(line) in separation.SEPARABLE and line["outcome"] != "unsupported":
+        if line["outcome"] == "unsupported":
+            # A process of its own is asked for nothing that it does not claim.
+            assert usual.results[id]["outcome"] == "refuses"
+        elif ndjson.test_of(line) in separation.SEPARABLE:
             same = [
                 {k: v for k, v in each.items() if k not in ("seconds", "link")} for each in (usual.results[id], line)
             ]
