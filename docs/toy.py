@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from autograd_conformance.implementations.adapting import NumPyImplementation
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 from autograd_conformance.implementations.protocol import Environment
 
 # --- The implementation. Its arrays are NumPy arrays that remember the call that made them. ---
@@ -147,6 +147,7 @@ class ToyImplementation(NumPyImplementation):
             ids=("ENG-10",),
             shows=(Found("steps that ran, sorted"),),
             cause=Cause(
+                grade=Grade.DIFFERENCE,
                 reason="a backward pass visits the whole tape, whatever gradients are requested",
                 link="docs/toy.py, gradients",
                 seen=("1.0",),
@@ -155,12 +156,18 @@ class ToyImplementation(NumPyImplementation):
         Deviation(
             ids=("FN-30",),
             shows=(Found("a backward pass through the chain"),),
-            cause=Cause(reason="the tape is ordered by recursion", link="docs/toy.py, visit", seen=("1.0",)),
+            cause=Cause(
+                grade=Grade.DIFFERENCE,
+                reason="the tape is ordered by recursion",
+                link="docs/toy.py, visit",
+                seen=("1.0",),
+            ),
         ),
         Deviation(
             ids=("LAYOUT-02",),
             shows=(Found("shape, dtype and device of the cotangents"),),
             cause=Cause(
+                grade=Grade.DIFFERENCE,
                 reason="a gradient keeps the dtype in which a backward returns it",
                 link="docs/toy.py, gradients",
                 seen=("1.0",),

@@ -21,6 +21,38 @@ class Frequency(Enum):
     SOMETIMES = "few: a test that passes shows nothing"
 
 
+class Grade(Enum):
+    """How bad a deviation is: the words for it, and the sentence that says when it applies."""
+
+    WRONG = (
+        "wrong result or crash",
+        "a value, a derivative or the verdict of a check is wrong, or the process dies or does not end. A sentence "
+        "that promises the result is quoted.",
+    )
+    BROKEN = (
+        "broken promise",
+        "a sentence of the implementation's own documentation promises something else. It is quoted.",
+    )
+    OUTDATED = (
+        "outdated documentation",
+        "what happens is sensible and intended, and a sentence of the documentation is stale or wrong. It is quoted.",
+    )
+    DIFFERENCE = (
+        "difference",
+        "PyTorch does something else, or its users rely on something else, and no sentence of the implementation's own "
+        "documentation promises it.",
+    )
+
+    def __init__(self, words: str, applies: str) -> None:
+        self.words = words
+        self.applies = applies
+
+    @property
+    def quotes(self) -> bool:
+        """Whether a sentence of the implementation's own documentation says something else."""
+        return self is not Grade.DIFFERENCE
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown(ABC):
     """What a failure looks like. Each kind of failure has a class, which says what its text is.
@@ -163,14 +195,15 @@ def _require(text: str, problem: str) -> None:
 class Cause:
     """Why an implementation deviates, and where to read about it.
 
-    ``reason`` and ``link`` are for the reader of a report, like the versions on which the deviation was ``seen`` and
-    those on which it was looked for and ``held`` off. ``releases`` is a version specifier such as ``<2.15``: on other
-    releases the deviation is not listed. ``promise`` quotes the sentence of the implementation's own documentation that
-    is broken, and makes the deviation a fault; without one it is a difference from PyTorch. ``script`` names the
-    standalone file in implementations/findings/NAME that shows it: it prints what is wrong, and exits 1 until it is
-    fixed.
+    ``grade`` says how bad it is. ``reason`` and ``link`` are for the reader of a report, like the versions on which the
+    deviation was ``seen`` and those on which it was looked for and ``held`` off. ``releases`` is a version specifier
+    such as ``<2.15``: on other releases the deviation is not listed. ``promise`` quotes the sentence of the
+    implementation's own documentation that is broken or outdated; every grade except a difference needs one. ``script``
+    names the standalone file in implementations/findings/NAME that shows it: it prints what is wrong, and exits 1 until
+    it is fixed.
     """
 
+    grade: Grade
     reason: str
     link: str
     seen: tuple[str, ...]
@@ -178,6 +211,12 @@ class Cause:
     releases: str = ""
     promise: str = ""
     script: str = ""
+
+    def __post_init__(self) -> None:
+        if self.grade.quotes:
+            _require(self.promise, f"{self.grade.words}: quote in promise= the sentence that says otherwise")
+        elif self.promise:
+            raise ValueError(f"{self.grade.words}: nothing is promised, but promise= quotes {self.promise!r}")
 
     @property
     def versions(self) -> str:

@@ -1,8 +1,8 @@
-"""The known deviations of released JAX: its faults, and its differences from PyTorch."""
+"""The known deviations of released JAX: reported as `known` while they show, as `fixed` once they do not."""
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Raised
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade, Raised
 
 _API = "https://docs.jax.dev/en/latest/_autosummary/"
 _RULES = "https://docs.jax.dev/en/latest/301/custom-jvp-vjp.html"
@@ -10,6 +10,7 @@ _SOURCE = "https://github.com/jax-ml/jax/blob/main/jax/_src/custom_derivatives.p
 _SEEN = ("0.10.2",)
 
 _DTYPE_OF_GRADIENT = Cause(
+    grade=Grade.BROKEN,
     reason="a cotangent of another inexact dtype than its argument's is accepted unchanged, so the "
     "gradient of a float64 argument may be float32 or complex128; the source calls this a "
     "temporary exception",
@@ -20,13 +21,14 @@ _DTYPE_OF_GRADIENT = Cause(
     seen=_SEEN,
 )
 
-FAULTS = (
+OF_THE_DIALECT = (
     Deviation(ids=("JAX-VJP-17",), shows=(Found("dtype of the gradient"),), cause=_DTYPE_OF_GRADIENT),
     Deviation(ids=("GRAD-12",), shows=(Found("a complex gradient for a real input"),), cause=_DTYPE_OF_GRADIENT),
     Deviation(
         ids=("JAX-VJP-19",),
         shows=(Found("hessian"), Found(ending=" of grad")),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="if fwd calls the function, as in the documentation's own examples, jax.hessian and jvp of "
             "grad raise TypeError: can't apply forward-mode autodiff (jvp) to a custom_vjp function",
             promise="Reverse mode *composes* fine: `jax.grad`-of-`grad`, `jax.hessian`, and forward-over-reverse "
@@ -40,6 +42,7 @@ FAULTS = (
         ids=("JAX-JVP-03/affine",),
         shows=(Found("reverse mode of a rule that adds a constant to a tangent"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a rule that adds a constant to its tangent is transposed as if it did not, without an error",
             promise="For automatic transposition to work, the JVP rule's output tangents must be linear as a "
             "function of the input tangents. Otherwise a transposition error is raised.",
@@ -52,6 +55,7 @@ FAULTS = (
         ids=("JAX-JVP-04/constant",),
         shows=(Found("None for every argument"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="if defjvps gets None for every argument, differentiating raises TypeError: the tangents are "
             "a symbolic zero",
             promise="As a shorthand, with `defjvps` you can pass a `None` value to indicate that the JVP for a "
@@ -65,6 +69,7 @@ FAULTS = (
         ids=("JAX-GRADIENT-04",),
         shows=(Found("control flow on a value that the gradient function closes over"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="the gradient function is traced with respect to the cotangents only, so control flow on "
             "intermediate values raises nothing",
             promise="it cannot perform Python control flow which depends on the values of the closed-over "
@@ -79,6 +84,7 @@ FAULTS = (
         ids=("JAX-GRADIENT-05",),
         shows=(Found("an argument given by keyword"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="the function that custom_gradient returns refuses keyword arguments: it is a custom_vjp of "
             "(*args, **kwargs), whose keywords cannot be resolved to positions",
             promise="A Python callable that accepts the same arguments as ``fun``",
@@ -90,6 +96,7 @@ FAULTS = (
 )
 
 _DEVICE_OF_TRACER = Cause(
+    grade=Grade.DIFFERENCE,
     reason="tracers have no attribute device, which this Function's body reads",
     link=f"{_API}jax.Array.device.html",
     script="device_of_tracer.py",
@@ -97,13 +104,14 @@ _DEVICE_OF_TRACER = Cause(
 )
 
 _MESSAGES = Cause(
+    grade=Grade.DIFFERENCE,
     reason="the message compares pytree structures, the returned one with the expected one, and gives no numbers",
     link=_SOURCE,
     script="messages.py",
     seen=_SEEN,
 )
 
-DIFFERENCES = (
+OF_THE_CONTRACT = (
     Deviation(
         ids=("BATCH-VMAP/cotangents", "ENV-COMPILE", "ENV-SAVED-HOOKS/checkpoint"),
         functions=("Conv2D", "FusedConvBN", "GlobalMaxPool", "Select"),
@@ -141,6 +149,7 @@ DIFFERENCES = (
         ids=("GRAD-04",),
         shows=(Found("a gradient for an argument that is not a tensor"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="arguments that are not arrays are closed over, so bwd cannot return a gradient for them",
             link=_RULES,
             script="arguments_that_are_no_arrays.py",
@@ -151,6 +160,7 @@ DIFFERENCES = (
         ids=("GRAD-08",),
         shows=(Found("a gradient that is not a tensor"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="Python numbers are JAX values: bwd may return them",
             link=_SOURCE,
             script="numbers_are_values.py",
@@ -161,6 +171,7 @@ DIFFERENCES = (
         ids=("JVP-01/missing",),
         shows=(Found("forward mode of a Function without jvp"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="forward mode of a custom_vjp function raises TypeError instead of NotImplementedError",
             link=_RULES,
             script="forward_mode_refused.py",
@@ -171,6 +182,7 @@ DIFFERENCES = (
         ids=("JVP-06",),
         shows=(Found(ending="a tangent for an output that is not differentiable"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="stop_gradient makes an output non-differentiable, and drops the tangent that the rule "
             "returns for it",
             link=f"{_API}jax.lax.stop_gradient.html",
@@ -182,6 +194,7 @@ DIFFERENCES = (
         ids=("JVP-09",),
         shows=(Raised("TypeError", starting="Custom JVP rule must produce "),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="a tangent of another dtype than its output is refused",
             link=_SOURCE,
             script="dtype_of_tangent.py",
@@ -192,6 +205,7 @@ DIFFERENCES = (
         ids=("ND-02/integers",),
         shows=(Found("shapes and dtypes of the cotangents"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the cotangent of an integer output is an array of dtype float0",
             link=_RULES,
             script="cotangent_of_integers.py",
@@ -202,6 +216,7 @@ DIFFERENCES = (
         ids=("MAT-03",),
         shows=(Found("set_materialize_grads of no bool"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="symbolic_zeros is an argument of defvjp, and takes any value as True or False",
             link=f"{_API}jax.custom_vjp.defvjp.html",
             script="symbolic_zeros_of_no_bool.py",
@@ -210,4 +225,4 @@ DIFFERENCES = (
     ),
 )
 
-DEVIATIONS = (*FAULTS, *DIFFERENCES)
+DEVIATIONS = (*OF_THE_DIALECT, *OF_THE_CONTRACT)

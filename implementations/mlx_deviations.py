@@ -10,6 +10,7 @@ from autograd_conformance.implementations.deviations import (
     Died,
     Found,
     Frequency,
+    Grade,
     Hung,
     Raised,
     Refused,
@@ -38,6 +39,7 @@ _RUNNING = (
 )  # fmt: skip
 
 _EXP_OF_DOUBLES = Cause(
+    grade=Grade.DIFFERENCE,
     reason="mx.exp of float64 is only as exact as in float32, with relative errors of 1e-7; LLTM shows "
     "it only for negative numbers",
     link=_EXP,
@@ -46,6 +48,7 @@ _EXP_OF_DOUBLES = Cause(
 )
 
 _ARGMAX_OF_NOTHING = Cause(
+    grade=Grade.DIFFERENCE,
     reason="mx.argmax refuses an array without elements, even along an axis that has some",
     link="source: mlx/ops.cpp, argmax",
     script="argmax_of_nothing.py",
@@ -53,6 +56,7 @@ _ARGMAX_OF_NOTHING = Cause(
 )
 
 _NUMPY_UNDER_VMAP = Cause(
+    grade=Grade.DIFFERENCE,
     reason="mx.vmap, even of a function with a vmap rule, and mx.compile trace custom functions with "
     "arrays that have no values, so a function or rule that computes with NumPy is refused",
     link=f"{_USAGE}compile.html#debugging",
@@ -61,6 +65,7 @@ _NUMPY_UNDER_VMAP = Cause(
 )
 
 _OUTPUT_RETURNED_TWICE = Cause(
+    grade=Grade.WRONG,
     reason="if a function returns one array twice, mx.vjp uses the first of its cotangents and drops the other",
     promise=_PRODUCT,
     link=f"{_DOCSTRING}vjp.html",
@@ -128,6 +133,7 @@ DEVIATIONS = (
         functions=("Sort", "GlobalMaxPool"),
         shows=(Found("shape, dtype and device of the outputs"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="indices from mx.argsort and mx.argmax are uint32, as their documentation says",
             link=f"{_DOCSTRING}argsort.html",
             script="indices_are_uint32.py",
@@ -139,6 +145,7 @@ DEVIATIONS = (
         functions=("GradientScaler",),
         shows=(Component("gradient of argument 0 (x)"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
             "the batched function is that of its operations",
             promise=_RULES,
@@ -153,6 +160,7 @@ DEVIATIONS = (
         shows=(Component("gradient of argument 0 (x)"),),
         frequency=Frequency.SOMETIMES,
         cause=Cause(
+            grade=Grade.WRONG,
             reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
             "the batched function is that of its operations; for a complex power that derivative lacks "
             "the conjugation",
@@ -168,6 +176,7 @@ DEVIATIONS = (
         shows=(Died(starting="died: Floating point exception", call=WITHOUT_ELEMENTS, at=_EVALUATION),),
         frequency=Frequency.SOMETIMES,
         cause=Cause(
+            grade=Grade.WRONG,
             reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
             "the batched function is that of its operations; for an index that derivative divides by zero "
             "if the array has no elements, and the process dies",
@@ -183,6 +192,7 @@ DEVIATIONS = (
         shows=(Component("gradient of argument 0 (x)"), Component("gradient of argument 1 (y)")),
         frequency=Frequency.SOMETIMES,
         cause=Cause(
+            grade=Grade.WRONG,
             reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
             "the batched function is that of its operations; for a product that derivative is "
             "uninitialized memory if an array has no elements",
@@ -198,8 +208,10 @@ DEVIATIONS = (
         shows=(Hung(call=WITHOUT_ELEMENTS, at=_EVALUATION),),
         frequency=Frequency.SOMETIMES,
         cause=Cause(
+            grade=Grade.WRONG,
             reason="a sum over no elements does not always end: it reads flags of the array that were never set",
-            link="source: mlx/backend/common/reduce.cpp",
+            promise="Sum reduce the array over the given axes.",
+            link=f"{_DOCSTRING}sum.html; source: mlx/backend/common/reduce.cpp",
             script="endless_sum.py",
             seen=_SEEN,
         ),
@@ -230,6 +242,7 @@ DEVIATIONS = (
             Died(starting="died: Segmentation fault", call=r"^weights of the outputs: \[\],", at="mlx.py in _apply"),
         ),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="a custom function that has a rule and returns an empty tuple causes a segmentation fault",
             promise="Instances are callables that behave identically to the wrapped function.",
             link=f"{_DOCSTRING}custom_function.html",
@@ -241,6 +254,7 @@ DEVIATIONS = (
         ids=("FN-30",),
         shows=(Died(starting="ended without a word", call="^calls in a chain: "),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="mx.vjp walks the graph by recursion, and a chain of ten thousand calls overflows a thread's "
             "small stack",
             link="source: mlx/transforms.cpp, vjp",
@@ -252,6 +266,7 @@ DEVIATIONS = (
         ids=("JVP-01/missing",),
         shows=(Found("forward mode of a Function without jvp"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="all rules are optional: without a jvp rule the tangent is that of the operations in the function",
             link=f"{_DOCSTRING}custom_function.html",
             script="default_jvp.py",
@@ -262,6 +277,7 @@ DEVIATIONS = (
         ids=("MLX-CALL-01/constants",),
         shows=(Found("an output that is not an array"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a custom function that has a rule refuses outputs that are not arrays, unlike the wrapped function",
             promise="Instances are callables that behave identically to the wrapped function.",
             link=f"{_DOCSTRING}custom_function.html",
@@ -273,6 +289,7 @@ DEVIATIONS = (
         ids=("MLX-CALL-03/without-rules",),
         shows=(Found("gradient of what is captured"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a custom function without a rule is the wrapped function, and what it captures is differentiated",
             promise="All custom_function instances behave as pure functions. Namely, any variables captured will "
             "be treated as constants and no gradients will be computed with respect to the captured "
@@ -286,6 +303,7 @@ DEVIATIONS = (
         ids=("MLX-COMP-01/gradient-of-batch",),
         shows=(Found("gradient"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="mx.vmap calls a custom function again and drops its rule for mx.vjp, so the derivative of "
             "the batched function is that of its operations",
             promise="Any of the MLX function transformations can be composed in any order to any depth.",
@@ -303,8 +321,9 @@ DEVIATIONS = (
         ids=("MLX-VJP-08/stopped",),
         shows=(Found("gradient, the first output from mx.stop_gradient,"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="an output from mx.stop_gradient takes no cotangent: the next output gets it instead, and so on",
-            promise="The cotangents should be the same in number, shape, and type as the outputs of fun.",
+            promise=_PRODUCT,
             link=f"{_DOCSTRING}vjp.html",
             script="stopped_output.py",
             seen=_SEEN,
@@ -314,8 +333,10 @@ DEVIATIONS = (
         ids=("MLX-CPLX-01/powers",),
         shows=(Found("gradient"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the gradient of a complex power lacks the conjugation that the gradients of other operations have",
-            link="source: mlx/primitives.cpp, Power::vjp",
+            promise=_PRODUCT,
+            link=f"{_DOCSTRING}vjp.html; source: mlx/primitives.cpp, Power::vjp",
             script="complex_powers.py",
             seen=_SEEN,
         ),

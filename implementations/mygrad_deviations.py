@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 
 # Every Function that MyGrad can run.
 _FUNCTIONS = (
@@ -13,6 +13,7 @@ _FUNCTIONS = (
 _SEEN = ("2.5.0",)
 
 _NO_AUTODIFF_CONSTANT = Cause(
+    grade=Grade.DIFFERENCE,
     reason="under no_autodiff only its dtype decides whether an output is constant: an output of floats "
     "is not, though it has no creator",
     link="https://mygrad.readthedocs.io/en/latest/generated/mygrad.no_autodiff.html",
@@ -36,6 +37,7 @@ DEVIATIONS = (
         ids=("FN-24",),
         shows=(Found("requires_grad and grad_fn of the outputs"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="a call on constants is recorded too: its output, a constant, has a creator",
             link="https://mygrad.readthedocs.io/en/latest/generated/mygrad.Tensor.creator.html",
             script="creator_of_constants.py",
@@ -46,6 +48,7 @@ DEVIATIONS = (
         ids=("ENG-10",),
         shows=(Found("steps that ran, sorted"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="a backward pass computes the gradients of all tensors before it; there is no way to request "
             "only some",
             link="https://mygrad.readthedocs.io/en/latest/generated/mygrad.Tensor.backward.html",
@@ -57,6 +60,7 @@ DEVIATIONS = (
         ids=("MYGRAD-GRAPH-04",),
         shows=(Found("backward from an invalid gradient"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="the argument of backward is given to numpy.asarray, whose ValueError or TypeError is what "
             "the caller sees",
             promise="An invalid gradient (i.e. a non-numeric or non-array-like object) was produced by an "

@@ -1,10 +1,10 @@
-"""The known deviations of released PaddlePaddle: its faults, and its differences from PyTorch."""
+"""The known deviations of released PaddlePaddle: reported as `known` while they show, as `fixed` once they do not."""
 
 from __future__ import annotations
 
 from functools import partial
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Died, Found, Raised
+from autograd_conformance.implementations.deviations import Cause, Deviation, Died, Found, Grade, Raised
 
 _LAYER = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/PyLayer_en.html"
 _CONTEXT = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/autograd/PyLayerContext_en.html"
@@ -12,6 +12,7 @@ _GRAD = "https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/grad_e
 _APPLY = "paddle/fluid/pybind/eager_py_layer.cc"
 _NODE = "paddle/fluid/eager/pylayer/py_layer_node.cc"
 _ENGINE = "paddle/fluid/eager/backward.cc"
+_GRADIENTS = "This API computes the sum of gradients of `outputs` with respect to each `inputs` ."
 _SEEN = ("3.3.1",)
 
 # The Functions whose backward returns gradients for several inputs, whichever are wanted.
@@ -21,6 +22,7 @@ _OF_SEVERAL_INPUTS = (
 )  # fmt: skip
 
 _PARTIAL_GRAD = Cause(
+    grade=Grade.BROKEN,
     reason="paddle.grad for some of the inputs raises ValueError if backward returns a gradient for "
     "another input that requires one: it has to return None there, but the ctx does not say which "
     "inputs are wanted",
@@ -32,6 +34,7 @@ _PARTIAL_GRAD = Cause(
 )
 
 _OUTPUTS_AS_GRAD_OUTPUTS = Cause(
+    grade=Grade.WRONG,
     reason="if several outputs of one node are their own grad_outputs, the second derivative is silently "
     "wrong: all of them arrive at the node's first output, also for built-in operations",
     promise="When it is True, higher order derivatives are supported to compute",
@@ -40,7 +43,7 @@ _OUTPUTS_AS_GRAD_OUTPUTS = Cause(
     seen=_SEEN,
 )
 
-FAULTS = (
+OF_THE_ENGINE = (
     Deviation(
         ids=("VJP-SUBSET",),
         functions=_OF_SEVERAL_INPUTS,
@@ -63,6 +66,7 @@ FAULTS = (
         functions=("LinearFunction", "LinearFunctionSetupContext", "QKVProjection"),
         shows=(Found(starting="second derivative ("),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="the second derivative of a product of matrices without elements is refused if only one "
             "factor has a second derivative: Required tensor shall not be nullptr; QKVProjection also "
             "shows what MyCube shows",
@@ -79,6 +83,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-LAYER-04/list",),
         shows=(Found(starting="a backward that returns a list of "),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="only a bare tensor or a tuple is accepted; a list raises ValueError",
             promise="The output of ``backward`` can be ``Tensor`` or ``list/tuple(Tensor)``",
             link=_LAYER,
@@ -91,9 +96,11 @@ OF_THE_DIALECT = (
         ids=("PADDLE-LAYER-13",),
         shows=(Found("gradient"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the process dies with SIGSEGV: the gradients of a list of several tensors are written to a "
             "list as if it were a tuple, and all to its first element",
-            link=_NODE,
+            promise=_GRADIENTS,
+            link=f"{_GRAD}, {_NODE}",
             script="list_among_outputs.py",
             seen=_SEEN,
         ),
@@ -102,9 +109,11 @@ OF_THE_DIALECT = (
         ids=("PADDLE-CTX-05/graph",),
         shows=(Found(containing="gradients"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the new tensor has no node, and the input gets the layer's node instead of its own: a leaf "
             "is cut off with an error, and other inputs silently get a wrong gradient",
-            promise="Thereby preventing the auto grad information of the input Tensor from being overwritten.",
+            promise="then Paddle will help the user create a new Tensor as output. Thereby preventing the auto grad "
+            "information of the input Tensor from being overwritten.",
             link=_CONTEXT,
             script="mark_not_inplace.py",
             seen=_SEEN,
@@ -115,6 +124,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-ENGINE-09/freed",),
         shows=(Found("a second pass through a graph that was freed"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the process dies with SIGSEGV, where built-in operations raise an error: the node has "
             "dropped its ctx, and nothing checks whether it was freed",
             promise="If False, the graph used to compute grads will be freed.",
@@ -127,6 +137,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-ENGINE-09/backward",),
         shows=(Found("gradients of a retained graph, accumulated"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="a second backward() through a PyLayer dies with SIGSEGV, with retain_graph=True too: the "
             "node drops its ctx after the first; paddle.grad works on a copy",
             promise="If you would like to add more ops to the built graph after calling this method( "
@@ -141,9 +152,10 @@ OF_THE_DIALECT = (
         ids=("PADDLE-ENGINE-08",),
         shows=(Found("gradient past some outputs of a layer"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="with outputs of a PyLayer in no_grad_vars, gradients are wrong or the process dies with "
             "SIGSEGV; this can happen with outputs of built-in operations too",
-            promise="the Tensors whose gradients are not needed to compute",
+            promise=_GRADIENTS,
             link=_GRAD,
             script="no_grad_vars.py",
             seen=_SEEN,
@@ -153,6 +165,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-HOOK-01/output",),
         shows=(Found(".grad with hooks on the output"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="backward of a PyLayer gets the gradients from before the hooks of its outputs; the results "
             "of the hooks are computed and dropped",
             promise="it can optionally return a new gradient Tensor which will be used in place of current "
@@ -166,6 +179,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-HOOK-05",),
         shows=(Found("arguments of pack_hook"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="pack_hook is called with None where None is saved, so the documented hook, x.numpy(), raises "
             "an error",
             promise="The input of `pack_hook` is a tensor need be saved.",
@@ -178,6 +192,7 @@ OF_THE_DIALECT = (
         ids=("PADDLE-HOOK-04/list",),
         shows=(Found("what comes of tensors saved in a list under hooks"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the process dies with SIGSEGV: the list of unpacked tensors is written as if it were a tuple",
             promise="`pack_hook` will also be called while any tensor need be saved by "
             "`PyLayerContext.save_for_backward`.",
@@ -190,9 +205,11 @@ OF_THE_DIALECT = (
         ids=("PADDLE-TYPE-02",),
         shows=(Found("relative error of exp in complex128, in units of its rounding"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the exponential of complex128 is computed in single precision",
-            promise="x (Tensor): Input of Exp operator, an N-D Tensor, with data type int32, int64, bfloat16, "
-            "float16, float32, float64, complex64 or complex128.",
+            promise="Computes exp of x element-wise with a natural number `e` as the base. [...] x (Tensor): Input of "
+            "Exp operator, an N-D Tensor, with data type int32, int64, bfloat16, float16, float32, float64, "
+            "complex64 or complex128.",
             link="https://www.paddlepaddle.org.cn/documentation/docs/en/api/paddle/exp_en.html",
             script="exp_of_complex128.py",
             seen=_SEEN,
@@ -201,15 +218,16 @@ OF_THE_DIALECT = (
 )
 
 # Each of these scripts shows several differences.
-_ctx = partial(Cause, script="differences_ctx.py", seen=_SEEN)
-_outputs = partial(Cause, script="differences_outputs.py", seen=_SEEN)
-_backward = partial(Cause, script="differences_backward.py", seen=_SEEN)
+_ctx = partial(Cause, grade=Grade.DIFFERENCE, script="differences_ctx.py", seen=_SEEN)
+_outputs = partial(Cause, grade=Grade.DIFFERENCE, script="differences_outputs.py", seen=_SEEN)
+_backward = partial(Cause, grade=Grade.DIFFERENCE, script="differences_backward.py", seen=_SEEN)
 
-DIFFERENCES = (
+OF_THE_CONTRACT = (
     Deviation(
         ids=("FN-30",),
         shows=(Died(starting="ended without a word", call="^calls in a chain: "),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the graph is freed by recursion, so a chain of 10 000 calls overflows a stack of 256 KiB",
             link=_NODE,
             script="long_chain.py",
@@ -363,4 +381,4 @@ DIFFERENCES = (
     ),
 )
 
-DEVIATIONS = (*FAULTS, *OF_THE_DIALECT, *DIFFERENCES)
+DEVIATIONS = (*OF_THE_ENGINE, *OF_THE_DIALECT, *OF_THE_CONTRACT)

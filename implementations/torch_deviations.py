@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Raised, Refused
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Grade, Raised, Refused
 
 _SINCE_2_13 = ("2.13.0", "2.14.1", "2.15.0")
 _ONLY_2_13 = ("2.13.0",)
@@ -24,17 +24,27 @@ _GENERATES = (
     "vmap rule for it."
 )
 _ONCE = "With this decorator, attempts to perform double backward through your function will produce an error."
+_AT_KINKS = (
+    "To try and reduce the impact of functions that are non-differentiable, we define the gradients of the elementary "
+    "operations by applying the following rules in order: [...] If the function is convex (at least locally), use a "
+    "subgradient of minimum norm."
+)
+_GRADCHECK = "Returns: True if all differences satisfy allclose condition"
 
 _GRAD_IS_A_VIEW_OF_THE_COTANGENT = Cause(
+    grade=Grade.WRONG,
     reason="if a backward returns views of its cotangent, backward() takes them as the .grad of leaves "
     "without copying them: adding to one .grad later changes the caller's cotangent, and the "
     ".grad of other leaves",
-    link=f"{_ISSUES}34082",
+    promise="The attribute will then contain the gradients computed and future calls to backward() will "
+    "accumulate (add) gradients into it.",
+    link=f"{_DOCS}generated/torch.Tensor.grad.html, {_ISSUES}34082",
     script="grad_is_a_view_of_the_cotangent.py",
     seen=_EVERYWHERE,
 )
 
 _ONCE_DIFFERENTIABLE_BEHIND_GRAD = Cause(
+    grade=Grade.WRONG,
     reason="the node that raises is not on the way to any requested input, so neither autograd.grad nor "
     "backward(inputs=...) runs it: the term is left out without an error (None with "
     "allow_unused=True)",
@@ -45,6 +55,7 @@ _ONCE_DIFFERENTIABLE_BEHIND_GRAD = Cause(
 )
 
 _ONCE_DIFFERENTIABLE_BEHIND_A_CONSTANT_COTANGENT = Cause(
+    grade=Grade.WRONG,
     reason="if no cotangent requires grad, the decorator adds no node that raises (its source says 'this "
     "is only an approximation'), and the term is left out: the second derivative is wrong without "
     "an error, also under torch.func.grad(torch.func.grad(f))",
@@ -60,6 +71,7 @@ DEVIATIONS = (
         functions=("Select",),
         shows=(Found("requires_grad without grad mode"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a forward that returns a view of a leaf, called under no_grad, gives an output with "
             "requires_grad True and no grad_fn",
             promise="In this mode, the result of every computation will have requires_grad=False, even when the "
@@ -75,6 +87,7 @@ DEVIATIONS = (
         shows=(Refused("RuntimeError", starting="Batching rule not implemented for aten::concat. "),),
         frequency=Frequency.ALWAYS,
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="grad with is_grads_batched refuses a backward that calls torch.concat, but batches "
             "torch.cat, which is the same operation; the feature is called experimental, and no document "
             "says which operations it supports",
@@ -89,6 +102,7 @@ DEVIATIONS = (
         shows=(Refused("RuntimeError", starting="Batching rule not implemented for aten::detach; "),),
         frequency=Frequency.ALWAYS,
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="grad with is_grads_batched refuses a backward that computes with NumPy: backward runs once, "
             "on a tensor that stands for the complete batch and cannot be converted to an array",
             link=f"{_DOCS}generated/torch.autograd.grad.html",
@@ -102,6 +116,7 @@ DEVIATIONS = (
         shows=(Refused("RuntimeError", starting="expected m1 and m2 to have the same dtype, "),),
         frequency=Frequency.ALWAYS,
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the printed Function multiplies in lower precision under autocast, but its backward runs "
             "outside of autocast and multiplies the cotangent by the saved weight; its documentation "
             "leaves out custom_fwd and custom_bwd, which it needs there",
@@ -114,6 +129,7 @@ DEVIATIONS = (
         ids=("FN-05",),
         shows=(Found("requires_grad of the tensors that forward gets"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="forward gets the same tensor objects as apply, with requires_grad True and their grad_fn; "
             "only grad mode is off",
             promise="Tensor arguments that track history (i.e., with requires_grad=True) will be converted to "
@@ -128,6 +144,7 @@ DEVIATIONS = (
         ids=("FN-12/keyword-only",),
         shows=(Found("a keyword-only argument"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="apply raises TypeError: unexpected keyword argument; a compiler message (graph break GB4372) "
             "says that apply does not support keyword-only arguments",
             link=f"{_SOURCE}torch/csrc/autograd/python_function.cpp",
@@ -139,8 +156,10 @@ DEVIATIONS = (
         ids=("FN-12/kwargs",),
         shows=(Found("an argument for **kwargs"),),
         cause=Cause(
-            reason="apply raises TypeError: unexpected keyword argument, also if the class has a setup_context",
-            promise="Override forward with the signature forward(ctx, *args, **kwargs).",
+            grade=Grade.DIFFERENCE,
+            reason="apply raises TypeError: unexpected keyword argument, also if the class has a setup_context; "
+            "the documentation shows signatures of forward with **kwargs, and does not say that apply "
+            "fills them",
             link=f"{_DOCS}generated/torch.autograd.Function.setup_context.html",
             script="kwargs_parameter.py",
             seen=_SINCE_2_13,
@@ -150,6 +169,7 @@ DEVIATIONS = (
         ids=("FN-12/skipped",),
         shows=(Found("a keyword after a skipped default"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="if forward takes ctx, keywords can fill its positional parameters only without a gap: if a "
             "parameter with a default is left out before one that is given, apply raises TypeError: "
             "missing required argument",
@@ -162,6 +182,7 @@ DEVIATIONS = (
         ids=("FN-21",),
         shows=(Found("what a class with a method that is not static gives"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="methods are looked up on the class, so methods without @staticmethod work as if they had it; "
             "the documentation shows static methods and does not say that others are refused",
             link=f"{_SOURCE}torch/csrc/autograd/python_function.cpp",
@@ -173,11 +194,10 @@ DEVIATIONS = (
         ids=("NIG-06",),
         shows=(Found("ctx.needs_input_grad in a partial backward"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the flags are fixed when forward runs: autograd.grad(y, inputs) leaves those of the other "
-            "inputs True",
-            promise="If your inputs didn't require gradient (ctx.needs_input_grad is a tuple of booleans "
-            "indicating whether each input needs gradient computation), or were non-Tensor objects, you "
-            "can return None.",
+            "inputs True; the documentation does not say whether they are about a pass or about what "
+            "requires grad",
             link=f"{_DOCS}notes/extending.html#how-to-use, {_ISSUES}174017",
             script="needs_input_grad_in_partial_backward.py",
             seen=_EVERYWHERE,
@@ -197,6 +217,7 @@ DEVIATIONS = (
         ids=("DIRTY-06/behind-others",),
         shows=(Found("gradients of the arguments, for the view of its base, position 0"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="CopySlices assumes that a Function changes the view in its first argument: if the dirty view "
             "is another argument, the arguments before it get no gradient and the base gets a wrong one, "
             "without an error",
@@ -211,6 +232,7 @@ DEVIATIONS = (
         ids=("DIRTY-13",),
         shows=(Found("backward of a Function that changes what it has saved"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="tensors are packed after forward has ended, so saved_tensors gives the changed values: the "
             "gradient is silently wrong",
             promise="Before returning them to the user, a check is made to ensure they weren't used in any "
@@ -224,6 +246,7 @@ DEVIATIONS = (
         ids=("DIRTY-16",),
         shows=(Found("a change in place of a tensor that another shares memory with"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="there is no error: views of the changed tensor are derived from its new history instead",
             promise="This can be tricky, especially if there are many Tensors that reference the same storage "
             "(e.g. created by indexing or transposing), and in-place functions will raise an error if the "
@@ -237,6 +260,7 @@ DEVIATIONS = (
         ids=("BOX-04",),
         shows=(Found("second derivative through a boxed once-differentiable backward"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="once_differentiable looks for a cotangent that requires grad among the arguments of "
             "backward, but not in the list into which boxed_grads_call packs them: the second derivative "
             "is wrong, without an error",
@@ -251,6 +275,7 @@ DEVIATIONS = (
         ids=("BOX-05",),
         shows=(Found("backward with boxed_grads_call under a transform"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="a transform calls backward with one argument for each output: a TypeError, and if there is one "
             "output, grads[0] is the first row of its cotangent, so that the gradient is silently wrong",
             promise="When set to True on the Function subclass, backward receives grads as a single mutable list "
@@ -264,6 +289,7 @@ DEVIATIONS = (
         ids=("SETUP-08",),
         shows=(Found("apply with keyword-only parameters"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="apply binds every default and passes keyword-only arguments on to code that takes none: a "
             "TypeError, even if none of them is given",
             link=f"{_SOURCE}torch/autograd/function.py",
@@ -298,6 +324,7 @@ DEVIATIONS = (
         ids=("ONCE-08/cotangent",),
         shows=(Found("forward over reverse, where the cotangent moves"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="where a cotangent requires grad, the decorator returns new tensors without the tangents of the "
             "gradients: forward mode over such a backward silently gives zero",
             promise="These function transforms can compose with each other arbitrarily.",
@@ -310,6 +337,7 @@ DEVIATIONS = (
         ids=("DBL-05",),
         shows=(Found("second derivative through what is kept on ctx"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="an attribute that is an input or an output keeps its history, and second derivatives flow "
             "through it",
             promise="In this case, the tensors saved with save_for_backward can also be used in the backward and "
@@ -324,6 +352,7 @@ DEVIATIONS = (
         ids=("MODE-02/enable_grad",),
         shows=(Found("requires_grad of any output under inference_mode"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="with enable_grad within inference_mode a custom Function is recorded, unlike any other "
             "operation: its outputs are inference tensors that require grad and have a grad_fn, which "
             "nothing can use",
@@ -337,9 +366,10 @@ DEVIATIONS = (
         ids=("KINK-01/clamp",),
         shows=(Found("gradient"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="clamp, clamp_min and clamp_max pass the full gradient where the input equals a bound, unlike "
             "relu and hardtanh",
-            promise="If the function is convex (at least locally), use a subgradient of minimum norm.",
+            promise=_AT_KINKS,
             link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions, {_ISSUES}184572",
             script="clamp_at_its_bound.py",
             seen=("2.4.0", "2.8.0", "2.13.0"),
@@ -351,9 +381,10 @@ DEVIATIONS = (
         ids=("KINK-01/fmax",),
         shows=(Found("gradient, position 0"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="where both inputs of fmax or fmin are equal, the first one gets the full gradient; maximum "
             "and minimum share it evenly",
-            promise="If the function is convex (at least locally), use a subgradient of minimum norm.",
+            promise=_AT_KINKS,
             link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions",
             script="fmax_of_equal_inputs.py",
             seen=("2.4.0", "2.8.0", "2.13.0"),
@@ -365,6 +396,7 @@ DEVIATIONS = (
         ids=("JVP-07",),
         shows=(Found("a None from jvp for a floating output"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="None is accepted only for outputs that are not differentiable; for any other output it fails "
             "an internal assert that asks to report a bug",
             promise="If an output is not a Tensor or the function is not differentiable with respect to that "
@@ -378,6 +410,7 @@ DEVIATIONS = (
         ids=("JVP-14/marked",),
         shows=(Found("gradcheck with check_forward_ad of a right jvp"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="gradcheck compares the numerical Jacobians of the differentiable outputs with the "
             "forward-mode Jacobians of all floating outputs: after an output marked non-differentiable it "
             "compares the wrong pairs",
@@ -392,6 +425,7 @@ DEVIATIONS = (
         ids=("FUNC-07",),
         shows=(Found("whether a derivative flows through a tensor that is assigned to ctx"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="inputs and outputs that are assigned to ctx, also in lists and dicts, are tracked; the notes "
             "say that they will not be tracked, and also that the result is undefined",
             link=f"{_DOCS}notes/extending.func.html#limitations-and-gotchas",
@@ -403,6 +437,7 @@ DEVIATIONS = (
         ids=("FUNC-09",),
         shows=(Found("a transform of a Function that defines vjp"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="transforms look only for backward and raise NotImplementedError, though the error itself "
             "names vjp as the other method that may be implemented",
             promise="Defining this function is equivalent to defining the vjp function.",
@@ -415,9 +450,12 @@ DEVIATIONS = (
         ids=("FUNC-10/vmap",),
         shows=(Found("a keyword-only argument under vmap"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="with a generated batching rule, keyword-only arguments are dropped without an error (2.4.0 "
             "raises one), and forward runs with its defaults: the result is wrong",
-            link=f"{_SOURCE}torch/_functorch/autograd_function.py",
+            promise="vmap is the vectorizing map; vmap(func) returns a new function that maps func over some "
+            "dimension of the inputs.",
+            link=f"{_DOCS}generated/torch.func.vmap.html, {_SOURCE}torch/_functorch/autograd_function.py",
             script="keyword_only_under_vmap.py",
             seen=("2.8.0", "2.13.0", "2.14.1", "2.15.0"),
         ),
@@ -426,6 +464,7 @@ DEVIATIONS = (
         ids=("FUNC-14/forward",),
         shows=(Found("derivative by nested transforms"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="jvp runs with forward mode off at every level, so that a jvp or jacfwd around another one finds no "
             "tangent in what it computes: that part of the derivative is zero, without an error",
             promise="These function transforms can compose with each other arbitrarily.",
@@ -438,6 +477,7 @@ DEVIATIONS = (
         ids=("VMAP-02/shared-output",),
         shows=(Found(starting="derivatives where calls share an output"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the generated rule sums over the batch what belongs to a shared argument or output: if an output "
             "depends on shared arguments alone, its part of gradients and tangents is too large by the batch size, "
             "without an error",
@@ -451,6 +491,7 @@ DEVIATIONS = (
         ids=("VMAP-09/saved",),
         shows=(Found(starting="derivatives of a vmap"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the generated rule remembers the batched dimensions of the last of save_for_backward and "
             "save_for_forward, and uses them for both: other tensors, or another order, give gradients that are "
             "silently wrong, or an error",
@@ -464,6 +505,7 @@ DEVIATIONS = (
         ids=("VMAP-09/dirty",),
         shows=(Found("derivative of a vmap with a change in place"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="under the generated rule mark_dirty gets batched tensors, which are none of the inputs: a "
             "RuntimeError says that the changed input is not returned, though it is",
             promise=_GENERATES,
@@ -479,6 +521,7 @@ DEVIATIONS = (
             Found("forward mode of a vmap with a marked output"),
         ),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="under the generated rule mark_non_differentiable gets batched tensors, which are none of the "
             "outputs, and is ignored: the outputs require grad, and forward mode fails an internal assert",
             promise=_GENERATES,
@@ -491,6 +534,7 @@ DEVIATIONS = (
         ids=("ENG-01/constant",),
         shows=(Found("None as the cotangent of an output that does not require grad"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="the check of the cotangents accepts None, and the engine then refuses the output itself, in "
             "grad and in backward",
             promise="None values can be specified for scalar Tensors or ones that don't require grad.",
@@ -503,6 +547,7 @@ DEVIATIONS = (
         ids=("ENG-02/later-message",),
         shows=(Found("message of a cotangent of another shape than its output"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the message looks up the position with list.index, which compares tensors elementwise: for "
             "any output after the first it says that the truth of a tensor is ambiguous, or names another "
             "position",
@@ -515,6 +560,7 @@ DEVIATIONS = (
         ids=("ENG-06",),
         shows=(Found("more cotangents than outputs"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="cotangents and outputs are paired with zip, which silently drops the surplus; the "
             "documentation asks the caller for matching lengths and does not promise a check",
             link=f"{_DOCS}generated/torch.autograd.grad.html",
@@ -526,6 +572,7 @@ DEVIATIONS = (
         ids=("ENG-09/bare",),
         shows=(Found("a tensor as inputs"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="backward takes the length of its inputs before it checks whether they are a single tensor: a "
             "TypeError if that tensor has no dimensions",
             promise="inputs (Sequence[Tensor] or Tensor or Sequence[GradientEdge], optional) - Inputs w.r.t. "
@@ -541,6 +588,7 @@ DEVIATIONS = (
         ids=("NODE-03",),
         shows=(Found("grad_fn.metadata()"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="the documentation shows a method, but metadata is an attribute that holds the dictionary: "
             "calling it is a TypeError, on built-in nodes too",
             promise="Node.metadata(): Return the metadata.",
@@ -553,6 +601,7 @@ DEVIATIONS = (
         ids=("NODE-05/node",),
         shows=(Found("whether the tensors are alive that PolynomialBackward saved, while only the node is held"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="a comment in get_gradient_edge says that the Python object of a custom node does not keep "
             "the graph alive; but it keeps alive the graph and everything that the graph saved",
             link=f"{_SOURCE}torch/autograd/graph.py",
@@ -565,6 +614,7 @@ DEVIATIONS = (
         ids=("HOOK-06/retain_grad",),
         shows=(Found("whether pre-hooks see a retained .grad"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="the .grad of an output that retains it is set before the node's pre-hooks run",
             promise="The order in which things happen are: 1. hooks registered to Tensor are executed 2. "
             "pre-hooks registered to Node are executed (if Node is executed). 3. the .grad field is "
@@ -578,11 +628,11 @@ DEVIATIONS = (
         ids=("HOOK-10/grad",),
         shows=(Found("autograd.grad where its inputs have a hook in mode all"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a hook in mode all on a leaf among the inputs of autograd.grad raises an error (not "
             "supported), though the documentation mentions grad along with backward",
-            promise="If a tensor is in tensors but is not part of the graph, or if a tensor is not needed to "
-            "compute the gradients for any inputs specified for the current .backward() or .grad() call, "
-            "this tensor will be ignored and the hook will not wait for its gradient to be computed.",
+            promise='Under the "all" mode, the hook will be called after gradients with respect to every tensor in '
+            "tensors have been computed. [...] for any inputs specified for the current .backward() or .grad() call",
             link=f"{_DOCS}autograd.html#torch.autograd.graph.register_multi_grad_hook, {_ISSUES}131753",
             script="multi_grad_hook_in_autograd_grad.py",
             seen=_EVERYWHERE,
@@ -592,6 +642,7 @@ DEVIATIONS = (
         ids=("HOOK-10/roots",),
         shows=(Found("number of calls of a hook on an output and leaves"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="if a pass starts from a single tensor, its node does not count as one that will run: a hook "
             "in mode all on that tensor and others fires too early, and a second time",
             promise="After every non-ignored tensor's gradient has been computed, fn will be called with those "
@@ -605,6 +656,7 @@ DEVIATIONS = (
         ids=("HOOK-10/unused",),
         shows=(Found("gradients that a hook in mode any gets, position 0"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="hooks of unused outputs are called with None, and a hook in mode any takes that for the "
             "first gradient",
             promise='Under the "any" mode, the hook will be called after the first gradient with respect to a '
@@ -618,6 +670,7 @@ DEVIATIONS = (
         ids=("PACK-07",),
         shows=(Found("access to a saved tensor that was changed, under hooks"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the version of a saved tensor is not checked where hooks packed it: with a hook that does "
             "not copy, the gradients are silently those of the changed value",
             promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
@@ -631,6 +684,7 @@ DEVIATIONS = (
         ids=("CKPT-04",),
         shows=(Found("checkpoint without use_reentrant"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="if use_reentrant is not given, it is still True, with a warning",
             promise="In version 2.9 we will raise an exception if use_reentrant is not passed.",
             link="https://docs.pytorch.org/docs/2.13/checkpoint.html#torch.utils.checkpoint.checkpoint",
@@ -643,6 +697,7 @@ DEVIATIONS = (
         ids=("CKPT-04",),
         shows=(Found("checkpoint without use_reentrant"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="if use_reentrant is not given, it is still True, with a warning; the documentation has put "
             "the exception off to a future release",
             link="https://docs.pytorch.org/docs/2.15/checkpoint.html#torch.utils.checkpoint.checkpoint",
@@ -655,6 +710,7 @@ DEVIATIONS = (
         ids=("AMP-03/float64",),
         shows=(Found("dtypes of double factors in forward"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="cast_inputs leaves tensors of double precision unchanged",
             promise="If not None, when forward runs in an autocast-enabled region, casts incoming floating-point "
             "Tensors to the target dtype (non-floating-point Tensors are not affected), then executes "
@@ -668,6 +724,7 @@ DEVIATIONS = (
         ids=("AMP-04",),
         shows=(Found("bare custom_fwd and custom_bwd"),),
         cause=Cause(
+            grade=Grade.OUTDATED,
             reason="device_type has no default, so the bare decorators of the printed example raise a TypeError",
             promise="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively.",
             link=f"{_DOCS}notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops",
@@ -679,10 +736,11 @@ DEVIATIONS = (
         ids=("AMP-05",),
         shows=(Found("backward under custom_bwd of a Function with setup_context"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="custom_fwd notes the state on the first argument of forward, which is not ctx but a tensor of the "
             "caller: custom_bwd raises an AttributeError, outside of autocast too",
-            promise="Apply custom_fwd and custom_bwd (with no arguments) to forward and backward respectively.",
-            link=f"{_DOCS}notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops, {_ISSUES}132388",
+            promise="Ensures that backward executes with the same autocast state as forward.",
+            link=f"{_DOCS}amp.html#torch.amp.custom_bwd, {_ISSUES}132388",
             script="custom_fwd_with_setup_context.py",
             seen=_ONLY_2_13,
         ),
@@ -691,6 +749,7 @@ DEVIATIONS = (
         ids=("CHECK-04",),
         shows=(Found("gradcheck of a backward that cannot handle None"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="only a RuntimeError of backward becomes a GradcheckError; gradcheck lets a TypeError, "
             "AttributeError or AssertionError about a cotangent None through, even with "
             "raise_exception=False",
@@ -704,6 +763,7 @@ DEVIATIONS = (
         ids=("CHECK-05/other",),
         shows=(Found("gradcheck of a gradient of another dtype"),),
         cause=Cause(
+            grade=Grade.DIFFERENCE,
             reason="the engine casts the gradient that backward returns to its input's dtype before "
             "check_grad_dtypes sees it; no document says what check_grad_dtypes checks",
             link=f"{_SOURCE}torch/autograd/gradcheck.py",
@@ -715,10 +775,10 @@ DEVIATIONS = (
         ids=("CHECK-06/integers",),
         shows=(Found("gradcheck of a Function with an output that is not differentiable"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="an integer output before a float output is an IndexError: the numerical Jacobians, which "
             "exist for floating outputs only, are paired with all outputs",
-            promise="func (function) - a Python function that takes Tensor inputs and returns a Tensor or a tuple "
-            "of Tensors",
+            promise=_GRADCHECK,
             link=f"{_DOCS}generated/torch.autograd.gradcheck.gradcheck.html",
             script="gradcheck_of_an_integer_output.py",
             seen=_EVERYWHERE,
@@ -728,10 +788,11 @@ DEVIATIONS = (
         ids=("CHECK-06/marked",),
         shows=(Found("gradcheck of a Function with an output that is not differentiable"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="in fast mode the numerical derivatives of all floating outputs are paired with the "
             "analytical derivatives of the differentiable outputs: if a marked output comes before "
             "another one, a correct backward fails",
-            promise="Returns: True if all differences satisfy allclose condition",
+            promise=_GRADCHECK,
             link=f"{_DOCS}generated/torch.autograd.gradcheck.gradcheck.html",
             script="gradcheck_fast_of_a_marked_output.py",
             seen=("2.4.0", "2.8.0", "2.13.0", "2.14.1"),
@@ -743,6 +804,7 @@ DEVIATIONS = (
         ids=("COMPILE-01/parent",),
         shows=(Found("tracing a Function into one graph"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a backward that calls the backward of its parent class causes an AssertionError in the "
             "compiler, with or without fullgraph",
             promise=_GRAPH_BREAKS,
@@ -757,6 +819,7 @@ DEVIATIONS = (
         ids=("COMPILE-02/argument",),
         shows=(Found("gradients of compiled code, position 0"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="if forward changes an argument of the compiled code in place and returns it, ahead-of-time "
             "compilation copies the change back without a history: the gradients are silently those of a "
             "Function that changes nothing",
@@ -771,6 +834,7 @@ DEVIATIONS = (
         ids=("COMPILE-04/forward",),
         shows=(Found("tangents of compiled code, position 0"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="if no argument requires grad, the compiler inlines forward without checking whether there is "
             "a jvp: the tangents are silently those of forward's operations",
             promise=_TRACING,
@@ -786,6 +850,7 @@ DEVIATIONS = (
         ids=("COMPILE-06/one",),
         shows=(Found("gradient of compiled code"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="if a Function has one output, the compiled backward gets the cotangent instead of a list "
             "that holds it, so grads[0] is the cotangent's first element: silently wrong, with fullgraph "
             "too",
@@ -800,10 +865,13 @@ DEVIATIONS = (
         ids=("COMPILE-08",),
         shows=(Found("second derivatives through compiled code, position 0"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the backward of the traced graph runs without recording: with backend eager the second "
-            "derivative is silently left out; no document promises it, and one says that torch.compile "
-            "has different autograd semantics",
-            link=f"{_DOCS}user_guide/torch_compiler/torch.compiler_backward.html",
+            "derivative is silently left out; the page on how torch.compile's autograd semantics differ "
+            "does not mention it",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_DOCS}user_guide/torch_compiler/torch.compiler_backward.html",
             script="compiled_second_derivative.py",
             seen=_EVERYWHERE,
         ),
@@ -812,6 +880,7 @@ DEVIATIONS = (
         ids=("COMPILE-09/strict",),
         shows=(Found("requires_grad of the outputs of the traced function"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="strict export keeps the no_grad mode in which forward ran, so the exported program cannot be "
             "differentiated",
             promise="This Training IR, which may contain mutations, is designed for training use cases and can be "
@@ -827,6 +896,7 @@ DEVIATIONS = (
         ids=("COMPILE-11/grad", "COMPILE-11/jvp"),
         shows=(Found("derivative by compiled code"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="where a function transform is compiled, the compiler inlines forward and drops backward and jvp: "
             "the derivatives are silently those of forward's operations, with fullgraph too",
             promise=_TRACING,
@@ -840,6 +910,7 @@ DEVIATIONS = (
         ids=("COMPILE-11/mapped",),
         shows=(Found("gradient of a vmap of compiled code"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="in a vmap compiled code gets tensors that do not say that they require grad: the compiler inlines "
             "forward and drops backward, and the gradient is silently that of forward's operations",
             promise=_TRACING,
@@ -853,6 +924,7 @@ DEVIATIONS = (
         ids=("COMPILE-12/saved",),
         shows=(Found("gradient after a change in compiled code"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="if compiled code changes in place what a Function saved, backward gets the changed values: the "
             "gradient is silently wrong, where uncompiled code raises",
             promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
@@ -866,6 +938,7 @@ DEVIATIONS = (
         ids=("COMPILE-13/twice",),
         shows=(Raised("AssertionError", starting="Placeholder node not found in env"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="a Function that returns one tensor for two outputs causes an AssertionError in the compiler, with "
             "or without fullgraph",
             promise=_GRAPH_BREAKS,
@@ -878,6 +951,7 @@ DEVIATIONS = (
         ids=("COMPILE-13/view",),
         shows=(Found("gradient of outputs that share memory"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="ahead-of-time compilation takes an output that is a view of another one for a view made after the "
             "call: its cotangent reaches backward as a part of the other output's, and the gradient is silently wrong",
             promise=_TRACING,
@@ -890,6 +964,7 @@ DEVIATIONS = (
         ids=("COMPILE-14",),
         shows=(Found("gradient where an output is unused"),),
         cause=Cause(
+            grade=Grade.WRONG,
             reason="the compiler ignores set_materialize_grads: the backward that it traces gets zeros for an unused "
             "output, with fullgraph too",
             promise=_TRACING,
@@ -903,6 +978,7 @@ DEVIATIONS = (
         ids=("LIB-01/needs_input_grad",),
         shows=(Found("ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"),),
         cause=Cause(
+            grade=Grade.BROKEN,
             reason="in setup_context of an operator ctx.needs_input_grad has one flag more than inputs; there "
             "and in backward it has no flag for an argument that was left out or equals its default",
             promise="The ctx object is the same ctx object used by torch.autograd.Function.",

@@ -36,8 +36,8 @@ AT_IMPORT = {
     "has no devices": ("Mine.devices = lambda self: ()", (1, 2)),
     "has another device": ("Mine.devices = lambda self: ('other',)", (1, 2)),
     "lists what it breaks": (
-        "from autograd_conformance.implementations.deviations import Cause, Component, Deviation\n"
-        "cause = Cause(reason='so', link='https://x.org', seen=('0.1.0',))\n"
+        "from autograd_conformance.implementations.deviations import Cause, Component, Deviation, Grade\n"
+        "cause = Cause(grade=Grade.DIFFERENCE, reason='so', link='https://x.org', seen=('0.1.0',))\n"
         "Mine.deviations = (Deviation(('VJP-REF', 'FWD-VALUE'), (Component(),), cause, ('LLTM',)),)",
         (1,),
     ),

@@ -19,6 +19,7 @@ from autograd_conformance.implementations.deviations import (
     Died,
     Found,
     Frequency,
+    Grade,
     Hung,
     Raised,
     Refused,
@@ -37,7 +38,7 @@ def element(what: str, *index: int) -> Finding:
     return Finding(f"{what} at {index}", "1.0", "", "", component={"what": what, "index": list(index)})
 
 
-CAUSE = Cause(reason="", link="", seen=("1.0",))
+CAUSE = Cause(grade=Grade.DIFFERENCE, reason="", link="", seen=("1.0",))
 
 
 @pytest.mark.parametrize(
@@ -216,6 +217,11 @@ def test_exceptions_are_covered_as_the_harness_reports_them() -> None:
 
 
 DEATH = Died(starting="died", call=".")
+PROMISE = "It is never wrong."
+
+
+def graded(grade: Grade, promise: str = "") -> Cause:
+    return Cause(grade=grade, reason="", link="", seen=("1.0",), promise=promise)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +235,18 @@ DEATH = Died(starting="died", call=".")
         (lambda: Died(call="."), "Died: without a text it covers any death"),
         (lambda: Hung(call="", at="kernel.py in wait"), "Hung: without a call it covers the end of any"),
         (lambda: Hung(call="."), "Hung: without a place it covers an endless loop of the suite"),
+        (lambda: graded(Grade.WRONG), "wrong result or crash: quote in promise="),
+        (lambda: graded(Grade.BROKEN, " "), "broken promise: quote in promise="),
+        (lambda: graded(Grade.OUTDATED), "outdated documentation: quote in promise="),
+        (lambda: graded(Grade.DIFFERENCE, PROMISE), "difference: nothing is promised, but promise= quotes 'It is"),
+        (lambda: Cause(reason="", link="", seen=("1.0",)), "grade"),  # type: ignore[call-arg]
         (lambda: Deviation("FN-01", (DEATH,), CAUSE), "ids of a Deviation is a tuple"),  # type: ignore[arg-type]
         (lambda: Deviation(("FN-01",), DEATH, CAUSE), "shows of a Deviation is a tuple"),  # type: ignore[arg-type]
         (lambda: Deviation(("FN-01",), (DEATH,), CAUSE, functions="Exp"), "functions of a Deviation is a tuple"),  # type: ignore[arg-type]
     ],
 )
-def test_what_would_cover_more_than_itself_cannot_be_made(made: Callable[[], object], said: str) -> None:
+def test_what_would_cover_more_or_says_less_than_it_should_cannot_be_made(
+    made: Callable[[], object], said: str
+) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         made()

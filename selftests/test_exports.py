@@ -25,8 +25,8 @@ RESULTS = [
     {key: value for key, value in result("VJP-FD[Exp-cpu]", "error", failure=DIED).items() if key != "reason"},
     result("VJP-FD[Sort-meta]", "emulated"),
     result("NIG-01[cpu]", "unsupported", reason=NASTY),
-    result("NIG-02[cpu]", "known", failure=FINDING, reason=f"a reason (a link; seen) {NASTY}"),
-    result("NIG-02/b[cpu]", "known", failure=FINDING, reason=f"a reason (a link; seen) {NASTY}"),
+    result("NIG-02[cpu]", "known", failure=FINDING, reason=f"a reason (a link; seen) {NASTY}", grade="difference"),
+    result("NIG-02/b[cpu]", "known", failure=FINDING, reason=f"a reason (a link; seen) {NASTY}", grade="difference"),
     result("NIG-03[cpu]", "fixed", reason="another reason"),
     result("NIG-04[cpu]", "vacuous", reason="nothing was checked"),
     result("NIG-05[cpu]", "skip", reason="there is none"),
@@ -183,7 +183,9 @@ def test_the_summary_shows_verdict_counts_and_failures(read):
     assert r"**fail: VJP-REF/leaves\[Exp-cpu\]** must hold: gradients equal the reference VJP" in text
     assert "- got: 1\n- expected: 2" in text
     assert "- why: nothing was checked" in text
-    assert "<details><summary>2 listed deviations, by 1 causes</summary>\n\n- NIG-02[cpu]" in text.replace("\\", "")
+    assert "<details><summary>2 listed deviations, by 1 causes</summary>\n\n- difference: NIG-02[cpu]" in text.replace(
+        "\\", ""
+    )
 
 
 def test_the_summary_of_a_shard_says_so(read):

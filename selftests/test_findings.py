@@ -18,14 +18,15 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness.cli import main
 from autograd_conformance.harness.views import findings
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTED = findings.listed()
 DEVIATIONS = [(name, deviation) for name, deviations in LISTED.items() for deviation in deviations]
 SCRIPTS = [(name, script) for name, deviations in LISTED.items() for script in findings.by_script(deviations)]
-FAULTS = {findings.folder(name) / d.cause.script for name, d in DEVIATIONS if d.cause.promise}
+QUOTING = {findings.folder(name) / d.cause.script for name, d in DEVIATIONS if d.cause.grade.quotes}
 FILES = sorted(findings.FOLDER.glob("*/*.py"))
 # Folders that an installed framework or this project lies in on somebody's machine.
 LOCAL_PATH = re.compile(r"(?<![\w./])/(home|root|tmp|work|usr|opt|mnt|var|Users)/")
@@ -86,10 +87,57 @@ def test_a_deviation_is_well_formed(name: str, deviation: Deviation) -> None:
     assert cause.link
     assert cause.seen
     assert cause.promise == " ".join(cause.promise.split())
-    assert not cause.promise or len(cause.promise.split()) > 3, "a promise is a sentence, quoted"
+    assert bool(cause.promise) == cause.grade.quotes
+    if cause.grade in (Grade.WRONG, Grade.BROKEN):
+        assert promises(cause.promise), "the quote does not say what happens: find a sentence that does, or regrade"
+    if cause.grade is Grade.BROKEN:
+        observed = [id for id in deviation.ids if level(id) == "observed"]
+        assert not observed, "what is only observed breaks no promise"
     assert not LOCAL_PATH.search(repr(deviation))
     assert deviation.ids
     assert deviation.shows
+
+
+# What instructs, describes a parameter or announces an example, instead of saying what happens.
+NO_PROMISE = (
+    r"^(Override|Apply|Use|Call|Set|Wrap|See|Instead|Example|For example|Note)\b",
+    r"^(the|an?) ",
+    r":$",
+    r">>>",
+)
+# The verbs of the quoted sentences: one of them says what happens.
+HAPPENS = (
+    r"\b(will|is|are|be|can|has|was|returns|computes?|accepts|reduce|executes|check|give|work|receives|packs|fails)\b"
+)
+
+
+def promises(quote: str) -> bool:
+    """Whether the quote may be a promise: it says what happens, and does not only instruct or announce an example."""
+    return re.search(HAPPENS, quote, re.IGNORECASE) is not None and not any(re.search(no, quote) for no in NO_PROMISE)
+
+
+def level(id: str) -> str:
+    """Where the sentence of this test comes from; that of a property comes from mathematics."""
+    clause = CLAUSES.get(id.partition("/")[0])
+    return clause.level if clause else ""
+
+
+@pytest.mark.parametrize(
+    ("quote", "expected"),
+    [
+        ("In this mode, the result of every computation will have requires_grad=False.", True),
+        ("TypeError: If the `hook_fn` is not a function of python.", True),
+        ("Sum reduce the array over the given axes.", True),
+        ("Override forward with the signature forward(ctx, *args, **kwargs).", False),
+        ("Instead, wrap nested `@tf.custom_gradients` in another function:", False),
+        ("the Tensors whose gradients are not needed to compute", False),
+        ("The api refers to the following files from pytorch", False),
+        ("inputs (Sequence[Tensor] or Tensor, optional)", False),
+        ("", False),
+    ],
+)
+def test_an_example_an_instruction_or_a_signature_is_no_promise(quote: str, expected: bool) -> None:
+    assert promises(quote) == expected
 
 
 def test_every_list_belongs_to_an_implementation() -> None:
@@ -108,7 +156,7 @@ def test_a_script_is_short_and_says_what_is_wrong(path: Path) -> None:
     shown = (ast.get_docstring(ast.parse(text)) or "").split("\n\n")
     assert shown[0].endswith("."), "its docstring says in a line what is wrong"
     assert "\n" not in shown[0]
-    assert shown[1:] or path not in FAULTS, "and then what the documentation promises"
+    assert shown[1:] or path not in QUOTING, "and then what the documentation says"
     assert not LOCAL_PATH.search(text)
     assert "autograd_conformance" not in text
 
@@ -134,8 +182,20 @@ def test_the_command_prints_the_page() -> None:
     assert done.output == findings.markdown()
 
 
+def test_the_page_counts_each_grade() -> None:
+    page = findings.markdown()
+    for name, deviations in LISTED.items():
+        graded = findings.by_grade(deviations).values()
+        assert sum(map(len, graded)) == len(deviations)
+        numbers = " | ".join(str(len(findings.by_script(part))) for part in graded)
+        assert f"\n| [{name}](#{name}) | {numbers} |\n" in page
+    for grade in Grade:
+        assert f"* **{grade.words.capitalize()}**: {grade.applies[:40]}" in page
+
+
 def test_a_part_of_the_page() -> None:
     cause = Cause(
+        grade=Grade.BROKEN,
         reason="forward returns *args",
         link="source.py, _forward; https://example.org/a_b.html, Step 1",
         seen=("1.0", "1.1"),
@@ -147,7 +207,7 @@ def test_a_part_of_the_page() -> None:
     several = Deviation(("FN-01", "FN-02/x"), (Found("output"),), cause, functions=("Exp", "Sort"))
     another = Deviation(("FN-03",), (Found("input"),), cause)
     assert list(findings._section("torch", [several, another]))[1:] == [
-        "### Faults of torch",
+        "### torch: broken promise",
         "",
         "#### missing one",
         "",

@@ -14,7 +14,7 @@ import pytest
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import smoke
-from autograd_conformance.implementations.deviations import Cause, Deviation, Found
+from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.selftests.conftest import OUTSIDE
@@ -103,7 +103,7 @@ def test_a_version_that_the_adapter_does_not_support_is_refused():
 # The smoke stage.
 
 
-CAUSE = Cause(reason="r", link="l", seen=("1.0",))
+CAUSE = Cause(grade=Grade.DIFFERENCE, reason="r", link="l", seen=("1.0",))
 
 
 def wrong(**changes):

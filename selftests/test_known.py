@@ -9,11 +9,13 @@ import pytest
 
 from autograd_conformance.harness.running import blackbox
 from autograd_conformance.harness.running.blackbox import BlackBox
+from autograd_conformance.harness.views import summary
+from autograd_conformance.selftests.reports import result
 
 LISTED = """
 import os
 
-from autograd_conformance.implementations.deviations import Cause, Component, Deviation, Died, Hung
+from autograd_conformance.implementations.deviations import Cause, Component, Deviation, Died, Grade, Hung
 from autograd_conformance.implementations.model import ModelImplementation
 
 
@@ -36,7 +38,7 @@ OF_ONE = "^Call[(]'(Exp|Square|Sinh)'"
 
 
 def listed(function, *shows):
-    cause = Cause(reason="it is planted", link="", seen=("1.0",))
+    cause = Cause(grade=Grade.DIFFERENCE, reason="it is planted", link="", seen=("1.0",))
     return Deviation(("VJP-REF",), shows, cause, functions=(function,))
 
 
@@ -99,6 +101,25 @@ def test_pytest_counts_as_failed_what_the_verdict_does(run):
     }
     assert done.results["VJP-REF[Sinh-cpu]"]["failure"]["at"] == "listed.py in looping"
     assert last_line(done) == {"passed": 1, "failed": 3, "xfailed": 2}
+
+
+def test_causes_are_listed_by_grade_the_worst_first():
+    found = [
+        result("DBL-05[cpu]", "known", reason="a", grade="difference"),
+        result("NIG-02[cpu]", "known", reason="b", grade="wrong result or crash"),
+        result("NIG-03[cpu]", "known", reason="c", grade="wrong result or crash"),
+        result("NIG-04[cpu]", "known", reason="b", grade="wrong result or crash"),
+        result("ENG-06[cpu]", "known", reason="of an earlier version"),
+    ]
+    assert summary.clauses(found, 80)[-7:] == [
+        "wrong result or crash: 3",
+        "  NIG-02[cpu] and 1 more: b",
+        "  NIG-03[cpu]: c",
+        "difference: 1",
+        "  DBL-05[cpu]: a",
+        "not graded: 1",
+        "  ENG-06[cpu]: of an earlier version",
+    ]
 
 
 def test_only_a_call_that_is_listed_to_hang_gets_less_time(monkeypatch, tmp_path):

@@ -19,7 +19,7 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import OUTCOMES, Broken, Finding, Kind, Record, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import results
-from autograd_conformance.implementations.deviations import Cause, Deviation, Refused
+from autograd_conformance.implementations.deviations import Cause, Deviation, Grade, Refused
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.conftest import COMMAND
@@ -75,12 +75,20 @@ def test_what_is_refused_in_every_example_is_vacuous():
 
 def test_a_listed_refusal_is_known_and_another_is_not(monkeypatch):
     shows = (Refused("RuntimeError", starting="no "),)
-    listed = Deviation(("VJP-REF",), shows, Cause(reason="r", link="l", seen=("1.0",)), functions=("Exp",))
+    listed = Deviation(
+        ("VJP-REF",), shows, Cause(grade=Grade.DIFFERENCE, reason="r", link="l", seen=("1.0",)), functions=("Exp",)
+    )
     monkeypatch.setattr(ModelImplementation, "deviations", (listed,))
     for excuse, outcome in (("RuntimeError: no rule", "known"), ("RuntimeError: else", "vacuous")):
         subject = Subject(ModelImplementation(), FUNCTIONS["Exp"], "cpu")
         subject.record = Record(examples=3, checks=3, excused=3, excuse=excuse)
-        assert results.result_line(subject, None)["outcome"] == outcome
+        line = results.result_line(subject, None)
+        assert line["outcome"] == outcome
+        assert line.get("grade") == ("difference" if outcome == "known" else None)
+
+
+def test_a_report_may_have_each_grade():
+    assert SCHEMA["$defs"]["result"]["properties"]["grade"]["enum"] == [grade.words for grade in Grade]
 
 
 def test_the_largest_error_of_each_dtype_is_kept(eventful):

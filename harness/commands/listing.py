@@ -91,7 +91,7 @@ def _clauses_of(path: Path) -> str:
 def list_findings() -> None:
     """List the findings with their scripts, as Markdown.
 
-    These are the known faults of the implementations, and their differences.
+    Each has a grade: a wrong result or crash, a broken promise, outdated documentation, or a difference.
     """
     click.echo(findings.markdown(), nl=False)
 

@@ -98,13 +98,16 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
 
 
 def _as_listed(listed: Sequence[Deviation], line: Line) -> Line:
-    """The outcome and reason of the listed deviations of a test; empty if they do not say what comes of it."""
+    """The outcome, reason and grade of the listed deviations of a test; empty if they do not say what comes of it."""
     outcome = _LISTED.get(line["outcome"], "")
     if outcome == "known":
         about = [d for d in listed if d.covers(line.get("failure", line))]
     else:
         about = [d for d in listed if outcome and d.frequency is not Frequency.SOMETIMES]
-    return {"outcome": outcome, "reason": str(about[0].cause)} if about else {}
+    if not about:
+        return {}
+    cause = about[0].cause
+    return {"outcome": outcome, "reason": str(cause), "grade": cause.grade.words}
 
 
 _LISTED = {"fail": "known", "error": "known", "vacuous": "known", "pass": "fixed", "emulated": "fixed"}

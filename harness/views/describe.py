@@ -10,6 +10,7 @@ from autograd_conformance.harness.outcomes import DEATH, FAILING, HANG, UNCLAIME
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import place
+from autograd_conformance.implementations.deviations import Grade
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
 
@@ -56,12 +57,13 @@ def message(line: Line) -> str:
     return f"{failure['type']}: {failure['message']}" if failure else ""
 
 
-def causes(known: Iterable[Line]) -> dict[str, list[str]]:
-    """The causes of listed deviations, each with the test ids that show it."""
-    found: dict[str, list[str]] = {}
+def causes(known: Iterable[Line]) -> dict[str, dict[str, list[str]]]:
+    """The causes of listed deviations by their grade, the worst first, each with the test ids that show it."""
+    found: dict[str, dict[str, list[str]]] = {grade.words: {} for grade in Grade}
     for line in sorted(known, key=place):
-        found.setdefault(line["reason"], []).append(line["id"])
-    return found
+        # A report of an earlier version has no grades.
+        found.setdefault(line.get("grade", "not graded"), {}).setdefault(line["reason"], []).append(line["id"])
+    return {grade: of_grade for grade, of_grade in found.items() if of_grade}
 
 
 def counts(found: Counter[str]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module, util
 from pathlib import Path
 
 from autograd_conformance import implementations
-from autograd_conformance.implementations.deviations import Cause, Deviation
+from autograd_conformance.implementations.deviations import Cause, Deviation, Grade
 
 # Has a folder of scripts for each implementation, named like its module.
 FOLDER = Path(implementations.__file__).with_name("findings")
@@ -23,9 +24,9 @@ _INTRODUCTION = """\
 Where the implementations deviate from the contract that the suite checks. `autograd-conformance list findings` prints
 this page from `implementations/*_deviations.py`. Runs report these test ids as `known`, and as `fixed` once they hold.
 
-* A **fault** contradicts a sentence of the implementation's own documentation. The sentence is quoted.
-* A **difference** is behaviour that differs from PyTorch, or from what PyTorch's users rely on, where the
-  implementation's own documentation makes no promise. It is not a fault.
+Each finding has a grade. Only the first two are faults of the implementation.
+
+{grades}
 
 Each finding has a standalone script that needs only the framework: `python SCRIPT` prints the actual and the expected
 result and exits 1. Once the finding is fixed, the script prints `holds` and exits 0.
@@ -58,24 +59,38 @@ def by_script(deviations: Iterable[Deviation]) -> dict[str, list[Deviation]]:
 def markdown() -> str:
     """The page docs/findings.md."""
     everything = {name: deviations for name, deviations in listed().items() if deviations}
-    lines = [_INTRODUCTION, "| | faults | differences |", "| --- | --- | --- |"]
-    for name, deviations in everything.items():
-        faults, differences = _parted(deviations)
-        lines.append(f"| [{name}](#{name}) | {len(by_script(faults))} | {len(by_script(differences))} |")
+    counts = {name: [len(by_script(part)) for part in by_grade(found).values()] for name, found in everything.items()}
+    lines = [
+        _introduction(),
+        _row("implementation", *(grade.words for grade in Grade)),
+        _row(*["---"] * (1 + len(Grade))),
+    ]
+    lines += [_row(f"[{name}](#{name})", *numbers) for name, numbers in counts.items()]
+    lines.append(_row("all", *map(sum, zip(*counts.values(), strict=True))))
     for name, deviations in everything.items():
         lines += ["", f"## {name}", *_section(name, deviations)]
     return "\n".join(lines) + "\n"
 
 
-def _parted(deviations: Sequence[Deviation]) -> tuple[list[Deviation], list[Deviation]]:
-    """Faults and differences."""
-    return [d for d in deviations if d.cause.promise], [d for d in deviations if not d.cause.promise]
+def by_grade(deviations: Sequence[Deviation]) -> dict[Grade, list[Deviation]]:
+    """The deviations of each grade."""
+    return {grade: [d for d in deviations if d.cause.grade is grade] for grade in Grade}
+
+
+def _introduction() -> str:
+    """What the page is about, with the meaning of each grade."""
+    grades = (f"* **{grade.words.capitalize()}**: {grade.applies}" for grade in Grade)
+    return _INTRODUCTION.format(grades="\n".join(textwrap.fill(each, 120, subsequent_indent="  ") for each in grades))
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _section(name: str, deviations: Sequence[Deviation]) -> Iterator[str]:
-    for heading, part in zip(("Faults", "Differences"), _parted(deviations), strict=True):
+    for grade, part in by_grade(deviations).items():
         if part:
-            yield from ("", f"### {heading} of {name}")
+            yield from ("", f"### {name}: {grade.words}")
         for script, members in by_script(part).items():
             yield from _finding(folder(name) / script, members)
 

@@ -77,8 +77,9 @@ def _failure(report: Report, line: Line) -> Iterator[str]:
 
 def _deviations(report: Report) -> Iterator[str]:
     known = [line for line in report.results if line["outcome"] == "known"]
-    found = list(describe.causes(known).items())
-    items = [f"- {escaped(ids[0])}{_more(ids)}: {escaped(reason)}" for reason, ids in found[:CAUSES]]
+    graded = describe.causes(known).items()
+    found = [(grade, reason, ids) for grade, causes in graded for reason, ids in causes.items()]
+    items = [f"- {grade}: {escaped(ids[0])}{_more(ids)}: {escaped(reason)}" for grade, reason, ids in found[:CAUSES]]
     items += [f"- and {len(found) - CAUSES} more causes, in the report"] if len(found) > CAUSES else []
     if found:
         yield _folded(f"{len(known)} listed deviations, by {len(found)} causes", "\n".join(items))

@@ -31,16 +31,18 @@ def matrices(results: Sequence[Line], header: Line, width: int) -> list[str]:
 
 
 def clauses(results: Sequence[Line], width: int) -> list[str]:
-    """A symbol for each clause, and a line for each cause of listed deviations."""
+    """A symbol for each clause, and a line for each cause of listed deviations, by grade."""
     lines = clause_table.overview(results)
     if lines:
         lines = ["clauses, one symbol each", *lines, "", clause_table.legend(results), ""]
     known = [line for line in results if line["outcome"] == "known"]
     if known:
         lines.append(f"{len(known)} listed deviations, one line for each cause (the report has all details)")
-        for reason, ids in describe.causes(known).items():
-            more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            lines.append(textwrap.shorten(f"{ids[0]}{more}: {reason}", width, placeholder=" ..."))
+        for grade, found in describe.causes(known).items():
+            lines.append(f"{grade}: {sum(map(len, found.values()))}")
+            for reason, ids in found.items():
+                more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+                lines.append("  " + textwrap.shorten(f"{ids[0]}{more}: {reason}", width - 2, placeholder=" ..."))
     return lines
 
 

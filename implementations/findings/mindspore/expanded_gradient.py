@@ -1,6 +1,7 @@
 """A gradient that is an expanded view is summed as if it were contiguous: memory behind it is read.
 
-Should be: twice the cotangent, as for a copy of the view.
+Should be: twice the cotangent, as for a copy of the view. "Compute the vector-jacobian-product of the given network."
+(docstring of mindspore.vjp)
 """
 
 import sys

@@ -1,6 +1,6 @@
 """A function that indexes with an integer cannot be differentiated twice; afterwards x[0] fails everywhere.
 
-Should be: 2, and 1 afterwards.
+Should be: 2, and 1 afterwards. "Single-level and multi-level `int` index values are supported." (Tensor Index Support)
 """
 
 import sys

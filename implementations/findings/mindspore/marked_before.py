@@ -1,7 +1,7 @@
 """If an output before a differentiable one is marked non-differentiable, the pass ends with an internal error.
 
-Should be: a gradient of the other output. "The api refers to the following files from pytorch", says the docstring of
-mindspore._Function; there any output may be marked.
+Should be: a gradient of the other output, as in PyTorch. The docstring of mindspore._Function says that it is modelled
+on PyTorch's, which is no promise: a difference.
 """
 
 import sys

@@ -1,6 +1,7 @@
 """A sum over no elements does not always end: it reads flags of the array that were never set.
 
-It should be zero immediately, as it is in about half of all processes.
+It should be zero immediately, as it is in about half of all processes. "Sum reduce the array over the given axes."
+(docstring of mx.sum)
 """
 
 import subprocess

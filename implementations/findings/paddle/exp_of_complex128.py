@@ -1,6 +1,7 @@
 """The exponential of complex128 has single precision.
 
-"x (Tensor): Input of Exp operator, [...] with data type [...] complex64 or complex128." (paddle.exp)
+"Computes exp of x element-wise with a natural number `e` as the base.
+[...] x (Tensor): Input of Exp operator, [...] with data type [...] complex64 or complex128." (paddle.exp)
 """
 
 import cmath

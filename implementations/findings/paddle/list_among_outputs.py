@@ -1,6 +1,7 @@
 """Backward dies with SIGSEGV if one of the outputs of a PyLayer is a list of several tensors.
 
-The source handles such an output: its gradients should arrive as one list (py_layer_node.cc).
+The source handles such an output: its gradients should arrive as one list (py_layer_node.cc). "This API computes the
+sum of gradients of `outputs` with respect to each `inputs` ." (paddle.grad)
 """
 
 import os

@@ -1,6 +1,7 @@
 """With outputs of a PyLayer in no_grad_vars, gradients are wrong, or the process dies with SIGSEGV.
 
-"no_grad_vars: the Tensors whose gradients are not needed to compute" (paddle.grad)
+"This API computes the sum of gradients of `outputs` with respect to each `inputs` ." (paddle.grad), and "no_grad_vars:
+the Tensors whose gradients are not needed to compute".
 """
 
 import os

@@ -1,7 +1,9 @@
 """With backend "eager" a compiled Function silently has no second derivative.
 
-There should be that of uncompiled code, or an error, as with backends that compile ahead of time. No document
-promises it: one says that torch.compile "has different autograd semantics".
+There should be that of uncompiled code, or an error, as with backends that compile ahead of time. "Dynamo Tracing
+captures a graph of Tensor operations and residual bytecode that when combined give the same semantics as the Python
+function." The page on how autograd's semantics differ under torch.compile does not mention second derivatives.
+https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html
 https://docs.pytorch.org/docs/stable/user_guide/torch_compiler/torch.compiler_backward.html
 """
 

@@ -1,8 +1,7 @@
 """custom_fwd and custom_bwd fail for a Function with setup_context: backward raises an AttributeError.
 
-"Automatic Mixed Precision examples": "Apply custom_fwd and custom_bwd (with no arguments) to forward and backward
-respectively."
-https://docs.pytorch.org/docs/stable/notes/amp_examples.html#functions-with-multiple-inputs-or-autocastable-ops
+The documentation of custom_bwd says: "Ensures that backward executes with the same autocast state as forward."
+https://docs.pytorch.org/docs/stable/amp.html#torch.amp.custom_bwd
 https://github.com/pytorch/pytorch/issues/132388
 """
 

@@ -1,7 +1,9 @@
 """backward() takes views of the cotangent that a backward returns as the .grad of leaves, without copying them.
 
-Two leaves then share their .grad, and a later pass adds to the caller's cotangent in place. Each .grad should have
-memory of its own, and the cotangent should stay what it was. No document promises it.
+Two leaves then share their .grad, and a later pass through one of them changes that of the other, and the caller's
+cotangent. "The attribute will then contain the gradients computed and future calls to backward() will accumulate (add)
+gradients into it." (Tensor.grad)
+https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html
 https://github.com/pytorch/pytorch/issues/34082
 """
 

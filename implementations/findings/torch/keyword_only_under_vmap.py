@@ -1,7 +1,8 @@
 """Under vmap, with a generated rule, keyword-only arguments are dropped: forward runs with its defaults.
 
-There should be an error, as under other transforms, or the right result. No document says what apply does with
-keyword-only arguments.
+There should be an error, as under other transforms, or the right result: "vmap(func) returns a new function that maps
+func over some dimension of the inputs."
+https://docs.pytorch.org/docs/stable/generated/torch.func.vmap.html
 """
 
 import torch

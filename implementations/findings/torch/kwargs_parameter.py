@@ -1,8 +1,8 @@
 """A forward with **kwargs cannot be given a keyword argument: apply raises TypeError, unexpected keyword argument.
 
-It should reach forward. The documentation of setup_context says: "Override forward with the signature forward(ctx,
-*args, **kwargs). setup_context is not overridden." and "Override forward with the signature forward(*args, **kwargs)
-and override setup_context."
+It should reach forward, like any Python function. The documentation of setup_context prints the signatures
+forward(ctx, *args, **kwargs) and forward(*args, **kwargs), but no document says that apply fills **kwargs: a
+difference.
 https://docs.pytorch.org/docs/stable/generated/torch.autograd.Function.setup_context.html
 """
 

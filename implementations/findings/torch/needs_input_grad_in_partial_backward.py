@@ -1,7 +1,7 @@
 """In a backward pass for some inputs only, ctx.needs_input_grad is True for the others as well.
 
-Each flag should say whether the pass needs that gradient. "Extending PyTorch", step 1: "(ctx.needs_input_grad is a
-tuple of booleans indicating whether each input needs gradient computation)".
+Each flag should say whether the pass needs that gradient. "Extending PyTorch", step 1, says "whether each input needs
+gradient computation", but not whether in this pass or at all: a difference.
 https://docs.pytorch.org/docs/stable/notes/extending.html#how-to-use, https://github.com/pytorch/pytorch/issues/174017
 """
 
