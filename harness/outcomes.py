@@ -18,7 +18,7 @@ OUTCOMES = {
     "known": "a listed deviation that still fails",
     "fixed": "a listed deviation that passes",
     "emulated": "held, with help from the adapter",
-    "unsupported": "the implementation cannot run it, and says so",
+    "unsupported": "not run or not decided; the reason is in the report",
     "refuses": "not claimed, and refused with an error",
     "holds": "not claimed, but held in every example",
     "silent": "not claimed, and wrong without an error",
@@ -47,7 +47,7 @@ NOT_RUN = frozenset(("unsupported", "skip"))
 
 
 class NotRun(NamedTuple):
-    """Why a test id cannot be run; ``outcome`` is one of `NOT_RUN`, or refuses."""
+    """Why a test id cannot be run; ``outcome`` is one of `NOT_RUN`."""
 
     outcome: str
     reason: str
@@ -119,6 +119,11 @@ class Finding:
     raised: Raised | None = None
     choices: dict[str, Any] = field(default_factory=dict)
     right_with: str = ""
+
+    @property
+    def is_loud(self) -> bool:
+        """Whether the user meets an exception, though perhaps another one than expected."""
+        return self.kind is Kind.RAISED or self.component.get("aspect") == LOUD
 
     def as_json(self) -> dict[str, Any]:
         """The fields that are not empty; of types that JSON and xdist can write."""

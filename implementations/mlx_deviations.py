@@ -35,7 +35,8 @@ _VALUES = ("FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-
 # The tests that run Functions with arrays that may have no elements.
 _RUNNING = (
     "FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-NONE", "VJP-UNUSED", "VJP-LINEAR", "VJP-FIT", "VJP-REPEAT",
-    "VJP-FINITE", "VJP-CHAIN", "VJP-CHAIN/instances", "ENV-SAVED-HOOKS/checkpoint", "ENV-COMPILE", "FWD-PURE", "VJP-PURE",
+    "VJP-FINITE", "VJP-CHAIN", "VJP-CHAIN/instances", "ENV-SAVED-HOOKS/checkpoint", "ENV-COMPILE",
+    "FWD-PURE", "VJP-PURE",
 )  # fmt: skip
 
 _EXP_OF_DOUBLES = Cause(

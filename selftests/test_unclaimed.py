@@ -19,6 +19,7 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.running import results, unclaimed
 from autograd_conformance.harness.running.claimed_first import ClaimedFirst
 from autograd_conformance.implementations.protocol import CAPABILITIES
+from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.selftests.conftest import COMMAND
 from autograd_conformance.selftests.planted import PLANTED, checks
 from autograd_conformance.selftests.planted_clauses import FAULTS
@@ -118,16 +119,18 @@ class Toy(ModelImplementation):
     def version(self, tensor):
         os._exit(0)
 
-    def strides(self, tensor):
-        raise RuntimeError("this toy has no strides")
+    def fill_(self, tensor, value):
+        raise RuntimeError("this toy changes no tensor")
 """
 CHOICE = (
-    "--functions", "MyCube,Inplace", "--properties", "VJP-REF,JVP-REF,BATCH-VMAP,FWD-PURE,FWD-LAYOUT,ENV-THREADS",
+    "--functions", "MyCube,Inplace",
+    "--properties", "VJP-REF,JVP-REF,BATCH-VMAP,FWD-PURE,VJP-PURE,FWD-LAYOUT,ENV-THREADS",
 )  # fmt: skip
 OUTCOMES = {
     "VJP-REF[MyCube-cpu]": "pass",
     "JVP-REF[MyCube-cpu]": "silent",
-    "BATCH-VMAP[MyCube-cpu]": "refuses",
+    "BATCH-VMAP[MyCube-cpu]": "unsupported",
+    "VJP-PURE/owned[MyCube-cpu]": "refuses",
     "FWD-PURE[Inplace-cpu]": "dies",
     "ENV-THREADS[MyCube-cpu]": "holds",
 }
@@ -146,7 +149,7 @@ def test_what_is_not_claimed_is_said_and_fails_no_run(command, tmp_path, workers
     line = run.results["JVP-REF[MyCube-cpu]"]
     assert line["unclaimed"] == ["jvp"]
     assert line["failure"]["what"].startswith("tangent of output 0")
-    assert run.results["BATCH-VMAP[MyCube-cpu]"]["reason"] == "the adapter has no method vmap"
+    assert run.results["BATCH-VMAP[MyCube-cpu]"]["reason"] == "not claimed, and the adapter has no method vmap"
     assert "silent: JVP-REF[MyCube-cpu]" in run.out
     assert "dies: FWD-PURE[Inplace-cpu]" in run.out
     assert run.footer["verdict"] == "holds"
@@ -155,23 +158,42 @@ def test_what_is_not_claimed_is_said_and_fails_no_run(command, tmp_path, workers
     assert workers == "2" or order == sorted(order)
 
 
-def test_without_workers_it_comes_last(command, tmp_path):
+def test_without_workers_it_is_not_run(command, tmp_path):
+    """A death would end the run."""
     run = command("toy.py", *CHOICE, "-n", "0", folder=toy(tmp_path))
-    # A death ends such a run.
-    assert run.status == 2
-    claimed = {id for id, line in run.results.items() if "unclaimed" not in line}
-    assert "VJP-REF[MyCube-cpu]" in claimed
-    assert {run.outcomes[id] for id in claimed} == {"pass"}
+    assert run.status == 0
+    assert {line["outcome"] for line in run.results.values() if "unclaimed" in line} == {"skip", "unsupported"}
+    assert run.outcomes["VJP-REF[MyCube-cpu]"] == "pass"
+
+
+def test_a_loud_small_example_hides_no_silent_one(command, tmp_path):
+    path = toy(tmp_path) / "toy.py"
+    raising = "if not primals[0].shape:\n            raise RuntimeError('no scalars')"
+    path.write_text(path.read_text().replace("outputs, moved =", f"{raising}\n        outputs, moved =", 1))
+    run = command("toy.py", *CHOICE, "-n", "1", folder=tmp_path)
+    assert run.outcomes["JVP-REF[MyCube-cpu]"] == "silent"
 
 
 def test_the_gate_fails_for_what_gets_worse(command, tmp_path):
-    choice = ("--functions", "MyCube", "--properties", "VJP-REF,JVP-REF", "-n", "0")
-    for factor in (1, 2, 1):
-        assert command("toy.py", *choice, folder=toy(tmp_path, factor)).status == 0
-        if factor == 1:
-            accepted = subprocess.run([COMMAND, "accept", "autograd-conformance.ndjson", "-o", "b.txt"], cwd=tmp_path)
-            assert accepted.returncode == 0
-    assert command("toy.py", *choice, "--baseline", "b.txt", folder=toy(tmp_path)).status == 1
+    choice = ("--functions", "MyCube", "--properties", "VJP-REF,JVP-REF", "-n", "1")
+    assert command("toy.py", *choice, folder=toy(tmp_path, 1)).status == 0
+    words = [COMMAND, "accept", "autograd-conformance.ndjson", "-o", "b.txt"]
+    assert subprocess.run(words, cwd=tmp_path, check=False).returncode == 0
+    held = command("toy.py", *choice, "--baseline", "b.txt", folder=tmp_path)
+    assert held.status == 0
+    worse = command("toy.py", *choice, "--baseline", "b.txt", folder=toy(tmp_path))
+    assert worse.status == 1
+    assert "is not claimed, and does worse than before" in worse.out
+
+
+def test_an_adapter_may_compute_its_claims():
+    class Computing(TorchImplementation):
+        @property
+        def capabilities(self):
+            return frozenset({"requires_grad"})
+
+    subject = unclaimed.claiming(Subject(Computing(), PLANTED[0].function, "cpu"), {"jvp"})
+    assert subject.implementation.capabilities == {"requires_grad", "jvp"}
 
 
 @pytest.mark.parametrize("counts", [(6, 4, 2), (0, 4, 2), (3, 0, 1), (5, 5, 3)])

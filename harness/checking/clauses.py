@@ -274,6 +274,15 @@ class ClauseSubject(Examined):
 
         What is left changed, by a fault or by the test that shows it, would fail the tests that follow.
         """
+        try:
+            with self._blaming():
+                yield
+        except Broken as broken:
+            if not self.may_refuse(broken):
+                raise
+
+    @contextmanager
+    def _blaming(self) -> Iterator[None]:
         self.choices = {}
         self.record.examples += 1
         try:

@@ -31,6 +31,8 @@ class Examined:
     # A call to run instead of drawn ones.
     replayed: Call | None
     cpu_seconds: float
+    # The capabilities that the test needs, and the implementation does not claim.
+    unclaimed: tuple[str, ...]
     # What the test drew in addition to the call, by label.
     choices: dict[str, Any]
 
@@ -76,6 +78,16 @@ class Examined:
         what = f"{self.examined} on " if self.examined else ""
         where = f"{what}{self.implementation.name} {version}, {self.device}"
         raise Broken(self.claim, self.sentence, where, finding) from cause
+
+    def may_refuse(self, broken: Broken) -> bool:
+        """Whether a failure is a refusal of what the implementation does not claim; it counts as one.
+
+        Smaller examples may be refused where larger ones are silently wrong, so the test goes on.
+        """
+        refused = bool(self.unclaimed) and broken.finding.is_loud
+        if refused:
+            self.record.excuse_with(broken.finding.got)
+        return refused
 
     def raised(self, raised: BaseException) -> dict[str, Any]:
         """The fields of a finding that describe an exception of the implementation."""

@@ -51,10 +51,10 @@ vacuous      recovered  recovered  better  dropped      dropped  recovered  same
 fail         recovered  recovered  better  dropped      dropped  recovered  broken   same    broken  missing
 error        recovered  recovered  better  dropped      dropped  recovered  broken   broken  same    missing
 absent       new        new        new     new          new      recovered  added    added   added   same
-refuses      better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
-holds        better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
-silent       better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
-dies         better     better     better  dropped      dropped  recovered  broken   broken  broken  missing
+refuses      better     better     better  dropped      same     recovered  broken   broken  broken  missing
+holds        better     better     better  dropped      same     recovered  broken   broken  broken  missing
+silent       better     better     better  dropped      same     recovered  broken   broken  broken  missing
+dies         better     better     better  dropped      same     recovered  broken   broken  broken  missing
 """
 
 # The same where the implementation does not claim the capability now.
@@ -63,8 +63,8 @@ _UNCLAIMED_TABLE = """
 pass         dropped  dropped  broken   broken
 emulated     dropped  dropped  broken   broken
 known        dropped  dropped  dropped  dropped
-unsupported  same     better   new      new
-skip         same     better   new      new
+unsupported  same     better   worse    worse
+skip         same     same     same     same
 fixed        dropped  dropped  broken   broken
 vacuous      dropped  dropped  dropped  dropped
 fail         dropped  dropped  dropped  dropped

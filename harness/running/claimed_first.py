@@ -15,7 +15,8 @@ _LEAST = 2
 class ClaimedFirst(WorkStealingScheduling):  # type: ignore[misc]
     """Gives workers the tests of what is not claimed when no other one is left.
 
-    Whatever such a test does to its process, no result of a test before it can change.
+    Whatever such a test does to its process, no result of a test before it can change. Only if a worker is lost at the
+    end may another one, which has begun with these, get the one or two tests that it had left.
     """
 
     def __init__(self, *given: Any) -> None:

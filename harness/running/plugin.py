@@ -20,7 +20,16 @@ from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, UsageProblem, Vacuous, one_line, shortage
+from autograd_conformance.harness.outcomes import (
+    Broken,
+    NotRun,
+    OutOfTime,
+    Record,
+    UsageProblem,
+    Vacuous,
+    one_line,
+    shortage,
+)
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, smoke, unclaimed
 from autograd_conformance.harness.running.blackbox import BlackBox
@@ -244,7 +253,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     claim = claim_of(metafunc.function)
     if claim is not None and "subject" in metafunc.fixturenames:
         selection = metafunc.config.stash[_SELECTION]
-        metafunc.parametrize("subject", [_parameter(claim, selection, s) for s in selection.subjects(claim)])
+        found = [_parameter(metafunc.config, claim, s) for s in selection.subjects(claim)]
+        metafunc.parametrize("subject", found)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -257,14 +267,22 @@ def _other(path: Path, dialect: str) -> bool:
     return path.is_dir() and path.name != dialect
 
 
-def _parameter(claim: AnyClaim, selection: Selection, subject: Examined) -> Any:
+def _parameter(config: pytest.Config, claim: AnyClaim, subject: Examined) -> Any:
+    selection = config.stash[_SELECTION]
     missing = selection.not_claimed(claim, subject)
     # A process of its own says what it claims, and is asked for nothing else.
     if missing and selection.catalog.documented and not selection.separate:
         subject = unclaimed.claiming(subject, missing)
-    not_run = selection.reason_against(claim, subject)
+    not_run = _reason_against(config, claim, subject)
     marks = [pytest.mark.skip(reason=str(not_run))] if not_run else []
     return pytest.param(subject, id=unclaimed.name_of(subject), marks=marks)
+
+
+def _reason_against(config: pytest.Config, claim: AnyClaim, subject: Examined) -> NotRun | None:
+    found: NotRun | None = config.stash[_SELECTION].reason_against(claim, subject)
+    if found is None and subject.unclaimed and not hasattr(config, "workerinput"):
+        return NotRun("skip", "what is not claimed may end its process, and so needs a worker: -n 1")
+    return found
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -429,7 +447,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     decisive = call.when == "call" or call.excinfo is not None
     if subject is not None and claim is not None and decisive:
         error = call.excinfo.value if call.excinfo else None
-        not_run = item.config.stash[_SELECTION].reason_against(claim, subject) if call.when == "setup" else None
+        not_run = _reason_against(item.config, claim, subject) if call.when == "setup" else None
         if call.when == "setup" and error is not None and not_run is None:
             # A mark of a conftest, or a fixture: only the suite says what is not run.
             error = RuntimeError(f"the test was stopped before it began: {one_line(error)}")

@@ -330,7 +330,7 @@ class Selection:
             return NotRun("unsupported", f"{i.name} does not claim {claims} on {subject.device}")
         absent = unclaimed.absent(subject)
         if absent:
-            return NotRun("refuses", absent)
+            return NotRun("unsupported", absent)
         left_out = separation.reason_against(claim) if self.separate else None
         if left_out is not None:
             return NotRun("skip", left_out)

@@ -6,15 +6,13 @@ so is a process that dies. Neither fails a run.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection
 from dataclasses import replace
 
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import LOUD, Kind
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.implementations.protocol import absent_methods
+from autograd_conformance.implementations.protocol import Implementation, absent_methods
 
 Examined = Subject | ClauseSubject
 
@@ -24,15 +22,19 @@ END = "-unclaimed"
 
 def claiming(subject: Examined, missing: Collection[str]) -> Examined:
     """The subject on an implementation that claims these capabilities, too: a test leaves out what is not claimed."""
-    implementation = copy.copy(subject.implementation)
-    implementation.capabilities = subject.implementation.capabilities | set(missing)
+    given = subject.implementation
+    kind = type(given)
+    body = {"__module__": kind.__module__, "capabilities": given.capabilities | set(missing)}
+    # Of a class of its own: an adapter may compute its claims.
+    implementation: Implementation = object.__new__(type(kind.__name__, (kind,), body))
+    vars(implementation).update({name: value for name, value in vars(given).items() if name != "capabilities"})
     return replace(subject, implementation=implementation, unclaimed=tuple(sorted(missing)))
 
 
 def absent(subject: Examined) -> str:
     """What the adapter would need to be asked for what it does not claim, and does not have; empty if it has all."""
     methods = [name for each in subject.unclaimed for name in absent_methods(subject.implementation, each)]
-    return f"the adapter has no method {', '.join(methods)}" if methods else ""
+    return f"not claimed, and the adapter has no method {', '.join(methods)}" if methods else ""
 
 
 def name_of(subject: Examined) -> str:
@@ -42,20 +44,13 @@ def name_of(subject: Examined) -> str:
 
 def outcome(found: Line, subject: Examined) -> Line:
     """The outcome of a test id that was not claimed, from what it would be if it were."""
-    failure: Line = found.get("failure", {})
+    record = subject.record
+    if found["outcome"] == "fail":
+        return {**found, "outcome": "silent"}
+    if record.excused and found["outcome"] != "error":
+        return {"outcome": "refuses", "reason": f"in {record.excused} of {record.examples} examples: {record.excuse}"}
     if found["outcome"] in ("pass", "emulated"):
         return {"outcome": "holds"}
-    loud = failure.get("kind") == Kind.RAISED or failure.get("component", {}).get("aspect") == LOUD
-    if found["outcome"] == "fail" and not loud:
-        return {**found, "outcome": "silent"}
-    if found["outcome"] in ("fail", "error"):
-        said = failure.get("got") if "what" in failure else f"{failure['type']}: {failure['message']}"
-        return {"outcome": "refuses", "reason": str(said)}
-    if subject.record.excused or subject.record.refused:
-        return {"outcome": "refuses", "reason": subject.record.excuse or "an exception of the implementation"}
-    return {"outcome": "unsupported", "reason": f"not claimed, and not decided: {found.get('reason', '')}"}
-
-
-def in_words(subject: Examined) -> str:
-    """What is not claimed, for a sentence."""
-    return f"{subject.implementation.name} does not claim {', '.join(subject.unclaimed)}"
+    failure = found.get("failure", {})
+    why = found.get("reason") or f"{failure.get('type')}: {failure.get('message')}"
+    return {"outcome": "unsupported", "reason": f"not claimed, and not decided: {why}"}
