@@ -77,7 +77,7 @@ class Message:
         """The value of a field. ``made`` makes what `put` had from ``other``. Raises Malformed."""
         try:
             return self._unpacked(self.fields[field], made)
-        except (LookupError, TypeError, ValueError, RecursionError) as problem:
+        except (LookupError, TypeError, ArithmeticError, ValueError, RecursionError) as problem:
             raise Malformed(f"{type(problem).__name__} in {field}: {problem}") from None
 
     def _packed(self, value: Any, other: Other) -> Any:

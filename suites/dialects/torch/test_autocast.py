@@ -199,7 +199,7 @@ def test_the_decorators_work_with_setup_context(subject, data):
             ctx.save_for_backward(*inputs)
             ctx.others = 0
 
-        backward = combined.backward
+        backward = staticmethod(combined.backward)
 
     def loss(a, b):
         with autocast(subject, state):
