@@ -12,6 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.expected import entries
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values
@@ -101,7 +102,7 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
     resolution = RESOLUTIONS.get(example.function.derives_in)
     estimate = slope(reference, points, direction, weights, resolution)
     names = [*example.input_names, *(f"cotangent of {example.output_names[n]}" for n in free)]
-    culprit = functools.partial(_culprit, reference, points, weights, names, resolution)
+    culprit = functools.partial(_culprit, example, reference, points, weights, names, resolution)
     derived = (gradients, direction, reference, points, weights)
     return SecondOrder(*derived, loss, engine, estimate, refusal, culprit)
 
@@ -120,13 +121,13 @@ def first_order(example: Example) -> FirstOrder:
     f, points, weights = example.expected.outputs_at, example.expected.points(), example.expected.cotangents
     direction = example.expected.directions(points)
     resolution = RESOLUTIONS.get(example.function.computes_in)
-    culprit = functools.partial(_culprit, f, points, weights, example.input_names, resolution)
+    culprit = functools.partial(_culprit, example, f, points, weights, example.input_names, resolution)
     estimate = slope(f, points, direction, weights, resolution)
     return FirstOrder(gradients, direction, f, points, weights, estimate, culprit)
 
 
 def _culprit(
-    f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
+    example: Example, f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
     resolution: Resolution | None, gradients: tuple[Any, ...],
 ) -> str:  # fmt: skip
     for number, gradient in enumerate(gradients):
@@ -136,7 +137,12 @@ def _culprit(
             return f"the entry of {names[number]} at {index} is {gradient[index]}"
     if resolution is None:
         return ""
-    found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution)
+    count = len(example.slots)
+
+    def among(moves: Sequence[Any]) -> tuple[Any, ...]:
+        return (*entries(example.expected, moves[:count]), *moves[count:])
+
+    found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution, among=among)
     if found is None:
         return ""
     return (
