@@ -22,7 +22,8 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Unreadable
-from autograd_conformance.reference.properties import PROPERTIES, Property
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.property import Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.calls import Call, contiguous
 
