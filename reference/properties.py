@@ -195,6 +195,7 @@ _ALL = (
         "one tensor passed for two arguments gets the sum of both gradients",
         cause="the identities of the two arguments are compared, or one gradient is written into the other",
         rank=9,
+        of_other_layouts=True,
     ),
     Property(
         "VJP-INPLACE-SAFE",
@@ -221,6 +222,7 @@ _ALL = (
         cause="forward or backward keeps something of an earlier call, or relies on what comes before or after it",
         of_several_calls=True,
         of_other_cotangents=True,
+        of_other_layouts=True,
     ),
     Property(
         "DBL-CORRECT",
@@ -235,6 +237,7 @@ _ALL = (
         verifies="second derivative",
         of_several_calls=True,
         of_other_cotangents=True,
+        of_other_layouts=True,
     ),
     Property(
         "DBL-ONCE",
@@ -265,6 +268,7 @@ _ALL = (
         "front first",
         share=4.0,
         of_stochastic=False,
+        of_other_layouts=True,
     ),
     Property(
         "ENV-COMPILE",
@@ -307,6 +311,9 @@ _ALL = (
         plain=True,
         of_stochastic=False,
         explains="backward draws random numbers of its own: with another seed it gives another gradient",
+        # Only a Function declared stochastic is asked.
+        cure_of_others="let forward save what it drew (save_for_backward), and let backward use that instead of "
+        "drawing again",
         head=1,
     ),
     Property(

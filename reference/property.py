@@ -34,8 +34,9 @@ class Property:
     if_refused: str = ""
     # How many examples a user's Function gets for each of a documented one.
     share: float = 1.5
-    # What a failure that follows from it says.
+    # What a failure that follows from it says, and what to do about that if it is not the cure.
     explains: str = ""
+    cure_of_others: str = ""
     # What is not verified if it cannot be decided.
     verifies: str = ""
     # Its place in a check that stops at the first fault: what finds most for its cost comes first; 0 is unranked.
@@ -48,6 +49,8 @@ class Property:
     of_several_calls: bool = False
     # Whether it has other cotangents than the call's, so that it can fail because gradients are not linear in them.
     of_other_cotangents: bool = False
+    # Whether other operations, and not the call, choose the layouts of tensors and cotangents.
+    of_other_layouts: bool = False
     # Whether a failure that seems to follow from it may have a nearer cause.
     provisional: bool = False
     # The shapes that can show a fault; None for all.

@@ -86,7 +86,8 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     kind, follows = Kind(failure["kind"]), failure.get("follows", "")
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        return Verdict(word, guess="" if word == RAISES and about.compared else about.advice, follows=follows)
+        guess = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
+        return Verdict(word, guess=guess, follows=follows)
     if kind is Kind.RAISED:
         known = bool(failure.get("hint")) or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)
