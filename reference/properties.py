@@ -261,9 +261,10 @@ _ALL = (
     ),
     Property(
         "BATCH-VMAP",
-        "a batched call, and batched cotangents, give the same results as a loop over the batch, or raise",
+        "a batched call, and batched cotangents, give the same results as a loop over the batch, or are refused",
         cause="the static method vmap moves or drops a batch dimension; or generate_vmap_rule is set and backward "
         "depends on values",
+        notes_every_refusal=True,
         if_refused="if the Function should take these, let its static method vmap move each batch dimension to the "
         "front first",
         share=4.0,

@@ -32,6 +32,8 @@ class Property:
     verdict: str = "wrong"
     # What to do if the Function raises where it may.
     if_refused: str = ""
+    # Whether a few refusals are worth a note, because what is refused then depends on the call.
+    notes_every_refusal: bool = False
     # How many examples a user's Function gets for each of a documented one.
     share: float = 1.5
     # What a failure that follows from it says, and what to do about that if it is not the cure.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import coarseness, extremes, noise, refusals
+from autograd_conformance.harness.check import batching, coarseness, extremes, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
@@ -53,7 +53,7 @@ class Lenient(Policy):
     # What may raise.
 
     def excuse(self, raised: Exception) -> str:
-        if mistake(raised):
+        if mistake(raised) or batching.breaks(self.subject, raised):
             return ""
         if isinstance(raised, Unreadable):
             return str(raised)
@@ -67,6 +67,8 @@ class Lenient(Policy):
         meaning = mistake(raised)
         if meaning:
             return meaning
+        if batching.breaks(self.subject, raised):
+            return batching.ADVICE
         if not refusals.runs_forward(self.subject, contiguous(call)):
             return (
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
