@@ -29,8 +29,9 @@ def _slope_at_kink(w: Words) -> str:
         return w.results()[0]
     along, found = w.shown.more["moved entries"](), w.shown.component
     got = f"sum((g.conj() * u).real.sum() for g, u in zip(gradients, {listed(along)}) if g is not None)"
-    near = [f" + near[{place}]" for place in range(len(along))]
-    tensors = listed([w.names[n] for n in w.shown.tracked])
+    # The zeros of a sparse tensor stay.
+    near = [f" + near[{place}]" + f" * ({x} != 0)" * (x in w.sparse) for place, x in enumerate(w.tracked)]
+    tensors = listed(w.tracked)
     apart, step, bent = _NEAR[found["precision"]]
     lines = _NEARBY.format(tensors=tensors, **_loss(w, along, near), apart=apart, step=step) + w.helpers() + w.forward()
     lines += f"gradients = {w.grad()}\ngot = float({got})\n"
@@ -76,7 +77,6 @@ slope = (8 * (loss(h) - loss(-h)) - (loss(2 * h) - loss(-2 * h))) / (12 * h)
 def _loss(w: Words, along: list[str], near: Sequence[str] = ()) -> dict[str, str]:
     ends = itertools.zip_longest(along, near, fillvalue="")
     moved = [f"{x} + t * {''.join(next(ends))}" if n in w.shown.tracked else x for n, x in enumerate(w.names)]
-    moved = [f"({x})" if slot in w.shown.inplace else x for slot, x in zip(w.shown.slots, moved, strict=True)]
     terms = [f"({g.name}.conj() * {y}).real.sum()" for g, y in zip(w.cotangents, w.ends, strict=True) if g]
     total = terms[0] if len(terms) == 1 else f"({' + '.join(terms)})"
     return {"forward": w.forward(moved, apply=w.shown.slope_of), "sum": total}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -60,13 +61,18 @@ class Words:
     def call(self, names: Sequence[str] | None = None, apply: str = "") -> str:
         """The expression of the call, of these tensors."""
         shown, given = self.shown, list(names or self.names)
-        for slot in shown.inplace:
-            if slot in shown.slots:
-                number = shown.slots.index(slot)
-                given[number] += ".clone()"
-        arguments = ", ".join(shown.arguments).format(*given)
+        form = ", ".join(shown.arguments)
+        for number in (shown.slots.index(slot) for slot in shown.inplace if slot in shown.slots):
+            form = form.replace(f"{{{number}}}", f"{{{number}}}.clone()")
+        arguments = form.format(*(_closed(x) if f"{{{n}}}." in form else x for n, x in enumerate(given)))
         call = f"{apply or shown.apply}({arguments})"
         return f"(t for t in {call} if isinstance(t, torch.Tensor))" if shown.unpacking == "mixed" else call
+
+    @property
+    def sparse(self) -> list[str]:
+        """The names of the tensors of which the script makes a sparse one, without their zeros."""
+        rows = enumerate(zip(self.names, self.shown.slots, strict=True))
+        return [name for n, (name, slot) in rows if self.shown.arguments[slot] != f"{{{n}}}"]
 
     def forward(self, names: Sequence[str] | None = None, apply: str = "") -> str:
         """The line that makes the outputs."""
@@ -198,6 +204,12 @@ class Words:
         if bound is None:
             raise NoScript("the finding has no bound")
         return repr(float(bound))
+
+
+def _closed(expression: str) -> str:
+    """The expression, in parentheses if a method could not follow it otherwise."""
+    follows = isinstance(ast.parse(expression, mode="eval").body, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+    return expression if follows else f"({expression})"
 
 
 def _dense(cotangent: Named) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 Shape = tuple[int, ...]
 Shapes = tuple[Shape, ...]
 
@@ -54,7 +56,8 @@ class Array:
     ``dtype`` is the dtype of an argument that does not follow the call's dtype (index tensors). ``make`` computes the
     values of such an argument from ``(rng, shape, arguments by name)``; of later arguments it sees only the shapes.
     ``constant`` says that the argument has no gradient intentionally, although it follows the call's dtype. ``wrap``
-    turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation.
+    turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation. The
+    zeros of such a tensor are no entries: its derivative is defined for the others alone.
 
     ``real`` tensors stay real in a call in a complex dtype. ``optional`` lists other ways to pass the argument:
     ``none`` (None is passed) and ``omitted``.
@@ -83,6 +86,10 @@ class Array:
     def given(self, tensor: Any) -> Any:
         """What the Function gets for a tensor; None for None."""
         return tensor if self.wrap is None or tensor is None else self.wrap(tensor)
+
+    def entries(self, values: Any, move: Any) -> Any:
+        """The part of a move of these values that is in their entries: a sparse tensor has no zeros."""
+        return move if self.wrap is None else np.where(values != 0, move, 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -347,15 +347,16 @@ def _residual(tables: Array, wanted: Array, finer: Array) -> Array:
 
 def diagnose(
     f: Mapping, points: Arrays, gradients: Arrays, weights: Arrays, *, vjp: Mapping | None = None,
-    resolution: Resolution = DOUBLE,
+    resolution: Resolution = DOUBLE, among: Callable[[Arrays], Arrays] = lambda moves: moves,
 ) -> Culprit | None:  # fmt: skip
     """Find the worst entry of `gradients`, the VJP of `f` at `points` with the cotangents `weights`.
 
     Bisects the inputs in at most 50 (log2(n) + 3) evaluations, following the half that disagrees most. Returns None if
     that leads to no single entry that disagrees. With `vjp` (cotangents to gradients) it bisects the outputs as well;
-    without it, it names the output that the entry changes most.
+    without it, it names the output that the entry changes most. `among` keeps the part of a move in the entries that
+    count.
     """
-    direction = directions(points, seed=0, bits=resolution.bits)
+    direction = among(directions(points, seed=0, bits=resolution.bits))
     entry = _bisect(direction, lambda u: _suspicion(inner(gradients, u), slope(f, points, u, weights, resolution)))
     if entry is None:
         return None

@@ -108,3 +108,8 @@ def test_other_text_is_refused(text: str) -> None:
 def test_deeply_nested_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a printed call"):
         parse(f"Call('Exp', args=({text},))")
+
+
+def test_specials_that_do_not_count_are_left_out() -> None:
+    assert Tensor((2,), specials=((4, 1.0), (3, 2.0), (10, 3.0))).specials == ((0, 3.0), (1, 2.0))
+    assert Tensor((0,), specials=((0, 1.0),)) == Tensor((0,))

@@ -11,8 +11,11 @@ import torch
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.checking.further import Runs
+from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.suites.declared import Checked
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
+from autograd_conformance.suites.declared import Checked, claims
 
 # Most of the faults below break most of these.
 ASKED = (
@@ -234,7 +237,51 @@ class NormOfRows(torch.autograd.Function):
         return g.unsqueeze(-1) * x / x.norm(dim=-1, keepdim=True)
 
 
+class Line(torch.autograd.Function):
+    """w^2 / (x^2 + w^2), with an approximation in backward that is wrong far from 0."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return w * w / (x * x + w * w)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        d = x * x + w * w
+        wing = -2 * g * w / x**3
+        return torch.where(x.abs() > 8, wing, -2 * g * x * w * w / d**2), 2 * g * w * x * x / d**2
+
+
+class OfContiguous(torch.autograd.Function):
+    """2 x. Backward is right for a contiguous cotangent alone."""
+
+    @staticmethod
+    def forward(ctx, x):  # noqa: ARG004 - the interface
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, g):  # noqa: ARG004 - the interface
+        return 2 * g if g.is_contiguous() else 3 * g
+
+
+class OfContiguousInputs(torch.autograd.Function):
+    """2 x. Backward is right for a contiguous input alone."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.factor = 2 if x.is_contiguous() else 3
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.factor * g
+
+
 ONE_FAULT = {
+    "VJP-FD": (Declaration(Line, "float[n](-20..20)", "float[](0.5..2)"), {"VJP-FD", "VJP-FD/kinks"}),
+    "VJP-COTANGENT-LAYOUT": (Declaration(OfContiguous, "float[n,m]"), {"VJP-COTANGENT-LAYOUT", "VJP-CHAIN"}),
+    "FWD-LAYOUT": (Declaration(OfContiguousInputs, "float[n,m]"), {"FWD-LAYOUT", "VJP-CHAIN"}),
     "VJP-LINEAR": (Declaration(NormOfRows, "float[b,n]", once=True), {"VJP-LINEAR", "VJP-FINITE"}),
     "JVP-REF": (Declaration(WrongTangent, "float[n]"), {"JVP-REF", "JVP-ADJOINT"}),
     "VJP-PURE/owned": (
@@ -255,6 +302,46 @@ def test_what_follows_from_a_fault_has_no_block_of_its_own(head):
     # Threads meet by chance.
     assert found_by - {"VJP-REF/averages"} >= tests - {"ENV-THREADS"}
     assert heads == [head]
+
+
+class Dropped(torch.autograd.Function):
+    """Dropout that draws its mask again in backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x * (torch.rand_like(x) >= 0.4)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x * (torch.rand_like(x) >= 0.4)
+
+
+DROPPED = Declaration(Dropped, "float[n]", stochastic=True)
+
+
+def test_what_is_declared_is_not_advised():
+    faults = [verdict(line) for line in Checked(DROPPED, seed=0).lines("VJP-FD", "DBL-CORRECT")]
+    assert [v.follows for v in faults] == ["ENV-RANDOM"] * 3
+    assert not any("stochastic" in v.guess for v in faults)
+    assert all("save what it drew" in v.guess for v in faults)
+
+
+def test_a_failure_is_explained_if_time_is_up_before_it_is_the_smallest():
+    checked = Checked(DROPPED, seed=0)
+    claim, test = next(each for each in claims().values() if each[0].test == "VJP-FD/kinks")
+    (subject,) = checked.subjects(claim)
+    x = Tensor((3,), requires_grad=True, fill="dense", specials=((0, 1.0),))
+    finding = Finding("slope", "1.0", "2.0", repr(Call(subject.function.name, (x,), (Cotangent(),))))
+
+    def attempt():
+        raise Broken("VJP-FD", "", "", finding)
+
+    subject.record.until = 0.0
+    with pytest.raises(Broken) as raised:
+        Runs(subject, test, attempt).all()
+    assert raised.value.finding.follows == "ENV-RANDOM"
 
 
 class MaskedTwice(torch.autograd.Function):

@@ -15,6 +15,7 @@ from autograd_conformance.selftests import scripts
 from autograd_conformance.suites.declared import Checked, claims
 
 ONE, ROWS, TWO = ("float[...]",), ("float[b,n]",), ("float[n,m]", "float[n,m]")
+SPARSE = ("float[n,m] sparse", "float[m,k]")
 
 
 def _function(forward, gradients):
@@ -52,6 +53,18 @@ def _sinc(x):
     return torch.where(x == 0, 1, x.sin() / torch.where(x == 0, 1, x))
 
 
+def _of_sparse(g, _, a, b):
+    a = a.coalesce()
+    values = (g[a.indices()[0]] * b[a.indices()[1]]).sum(-1)
+    return torch.sparse_coo_tensor(a.indices(), values, a.shape, is_coalesced=True), a.t() @ g
+
+
+def _of_sparse_at_one(g, y, a, b):
+    found, other = _of_sparse(g, y, a, b)
+    values = found.values() * (a.coalesce().values() != 1)
+    return torch.sparse_coo_tensor(found.indices(), values, a.shape, is_coalesced=True), other
+
+
 def _relu(at_zero):
     return _function(torch.relu, lambda g, _, x: g * torch.where(x == 0, at_zero, (x > 0).to(x.dtype)))
 
@@ -85,8 +98,10 @@ WRONG = {
     ),
     "at one": (_function(torch.sin, lambda g, _, x: g * x.cos() * (x != 1)), ONE),
     "complex at zero": (_function(lambda x: x * (1 + 2j), lambda g, _, x: g * (1 - 2j) * (x != 0)), ("complex[...]",)),
+    "an entry of a sparse tensor at one": (_function(torch.sparse.mm, _of_sparse_at_one), SPARSE),
 }
 TWIN = {
+    "an entry of a sparse tensor at one": _function(torch.sparse.mm, _of_sparse),
     "no gradient at zero": _function(lambda x: 3 * x, lambda g, *_: 3 * g),
     "every tie gets all": _function(_amax, _split),
     "five at the kink of abs": _abs(0.0),
@@ -115,6 +130,11 @@ RIGHT = {
     "sinc": (_function(_sinc, _of_sinc), ONE),
     "another value at zero": (lambda x: torch.where(x == 0, 1.0, 3 * x), ONE),
     "square root of abs": (lambda x: x.abs().sqrt(), ONE),
+    "sparse product": (torch.sparse.mm, SPARSE),
+    "sparse product with a dense gradient": (
+        _function(torch.sparse.mm, lambda g, _, a, b: (g @ b.t(), a.t() @ g)),
+        SPARSE,
+    ),
     "all pairs": (lambda x, y: (x[:, None] - y[None]).abs().sum(-1).amin(1).sum(), TWO),
 }
 
@@ -134,6 +154,7 @@ def test_what_is_wrong_at_a_kink_is_found(fault):
     line = at_kinks(Declaration(function, *arguments))
     assert line["outcome"] == "fail"
     assert line["failure"]["what"] == "slope where entries are special or equal"
+    assert "follows" not in line["failure"]
 
 
 @pytest.mark.parametrize("fault", TWIN)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import replace
+from types import SimpleNamespace
 
 import hypothesis
 import numpy as np
@@ -22,6 +23,7 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.implementations import torch_script
 from autograd_conformance.implementations.scripting import Named
 from autograd_conformance.implementations.torch import TorchImplementation
+from autograd_conformance.implementations.torch_words import Words
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.namespace import ARRAY_NAMES, EXTRA_NAMES
 from autograd_conformance.reference.rounding import SAFETY
@@ -254,3 +256,20 @@ def test_scripts_of_users_import_what_was_declared(tmp_path):
             [sys.executable, "-B", "-c", runner, *map(str, found)], capture_output=True, text=True, check=False
         )
         assert ran.stderr.split() == [status] * len(found), ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("argument", "inplace", "expected", "end"),
+    [
+        ("{0}", (), "f(x * 2 + 1)", ""),
+        ("{0}.to_sparse()", (), "f((x * 2 + 1).to_sparse())", ".to_sparse()"),
+        ("{0}", (0,), "f((x * 2 + 1).clone())", ".clone()"),
+    ],
+)
+def test_a_method_follows_the_whole_expression(argument, inplace, expected, end):
+    shown = SimpleNamespace(
+        apply="f", arguments=(argument,), inplace=inplace, slots=(0,), tensors=[SimpleNamespace(name="x")], tracked=[0],
+        cotangents=(), used=(), unpacking="single",
+    )  # fmt: skip
+    assert Words(shown).call(["x * 2 + 1"]) == expected
+    assert Words(shown).call() == f"f(x{end})"

@@ -12,7 +12,7 @@
 A draw shrinks towards the simplest call: one element, float64, contiguous, ones.
 
 >>> calls(FUNCTIONS["Exp"]).example()
-Call('Exp', args=(Tensor((1, 3), requires_grad=True, fill='dense', specials=((49, 0.125),)),),
+Call('Exp', args=(Tensor((1, 3), requires_grad=True, fill='dense', specials=((1, 0.125),)),),
      cotangents=(Cotangent('normal', layout='conjugated'),), seed=551)
 
 >>> calls(FUNCTIONS["Exp"], PLAIN).example()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -40,7 +41,7 @@ class Tensor(_Printable):
     """A tensor argument of a call.
 
     Its values are made from ``fill`` and the call's seed. Then ``specials``, which are (position, value) pairs in
-    row-major order, are written over them.
+    row-major order, are written over them. Given positions wrap around; what is kept is one pair for each element.
     """
 
     shape: Shape
@@ -49,6 +50,11 @@ class Tensor(_Printable):
     layout: str = "contiguous"
     fill: str = "ones"
     specials: tuple[tuple[int, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        size = math.prod(self.shape)
+        counted = {position % size: value for position, value in self.specials} if size else {}
+        object.__setattr__(self, "specials", tuple(counted.items()))
 
 
 @dataclass(frozen=True, repr=False)

@@ -72,6 +72,9 @@ def _chosen(function: Function, slots: list[int], values: Any, rng: np.random.Ge
 
 
 def _within(argument: Any, value: float) -> bool:
+    if argument.wrap is not None and value == 0:
+        # A zero of a sparse tensor is no entry.
+        return False
     if argument.bounds is not None:
         low, high = argument.bounds
         return bool(low + (high - low) / 16 < value < high - (high - low) / 16)

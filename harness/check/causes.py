@@ -11,10 +11,12 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.mistakes import returned_wrongly
+from autograd_conformance.harness.check.moving import changed_within
 from autograd_conformance.harness.check.outside import draws_in_backward
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.kinks import typical
 from autograd_conformance.harness.checking.observe import changes, copied, state
 from autograd_conformance.harness.checking.peculiarities import PECULIARITIES
 from autograd_conformance.harness.checking.policy import Policy
@@ -23,13 +25,16 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import first_order, forward_mode
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies.calls import Call, Tensor, contiguous, recast, varied, with_cotangents
-from autograd_conformance.strategies.values import MATRICES
+from autograd_conformance.reference.rounding import round_to
+from autograd_conformance.strategies.calls import Call, Tensor, contiguous, recast, varied, with_cotangents, with_inputs
+from autograd_conformance.strategies.values import DOMAINS, MATRICES
 
 # How often a call is repeated to see whether it gives the same.
 _REPEATS = 6
 # Factors of cotangents. Gradients have the same factor.
 _FACTORS = (0.125, 8.0)
+# How far the points are at which nothing is special, in units of the numbers' typical size.
+_NEARBY = (2.0**-3, 2.0**-6)
 
 
 class Causes:
@@ -65,16 +70,32 @@ class Causes:
             if not self._judge.derives(contiguous(call)):
                 return self._first_right(call, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
             # What is wrong with the first derivative of such a call alone explains the second.
-            return self._nearest(call, self._judge.passes, "VJP-FD") if explaining() else None
+            return self._of_values(call, "VJP-FD") if explaining() else None
         if about.id == "JVP-ADJOINT" and not self._judge.transports(call):
             return "JVP-REF"
         if about.own and not self._judge.derives(contiguous(call)):
             return "VJP-FD"
         if about.plain and self.subject.variant:
-            return None if self._judge.derives(self._ordinary(call)) else "VJP-FD"
-        found = self._nearest(call, self._judge.passes, "VJP-REF")
+            right = self._judge.derives(self._ordinary(call)) and self._judge.derives_nearby(call)
+            return None if right else "VJP-FD"
+        found = self._of_values(call, "VJP-REF")
         extreme = found == "VJP-REF" and about.id == "VJP-FINITE" and self._judge.passes(_tame(call))
         return None if extreme else found
+
+    def _of_values(self, call: Call, plain: str) -> str | None:
+        """The property that explains wrong numbers; where other operations choose the layouts, one about these."""
+        found = self._nearest(call, self._judge.passes, plain)
+        return self._of_layouts(call) if found is None and self._property.of_other_layouts and explaining() else found
+
+    def _of_layouts(self, call: Call) -> str | None:
+        """The property about the layouts in which the call, which is right when it is made alone, is wrong."""
+        plain = contiguous(call)
+        example = self.subject.made(plain)
+        laid = {
+            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in ("expanded", *example.cotangent_layouts)),
+            "FWD-LAYOUT": (with_inputs(plain, layout) for layout in example.input_layouts),
+        }
+        return next((name for name, calls in laid.items() if not all(map(self._judge.passes, calls))), None)
 
     def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
@@ -237,6 +258,19 @@ class _Judge(Subject):
         unknown = self.function.surrogate and self.function.soft is None
         return unknown or _holds(lambda: self.assert_first_order(call, first_order(self.made(call))))
 
+    def derives_nearby(self, call: Call) -> bool:
+        """Whether the first derivative is not found to be wrong near a call with special values or equal entries.
+
+        Where it is, nothing special is the cause.
+        """
+        if not any(tensor.specials for tensor in call.tensors):
+            return True
+        example, rng = self.made(contiguous(call)), np.random.default_rng(call.seed)
+        return all(
+            _holds(lambda near=near: self.assert_first_order(call, first_order(near)))  # type: ignore[misc]
+            for near in (_near(example, share, rng) for share in _NEARBY)
+        )
+
     def equal(self, example: Example, got: Any, expected: Any) -> bool:
         """Whether gradients are not found to differ from the expected ones."""
         return _holds(lambda: self.assert_close(example.call, example.names, got=got, expected=expected))
@@ -270,6 +304,20 @@ def _shows(probe: Callable[[], bool]) -> bool:
         return probe()
     except Exception:  # noqa: BLE001 - a user's Function may raise anything
         return False
+
+
+def _near(example: Example, share: float, rng: np.random.Generator) -> Example:
+    """The same call with every number moved by a share of its typical size."""
+    changed = {}
+    for number, (slot, argument, tensor) in enumerate(
+        zip(example.slots, example.arguments, example.call.tensors, strict=True)
+    ):
+        x = example.values[slot]
+        if tensor.requires_grad:
+            move = share * typical(x) * rng.uniform(0.5, 1, np.shape(x)) * rng.choice((-1.0, 1.0), np.shape(x))
+            move = argument.entries(x, DOMAINS[argument.values].tangent(move))
+            changed[number] = round_to(changed_within(argument, x, move), tensor.dtype)
+    return example.given(changed)
 
 
 def _tame(call: Call) -> Call:

@@ -341,7 +341,7 @@ class Declaration:
             function,
             forward=plain.forward,
             vjp=plain.vjp,
-            jvp=plain.jvp if _overrides(cls, implementation, "jvp") else None,
+            jvp=plain.jvp if overrides(cls, implementation, "jvp") else None,
             soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
             referee=referee,
             outputs=facts.outputs,
@@ -420,10 +420,10 @@ def _seeded(argument: Array | Static, implementation: Implementation) -> Array |
 
 def batches(cls: Any, implementation: Implementation) -> bool:
     """Whether a Function class has a vmap rule, written or generated."""
-    return bool(getattr(cls, "generate_vmap_rule", False)) or _overrides(cls, implementation, "vmap")
+    return bool(getattr(cls, "generate_vmap_rule", False)) or overrides(cls, implementation, "vmap")
 
 
-def _overrides(cls: Any, implementation: Implementation, method: str) -> bool:
+def overrides(cls: Any, implementation: Implementation, method: str) -> bool:
     return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
 
 

@@ -79,8 +79,7 @@ def _way(x: Any, argument: Any, rng: np.random.Generator, least: float) -> Any:
     way = size * rng.uniform(0.5, 1.5, value.shape) * rng.choice((-1, 1), value.shape)
     if not isinstance(argument, Array):
         return way
-    # The zeros of a sparse tensor stay.
-    return way * (value != 0) if argument.wrap is not None else DOMAINS[argument.values].tangent(way)
+    return argument.entries(value, DOMAINS[argument.values].tangent(way))
 
 
 def _passed_on(start: Any, end: Any, jump: Any) -> bool:

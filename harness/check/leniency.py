@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import coarseness, extremes, noise, refusals
+from autograd_conformance.harness.check import batching, coarseness, extremes, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
@@ -22,7 +22,8 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Unreadable
-from autograd_conformance.reference.properties import PROPERTIES, Property
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.property import Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.calls import Call, contiguous
 
@@ -52,7 +53,7 @@ class Lenient(Policy):
     # What may raise.
 
     def excuse(self, raised: Exception) -> str:
-        if mistake(raised):
+        if mistake(raised) or batching.breaks(self.subject, raised):
             return ""
         if isinstance(raised, Unreadable):
             return str(raised)
@@ -66,6 +67,8 @@ class Lenient(Policy):
         meaning = mistake(raised)
         if meaning:
             return meaning
+        if batching.breaks(self.subject, raised):
+            return batching.ADVICE
         if not refusals.runs_forward(self.subject, contiguous(call)):
             return (
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"

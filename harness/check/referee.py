@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,8 @@ class Referee:
     def gradients(self, example: Example) -> list[Judged]:
         """The gradients of a plain call. Raises Refuses.
 
-        Of a gradient only the part along its argument's domain counts: the symmetric part for a symmetric matrix.
+        Of a gradient only the part along its argument's domain counts: the symmetric part for a symmetric matrix, and
+        the entries of a sparse tensor.
         """
         if self._vjp is None:
             return []
@@ -59,9 +61,10 @@ class Referee:
         found = _unless_refused(self._vjp, ends, *expected.reference_arguments())
         rows = zip(example.names, example.slots, example.arguments, expected.gradients(), strict=True)
         return [
-            (name, _along(argument, mine.value), _projected(argument, _with_both_errors(found[slot], mine)))
+            (name, along(mine.value), _projected(_with_both_errors(found[slot], mine), along))
             for name, slot, argument, mine in rows
             if mine is not None
+            for along in [partial(_along, argument, expected.values[slot])]
         ]
 
 
@@ -77,9 +80,9 @@ def _with_both_errors(theirs: Any, mine: Tracked) -> Tracked:
     return joined(theirs, mine) if isinstance(theirs, Bounded) else mine.around(np.asarray(theirs))
 
 
-def _along(argument: Array, values: Any) -> Any:
-    return DOMAINS[argument.values].tangent(values)
+def _along(argument: Array, at: Any, gradient: Any) -> Any:
+    return argument.entries(at, DOMAINS[argument.values].tangent(gradient))
 
 
-def _projected(argument: Array, gradient: Tracked) -> Tracked:
-    return gradient.mapped(DOMAINS[argument.values].tangent) if isinstance(gradient, Bounded) else gradient
+def _projected(gradient: Tracked, along: Callable[[Any], Any]) -> Tracked:
+    return gradient.mapped(along) if isinstance(gradient, Bounded) else gradient

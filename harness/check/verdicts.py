@@ -73,7 +73,8 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
     if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
         return Verdict(UNVERIFIED, _TO_VERIFY)
-    if mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
+    some = claim.notes_every_refusal and not line.get("variant") and outcome == "pass" and line.get("excused", 0) > 0
+    if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
         return Verdict(REFUSED, claim.if_refused)
     if outcome == "vacuous":
         return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
@@ -86,7 +87,8 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     kind, follows = Kind(failure["kind"]), failure.get("follows", "")
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        return Verdict(word, guess="" if word == RAISES and about.compared else about.advice, follows=follows)
+        guess = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
+        return Verdict(word, guess=guess, follows=follows)
     if kind is Kind.RAISED:
         known = bool(failure.get("hint")) or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)

@@ -152,8 +152,8 @@ class Expected:
 
     def within(self, moves: Sequence[Any]) -> tuple[Any, ...]:
         """Moves of the tensor arguments, projected to their domains; those of a symmetric matrix become symmetric."""
-        pairs = zip(self.arguments, moves, strict=True)
-        return tuple(None if u is None else _within(a, u) for a, u in pairs)
+        rows = zip(self.arguments, entries(self, moves), strict=True)
+        return tuple(None if u is None else _within(a, u) for a, u in rows)
 
     def gradients(self, cotangents: Sequence[Any] | None = None) -> tuple[Tracked | None, ...]:
         """The reference VJP for each tensor argument, None where the argument does not require grad."""
@@ -184,13 +184,19 @@ class Expected:
         return values if exact else Tracked.exact(values, self.precision)
 
 
+def entries(expected: Expected, moves: Sequence[Any]) -> tuple[Any, ...]:
+    """Moves of the tensor arguments, without those of numbers that a sparse tensor does not hold."""
+    rows = zip(expected.arguments, expected.slots, moves, strict=True)
+    return tuple(None if u is None else a.entries(expected.values[slot], u) for a, slot, u in rows)
+
+
 def _lifted(gradient: Any, precision: str) -> Any:
     return gradient if gradient is None or isinstance(gradient, Tracked) else Tracked.exact(gradient, precision)
 
 
 def _within(argument: Array, move: Any) -> Any:
     move = DOMAINS[argument.values].tangent(move)
-    if argument.bounds is None or not move.size:
+    if argument.bounds is None or not np.any(move):
         return move
     low, high = argument.bounds
     # A power of two does not round.

@@ -179,6 +179,9 @@ class Runs:
             raise
         if first is None:
             return
+        if time.monotonic() > self.subject.record.until:
+            # The last, explaining run was not reached.
+            self._explain((first,))
         found = list[Finding]()
         broken: Broken | None = first
         try:
@@ -200,7 +203,7 @@ class Runs:
         raise first.with_finding(found[0]) if found else first
 
     def _explain(self, failures: Sequence[Exception]) -> None:
-        """Say what failures that come only sometimes follow from: the last, explaining run of the call held."""
+        """Say what failures follow from, of which the last, explaining run of the call held or was not made."""
         for broken in failures:
             if not isinstance(broken, Broken) or broken.finding.kind is Kind.RAISED:
                 continue

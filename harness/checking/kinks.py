@@ -70,7 +70,7 @@ def direction(example: Example, places: Sequence[Place]) -> tuple[Any, ...]:
     """The direction that moves these entries and no others."""
     points = example.expected.points()
     moved: list[Any] = [None if x is None else np.zeros(np.shape(x), x.dtype) for x in points]
-    size = max(_typical(points[number]) for number, _ in places)
+    size = max(typical(points[number]) for number, _ in places)
     for number, entries in places:
         np.put(moved[number], entries, size * (_PHASE if np.iscomplexobj(points[number]) else 1.0))
     return example.expected.within(moved)
@@ -78,11 +78,11 @@ def direction(example: Example, places: Sequence[Place]) -> tuple[Any, ...]:
 
 def _scales(example: Example, points: Sequence[Any]) -> tuple[Any, ...]:
     """How far each entry may move."""
-    return example.expected.within([None if x is None else np.full(np.shape(x), _typical(x)) for x in points])
+    return example.expected.within([None if x is None else np.full(np.shape(x), typical(x)) for x in points])
 
 
-def _typical(values: Any) -> float:
-    """1 for numbers of ordinary size, or else the power of two below their median."""
+def typical(values: Any) -> float:
+    """The typical size of numbers: 1 if it is ordinary, or else the power of two below their median."""
     size = float(np.median(np.abs(values))) if np.size(values) else 0.0
     if not math.isfinite(size) or size == 0 or 1 / 16 < size < 16:
         return 1.0

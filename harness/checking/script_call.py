@@ -76,8 +76,8 @@ class Pieces:
         call, function, example = self.call, self.function, self.example
         choices, component = self.finding.get("choices", {}), self.finding.get("component", {})
         batch = None
-        if "batched axis of each tensor" in choices:
-            batch = transforms.Batch(example, choices["batched axis of each tensor"])
+        if transforms.AXES in choices:
+            batch = transforms.Batch(example, choices[transforms.AXES], choices[transforms.SIZE])
         arguments, tensors = self._arguments(batch)
         count = len(function.outputs)
         self._outputs += [self._name(*(("y", "out", "result") if count == 1 else (f"y{n}",))) for n in range(count)]
@@ -90,7 +90,7 @@ class Pieces:
             outputs=tuple(self._outputs),
             differentiable=tuple(output.differentiable for output in function.outputs),
             described=tuple(example.expected.descriptions),
-            cotangents=tuple(self._cotangents(batch, choices.get("batch size"))),
+            cotangents=tuple(self._cotangents(batch, choices.get(transforms.SIZE))),
             undifferentiable=tuple(example.expected.undifferentiable),
             device=call.device,
             inplace=function.inplace,
@@ -177,7 +177,7 @@ class Pieces:
         if batch is not None:
             columns = zip(*(member.expected.cotangents for member in batch.members), strict=True)
             values = tuple(None if g[0] is None else np.stack(g) for g in columns)
-        if size is not None:
+        elif size is not None:
             values = transforms.stacked_cotangents(example, size)
         plain = batch is not None or size is not None
         for n, (value, dtype, given) in enumerate(

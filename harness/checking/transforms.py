@@ -12,6 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.expected import entries
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values
@@ -101,7 +102,7 @@ def second_order(example: Example, loss: str, engine: str) -> SecondOrder:
     resolution = RESOLUTIONS.get(example.function.derives_in)
     estimate = slope(reference, points, direction, weights, resolution)
     names = [*example.input_names, *(f"cotangent of {example.output_names[n]}" for n in free)]
-    culprit = functools.partial(_culprit, reference, points, weights, names, resolution)
+    culprit = functools.partial(_culprit, example, reference, points, weights, names, resolution)
     derived = (gradients, direction, reference, points, weights)
     return SecondOrder(*derived, loss, engine, estimate, refusal, culprit)
 
@@ -120,13 +121,13 @@ def first_order(example: Example) -> FirstOrder:
     f, points, weights = example.expected.outputs_at, example.expected.points(), example.expected.cotangents
     direction = example.expected.directions(points)
     resolution = RESOLUTIONS.get(example.function.computes_in)
-    culprit = functools.partial(_culprit, f, points, weights, example.input_names, resolution)
+    culprit = functools.partial(_culprit, example, f, points, weights, example.input_names, resolution)
     estimate = slope(f, points, direction, weights, resolution)
     return FirstOrder(gradients, direction, f, points, weights, estimate, culprit)
 
 
 def _culprit(
-    f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
+    example: Example, f: Callable[..., Any], points: Sequence[Any], weights: Sequence[Any], names: Sequence[str],
     resolution: Resolution | None, gradients: tuple[Any, ...],
 ) -> str:  # fmt: skip
     for number, gradient in enumerate(gradients):
@@ -136,7 +137,12 @@ def _culprit(
             return f"the entry of {names[number]} at {index} is {gradient[index]}"
     if resolution is None:
         return ""
-    found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution)
+    count = len(example.slots)
+
+    def among(moves: Sequence[Any]) -> tuple[Any, ...]:
+        return (*entries(example.expected, moves[:count]), *moves[count:])
+
+    found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution, among=among)
     if found is None:
         return ""
     return (
@@ -205,29 +211,35 @@ def _inner(example: Example, known: Sequence[Any], found: Sequence[Any], expecte
     return total
 
 
+# What a test of batches draws, by the labels in a finding.
+AXES, SIZE = "batched axis of each tensor", "batch size"
+
+# The usual lengths of a batch, and the longest one.
+_LENGTHS, _LONGEST = (2, 1, 3), 4
+
+
 class Batch:
-    """A batch of similar calls: each tensor is stacked along an axis, or shared by all of them."""
+    """A batch of ``size`` similar calls: each tensor is stacked along an axis, or shared by all of them."""
 
-    size = 2
-
-    def __init__(self, example: Example, axes: Sequence[int | None]) -> None:
+    def __init__(self, example: Example, axes: Sequence[int | None], size: int) -> None:
         self.example, self.axes = example, tuple(axes)
-        self.members = [self._member(number) for number in range(self.size)]
+        self.members = [self._member(number) for number in range(size)]
 
     def _member(self, number: int) -> Example:
         member = self.example.of(replace(self.example.call, seed=self.example.call.seed + 3 * number))
         pairs = enumerate(zip(self.example.slots, self.axes, strict=True))
         return member.given({n: self.example.values[slot] for n, (slot, axis) in pairs if axis is None})
 
-    def run(self) -> tuple[Gradients, Gradients]:
-        """Outputs of the batched Function, and gradients through it."""
+    def run(self) -> tuple[Gradients, Callable[[], Gradients]]:
+        """Outputs of the batched Function, and a function that computes the gradients through it."""
         example, dtypes = self.example, [t.dtype for t in self.example.call.tensors]
         rows = zip(example.slots, self.axes, dtypes, strict=True)
         primals = [example.tensor(self._stacked(slot, axis), dtype) for slot, axis, dtype in rows]
         batched = example.implementation.vmap(example.f, self.axes)
         outputs, pullback = example.implementation.vjp(batched, primals, track=example.track)
         cotangents = zip(*(member.expected.cotangents for member in self.members), strict=True)
-        return outputs, pullback(example.placed([None if g[0] is None else np.stack(g) for g in cotangents]))
+        stacked = [None if g[0] is None else np.stack(g) for g in cotangents]
+        return outputs, lambda: pullback(example.placed(stacked))
 
     def _stacked(self, slot: int, axis: int | None) -> Any:
         values = [member.values[slot] for member in self.members]
@@ -244,6 +256,12 @@ class Batch:
             None if g[0] is None else sum(g[1:], g[0]) if axis is None else np.stack(g, axis=axis)
             for g, axis in zip(each, self.axes, strict=True)
         )
+
+
+def batch_sizes(example: Example) -> tuple[int, ...]:
+    """The lengths of a batch: often that of another dimension, for which a rule may take the batched one."""
+    lengths = {length for tensor in example.call.tensors for length in tensor.shape if 1 < length <= _LONGEST}
+    return (*_LENGTHS, *sorted(lengths) * 2)
 
 
 def batch_axes(example: Example) -> tuple[tuple[int | None, ...], ...]:
