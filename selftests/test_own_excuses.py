@@ -122,7 +122,6 @@ BACKWARD = "forward accepted this call, so backward must not raise"
         (ops.Unbound, "FWD-EMPTY", "a name is used that has no value"),
         (ops.NoSuchAttribute, "FWD-LAYOUT", "an attribute is used that does not exist"),
         (ops.NoSuchFunction, "VJP-REF", "an attribute is used that does not exist"),
-        (ops.ThroughNumPy, "FWD-LAYOUT", "call resolve_neg() first"),
         (ops.MisfitWhenEmpty, "FWD-EMPTY", "a gradient that does not fit its input"),
         (ops.AssertedInside, "FWD-EMPTY", "an assertion inside the framework failed"),
         (ops.MisfitWhenTwice, "DBL-CORRECT", "a gradient that does not fit its input"),
