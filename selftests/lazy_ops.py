@@ -109,3 +109,40 @@ class RefusesOneReadsTheOther(Function):
     def backward(ctx, g):
         x, w = ctx.saved_tensors
         return g * x.cos() * w, g * x.sin()
+
+
+# What is read wrongly.
+
+
+class ReadAsStored(Sine):
+    """The memory of a contiguous tensor is read, as a kernel does through data_ptr()."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x = _stored(x.contiguous())
+        ctx.save_for_backward(x)
+        return x.sin()
+
+
+class CotangentReadAsStored(Sine):
+    """backward alone does so, with the cotangent."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Sine.backward(ctx, _stored(g.contiguous()))
+
+
+class ReadInOneOrder(Sine):
+    """The memory is read in one order, whatever the layout."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x = _stored(x).as_strided(x.shape, x.contiguous().stride())
+        ctx.save_for_backward(x)
+        return x.sin()
+
+
+def _stored(x):
+    """The tensor without the bits that negate and conjugate it."""
+    x = -x if x.is_neg() else x
+    return x.conj().resolve_conj() if x.is_conj() else x

@@ -48,3 +48,24 @@ def test_what_forward_refuses_of_one_argument_hides_no_fault_of_another():
     ((line, found),) = faults_of(Declaration(ops.RefusesOneReadsTheOther, "float[n]", "float[n]"), "FWD-LAYOUT")
     assert found.word == "wrong"
     assert "layout='negated'" in line["failure"]["call"]
+
+
+@pytest.mark.parametrize(
+    ("function", "property_id", "argument", "layout"),
+    [
+        (ops.ReadAsStored, "FWD-LAYOUT", "float[n]", "negated"),
+        (ops.ReadAsStored, "FWD-LAYOUT", "complex[n]", "conjugated"),
+        (ops.CotangentReadAsStored, "VJP-COTANGENT-LAYOUT", "float[n]", "negated"),
+    ],
+)
+def test_where_they_alone_are_wrong_the_cause_is_their_bit(function, property_id, argument, layout):
+    ((line, found),) = faults_of(Declaration(function, argument), property_id)
+    assert (found.word, line["failure"]["kind"]) == ("wrong", "wrong")
+    assert f"a tensor that is {layout} lazily" in found.guess
+    assert CURES[layout] in found.guess
+
+
+def test_where_other_layouts_are_wrong_the_cause_is_the_order():
+    ((_, found),) = faults_of(Declaration(ops.ReadInOneOrder, "float[n,m]"), "FWD-LAYOUT")
+    assert "call contiguous() first" in found.guess
+    assert "lazily" not in found.guess

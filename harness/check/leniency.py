@@ -105,6 +105,9 @@ class Lenient(Policy):
             return None
         return Causes(self.subject, _Unexplained).of(call, raised)
 
+    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
+        return Causes(self.subject, _Unexplained).likely(call, about) if explaining() else ""
+
     # What counts as equal.
 
     def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:
@@ -206,3 +209,6 @@ class _Unexplained(Lenient):
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         return None
+
+    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
+        return ""

@@ -83,10 +83,11 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(word, _NEXT[word])
     if outcome != "fail":
         return None
-    kind, follows = Kind(failure["kind"]), failure.get("follows", "")
+    kind, follows, likely = Kind(failure["kind"]), failure.get("follows", ""), failure.get("likely", "")
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        return Verdict(word, guess="" if word == RAISES and about.compared else about.advice, follows=follows)
+        usual = "" if word == RAISES and about.compared else about.advice
+        return Verdict(word, guess=likely or usual, follows=follows)
     if kind is Kind.RAISED:
         known = bool(failure.get("hint")) or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)
@@ -99,7 +100,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(STALE, claim.advice)
     shown = failure.get("component", {}).get("aspect") in _SHOWN
     advice = dict(claim.of_variant).get(line.get("variant", ""), claim.advice)
-    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else advice)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
 
 
 def mostly_refused(line: ndjson.Line) -> bool:

@@ -59,9 +59,10 @@ class Assertions(Examined):
         self._fail_or_follow(call, what, self.policy.follows(call), **details)
 
     def _fail_or_follow(self, call: Call, what: str, follows: str | None, **details: Any) -> NoReturn:
+        likely = self.policy.likely(call, follows or self.claim, details["got"], details["expected"])
         if follows is not None:
             details = {**details, "hint": PROPERTIES[follows].explains, "follows": follows}
-        self.fail(call, what, **details)
+        self.fail(call, what, likely=likely, **details)
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
         """Equivalent to ``assert holds``; ``details`` are fields of the `Finding`."""
