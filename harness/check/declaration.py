@@ -127,6 +127,8 @@ class Declaration:
         implementation: str = "torch",
         where: str = "",
     ) -> None:
+        # The options, as they were given.
+        self.given = {word: value for word, value in locals().items() if word not in ("self", "function", "arguments")}
         self.function, self.arguments, self.implementation = function, arguments, implementation
         self.name = name or name_of(function)
         self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
