@@ -168,7 +168,10 @@ def test_a_number_of_outputs_that_varies_is_a_fault():
 
 
 def test_forward_mode_goes_with_outputs_that_are_not_numbers():
-    assert faults_of(Declaration(ops.Flagged, "float[n,m]")) == []
+    declaration = Declaration(ops.Flagged, "float[n,m]")
+    assert faults_of(declaration) == []
+    assert "has a jvp" in discover(declaration, TORCH).lines()
+    assert "has a jvp" not in discover(Declaration(ops.Sine, "float[n,m]"), TORCH).lines()
     wrong = words_of(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
     assert wrong == {("wrong", "JVP-REF"), ("wrong", "JVP-ADJOINT")}
 

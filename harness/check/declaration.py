@@ -343,7 +343,7 @@ class Declaration:
             function,
             forward=plain.forward,
             vjp=plain.vjp,
-            jvp=plain.jvp if _overrides(cls, implementation, "jvp") else None,
+            jvp=plain.jvp if has_jvp(cls, implementation) else None,
             soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
             referee=referee,
             outputs=facts.outputs,
@@ -423,6 +423,11 @@ def _seeded(argument: Array | Static, implementation: Implementation) -> Array |
 def batches(cls: Any, implementation: Implementation) -> bool:
     """Whether a Function class has a vmap rule, written or generated."""
     return bool(getattr(cls, "generate_vmap_rule", False)) or _overrides(cls, implementation, "vmap")
+
+
+def has_jvp(cls: Any, implementation: Implementation) -> bool:
+    """Whether a Function class has a rule for forward mode."""
+    return _overrides(cls, implementation, "jvp")
 
 
 def _overrides(cls: Any, implementation: Implementation, method: str) -> bool:

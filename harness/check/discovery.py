@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.coarseness import coarse
-from autograd_conformance.harness.check.declaration import Declaration, Own, batches
+from autograd_conformance.harness.check.declaration import Declaration, Own, batches, has_jvp
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.mistakes import mistake
@@ -137,6 +137,7 @@ def _discovered(
         holds_others=_holds_others(examples[0]),
         compared=declaration.reference is not None and composite,
         batches=batches(subject.cls, implementation),
+        jvp=has_jvp(subject.cls, implementation),
         reads_new_memory=reads,
         coarse=tuple(narrow),
         comes_back={dtype: other for dtype, other in least.items() if other != dtype},

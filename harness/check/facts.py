@@ -35,6 +35,8 @@ class Facts:
     compared: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
+    # Whether it has a rule for forward mode.
+    jvp: bool = False
     # Whether it draws random numbers that change its results, although that is not declared.
     draws: bool = False
     # Whether its results depend on memory that was allocated but never written.
@@ -80,6 +82,8 @@ class Facts:
             yield "returns sparse gradients; most operations do not take them, so its arguments are always leaves"
         if self.batches:
             yield "has a vmap rule"
+        if self.jvp:
+            yield "has a jvp"
         if self.draws:
             yield "draws random numbers; they are seeded before forward and before backward, as with stochastic=True"
         if not self.materialize:
