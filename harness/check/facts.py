@@ -33,6 +33,8 @@ class Facts:
     holds_others: bool = False
     # Whether a reference gives gradients to compare with.
     compared: bool = False
+    # Whether the reference takes double precision, though the Function does not.
+    refers_in_double: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
     # Whether it has a rule for forward mode.
