@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import coarseness, extremes, lazy, noise, refusals
+from autograd_conformance.harness.check import coarseness, extremes, lazy, likely, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
@@ -106,7 +106,9 @@ class Lenient(Policy):
         return Causes(self.subject, _Unexplained).of(call, raised)
 
     def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
-        return Causes(self.subject, _Unexplained).likely(call, about) if explaining() else ""
+        if not explaining():
+            return ""
+        return likely.of_size(call, got, expected) or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.
 

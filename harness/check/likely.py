@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
 
 from autograd_conformance.harness.check import lazy
 from autograd_conformance.reference.definitions import Function
@@ -12,6 +15,25 @@ from autograd_conformance.strategies.shapes import shape_tuples
 
 # The other shapes in which a layout is tried.
 _SHAPES = 3
+
+
+# Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
+_SINGLE = 2.0**-32, 2.0**-22
+_DOUBLE = ("float64", "complex128")
+
+
+def of_size(call: Call, got: Any, expected: Any) -> str:
+    """The cause if a result in double precision is off by a rounding to float32; empty otherwise."""
+    if call.dtype not in _DOUBLE or not all(isinstance(x, int | float | complex | np.number) for x in (got, expected)):
+        return ""
+    least, most = _SINGLE
+    error = abs(got - expected)
+    if not least * abs(expected) <= error <= most * abs(expected) or error == 0:
+        return ""
+    return (
+        f"something is computed in float32: the relative error {error / abs(expected):.1g} is that of its rounding; a "
+        "Python number that becomes a tensor (torch.tensor, full, where) is float32 unless dtype=x.dtype is given"
+    )
 
 
 def of_layouts(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
