@@ -309,3 +309,41 @@ def test_an_explanation_that_raises_hides_no_failure(call):
     with pytest.raises(Sometimes) as raised:
         Runs(subject, None, attempt).all()
     assert raised.value is failures
+
+
+class Picked(torch.autograd.Function):
+    """x[i]. Backward loses all but one of the gradients of an index that comes twice."""
+
+    @staticmethod
+    def forward(ctx, x, i):
+        ctx.save_for_backward(x, i)
+        return x[i]
+
+    @staticmethod
+    def backward(ctx, g):
+        x, i = ctx.saved_tensors
+        found = torch.zeros_like(x)
+        found[i] += g
+        return found, None
+
+
+class PickedTwice(Picked):
+    """x[i]. Backward is wrong for every index."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, i = ctx.saved_tensors
+        return torch.zeros_like(x).index_add(0, i, 2 * g), None
+
+
+@pytest.mark.parametrize(
+    ("function", "explained"), [(Picked, "all values of argument 1 (i) different"), (PickedTwice, None)]
+)
+def test_indices_that_come_twice_are_named_and_shown(function, explained):
+    declaration = Declaration(function, "float[n]", "int[e](0..n-1)", once=True)
+    (line,) = [each for each in Checked(declaration, seed=0).lines("VJP-FD") if "variant" not in each]
+    jsonschema.validate(line, SCHEMA)
+    failure = line["failure"]
+    assert failure.get("right_with") == explained
+    values = re.fullmatch(r"argument 1 \(i\) = \[(.*)\]", failure["values"])[1].split(", ")
+    assert (len(set(values)) < len(values)) == (explained is not None)
