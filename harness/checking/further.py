@@ -77,6 +77,7 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
     if any(tensor.specials for tensor in call.tensors):
         # In another shape they would be elsewhere.
         return
+    yield from _longer(function, call)
     ranks, other = _ranks(call), dict[Any, Call]()
     for shapes in shape_tuples(function):
         if any(0 in shape for shape in shapes):
@@ -151,6 +152,32 @@ def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
         names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
         words = f"all values of {names} different"
         yield Alternative(lambda c: bool(repeating(function, c)), ((words, different),), "all values different")
+
+
+def _longer(function: Function, call: Call) -> Iterator[Alternative]:
+    """The call with a longer dimension in place of one of length 1, with no more changes than it needs."""
+    ones, found = _ones(call), dict[frozenset[tuple[int, int]], Call]()
+    for shapes in shape_tuples(function) if ones else ():
+        moved = reshaped(call, shapes, function) if len(shapes) == len(call.tensors) else None
+        if moved is None or _ranks(moved) != _ranks(call) or any(0 in shape for shape in shapes):
+            continue
+        longer = ones - _ones(moved)
+        if longer and not any(each <= longer for each in found):
+            found = {each: c for each, c in found.items() if not longer < each}
+            found[longer] = moved
+    for longer, moved in list(found.items())[:_RANKS]:
+        words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
+        yield Alternative(partial(_is_short, longer), ((words, moved),), f"longer {sorted(longer)}")
+
+
+def _ones(call: Call) -> frozenset[tuple[int, int]]:
+    """The dimensions of length 1: the number of each tensor, and of its dimension."""
+    sides = ((n, d, side) for n, tensor in enumerate(call.tensors) for d, side in enumerate(tensor.shape))
+    return frozenset((n, d) for n, d, side in sides if side == 1)
+
+
+def _is_short(longer: frozenset[tuple[int, int]], call: Call) -> bool:
+    return bool(longer & _ones(call))
 
 
 def _several_values(call: Call, slots: Collection[int]) -> bool:
