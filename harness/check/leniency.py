@@ -90,9 +90,11 @@ class Lenient(Policy):
         if refusal is None or mistake(refusal):
             return None
         plain = lazy.resolved(call)
-        if plain != call and second_order(self.subject.made(plain), second.loss, second.engine).refusal is None:
-            # Backward took a call with such a tensor, and raises for that alone.
-            return None
+        if plain != call:
+            resolved = second_order(self.subject.made(plain), second.loss, self.subject.engines[-1])
+            if resolved.refusal is None and not resolved.detached:
+                # Backward took a call with such a tensor, and raises for that alone.
+                return None
         # What the call raises without a second derivative is no refusal of that.
         return refusal if runs(self.subject, call) else None
 
