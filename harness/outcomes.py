@@ -103,7 +103,8 @@ class Finding:
     """The smallest example found that breaks a property.
 
     ``follows`` is the id of another property if this failure is a consequence of that one's. ``right_with`` names
-    another choice for one of the call's, with which the property holds.
+    another choice for one of the call's, with which the property holds. ``likely`` is the cause to which the call
+    points, if it is not the property's usual one.
     """
 
     what: str
@@ -119,6 +120,7 @@ class Finding:
     raised: Raised | None = None
     choices: dict[str, Any] = field(default_factory=dict)
     right_with: str = ""
+    likely: str = ""
 
     @property
     def is_loud(self) -> bool:

@@ -19,6 +19,7 @@ _NONE = {
     "ENV-SETTINGS": "it compares settings of the process before and after, which the finding names",
     "FWD-VALUE/averages": "it takes the average of many calls",
     "VJP-REF/averages": "it takes the average of many calls",
+    "DBL-CORRECT/averages": "it takes the average of many calls",
     "VJP-CHAIN/instances": "it takes several calls in one graph",
 }
 _EARLIER = "it takes earlier calls, or chance: a script makes this one call alone"

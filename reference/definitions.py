@@ -152,6 +152,8 @@ class Function:
     plain NumPy without in-place changes, so that they also run on the arrays of `reference.rounding`, which carry an
     error bound.
 
+    ``second(weights, cotangents, *arguments)`` is the derivative of the inner product of weights and VJP, like a VJP; a
+    user's reference gives it for a Function that takes half precision only.
     ``double`` is the claim about the second derivative: ``supported``, or ``once`` (declared once-differentiable).
     ``surrogate`` means that the VJP intentionally is not the derivative of the forward; ``soft`` is then the function
     whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
@@ -170,6 +172,7 @@ class Function:
     exercises: str
     outputs: tuple[Output, ...] = (Output(),)
     jvp: Callable[..., tuple[Any, ...]] | None = None
+    second: Callable[..., tuple[Any, ...]] | None = None
     soft: Callable[..., tuple[Any, ...]] | None = None
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = FLOATING

@@ -35,7 +35,8 @@ _ALL = (
         "outputs and gradients do not depend on the inputs' memory layout",
         cause="forward reads memory as if it were contiguous (data_ptr, view, as_strided)",
         cure="call contiguous() first, or use reshape",
-        if_refused="call contiguous() first if the Function should take such tensors",
+        if_refused="if the Function should take such tensors, call contiguous() first, and resolve_neg() or "
+        "resolve_conj() for negated and conjugated ones",
         share=3.0,
         shapes=_has_orders,
         of_stochastic=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch.autograd import Function
 
@@ -224,15 +223,6 @@ class NoSuchFunction(Sine):
     def forward(ctx, x):
         ctx.save_for_backward(x)
         return torch.sine(x) if x.dtype == torch.float16 else x.sin()
-
-
-class ThroughNumPy(Sine):
-    """forward reads the memory of a tensor that may be negated lazily."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return torch.from_numpy(np.sin(x.detach().numpy()))
 
 
 class MisfitWhenEmpty(Sine):

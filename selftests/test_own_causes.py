@@ -14,6 +14,7 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.checking.further import Runs
 from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -364,3 +365,28 @@ def test_a_second_derivative_that_a_mask_takes_away_is_the_fault_of_the_mask():
     faults = [(line, v) for line, v in found if v is not None and v.fault]
     assert {line["property"] for line, _ in faults} == {"VJP-MASK", "DBL-CORRECT"}
     assert [line["property"] for line in headlines(faults)] == ["VJP-MASK"]
+
+
+def _scaled(constant, factor=1.0):
+    """x times a constant, whose backward has a factor too many."""
+
+    def forward(_, x):
+        return x * constant(x)
+
+    methods = {"forward": forward, "backward": lambda _, g: g * 0.3 * factor}
+    return type("Scaled", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "words"),
+    [
+        (_scaled(lambda x: torch.where(x < 9, 0.3, 9.0).to(x.dtype)), "float[n]", "something is computed in float32"),
+        (_scaled(lambda x: torch.tensor(0.3).to(x)), "complex[n]", "something is computed in float32"),
+        (_scaled(lambda x: torch.tensor(0.3).to(x)), "float[]", "something is computed in float32"),
+        (_scaled(lambda _: 0.3, factor=1.001), "float[n]", "a factor, a sign"),
+        (_scaled(lambda _: 0.3, factor=1 + 1e-5), "float[n]", "a factor, a sign"),
+    ],
+)
+def test_an_error_of_the_size_of_a_rounding_to_float32_is_called_so(function, argument, words):
+    found = next(v for line, v in faults_of(Declaration(function, argument), "VJP-FD") if "variant" not in line)
+    assert (found.word, words in found.guess) == ("wrong", True), found.guess

@@ -309,3 +309,84 @@ def test_an_explanation_that_raises_hides_no_failure(call):
     with pytest.raises(Sometimes) as raised:
         Runs(subject, None, attempt).all()
     assert raised.value is failures
+
+
+class Picked(torch.autograd.Function):
+    """x[i]. Backward loses all but one of the gradients of an index that comes twice."""
+
+    @staticmethod
+    def forward(ctx, x, i):
+        ctx.save_for_backward(x, i)
+        return x[i]
+
+    @staticmethod
+    def backward(ctx, g):
+        x, i = ctx.saved_tensors
+        found = torch.zeros_like(x)
+        found[i] += g
+        return found, None
+
+
+class PickedTwice(Picked):
+    """x[i]. Backward is wrong for every index."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, i = ctx.saved_tensors
+        return torch.zeros_like(x).index_add(0, i, 2 * g), None
+
+
+@pytest.mark.parametrize(
+    ("function", "explained"), [(Picked, "all values of argument 1 (i) different"), (PickedTwice, None)]
+)
+def test_indices_that_come_twice_are_named_and_shown(function, explained):
+    declaration = Declaration(function, "float[n]", "int[e](0..n-1)", once=True)
+    (line,) = [each for each in Checked(declaration, seed=0).lines("VJP-FD") if "variant" not in each]
+    jsonschema.validate(line, SCHEMA)
+    failure = line["failure"]
+    assert failure.get("right_with") == explained
+    values = re.fullmatch(r"argument 1 \(i\) = \[(.*)\]", failure["values"])[1].split(", ")
+    assert (len(set(values)) < len(values)) == (explained is not None)
+
+
+class Scan(torch.autograd.Function):
+    """a * h0 + x[0], a * (a * h0 + x[0]) + x[1], ... A shortcut for sequences of length 1 forgets a in backward."""
+
+    @staticmethod
+    def forward(ctx, x, a, h0):
+        h, out = h0, []
+        for row in x:
+            h = a * h + row
+            out.append(h)
+        y = torch.stack(out)
+        ctx.save_for_backward(a, h0, y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        a, h0, y = ctx.saved_tensors
+        if g.shape[0] == 1:
+            return g, g[0] * h0, g[0]
+        rows, ga, carry = [], torch.zeros_like(a), torch.zeros_like(a)
+        for t in range(g.shape[0] - 1, -1, -1):
+            carry = carry + g[t]
+            rows.append(carry)
+            ga = ga + carry * (y[t - 1] if t else h0)
+            carry = a * carry
+        return torch.stack(rows[::-1]), ga, carry
+
+
+class ScanWrong(Scan):
+    """The last gradient is wrong for every length."""
+
+    @staticmethod
+    def backward(ctx, g):
+        gx, ga, gh = Scan.backward(ctx, g)
+        return gx, ga, 2 * gh
+
+
+@pytest.mark.parametrize(("function", "explained"), [(Scan, "shapes (2, 1), (1,), (1,)"), (ScanWrong, None)])
+def test_where_length_one_alone_is_wrong_a_longer_one_is_right(function, explained):
+    declaration = Declaration(function, "float[t,n]", "float[n]", "float[n]", once=True, sizes={"t": (1, 2, 3)})
+    (line,) = [each for each in Checked(declaration, seed=0).lines("VJP-FD") if "variant" not in each]
+    assert line["failure"].get("right_with") == explained

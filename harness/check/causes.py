@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import changed_within
@@ -31,6 +32,8 @@ from autograd_conformance.strategies.values import DOMAINS, MATRICES
 
 # How often a call is repeated to see whether it gives the same.
 _REPEATS = 6
+# The properties about layouts.
+_OF_LAYOUTS = ("FWD-LAYOUT", "VJP-COTANGENT-LAYOUT")
 # Factors of cotangents. Gradients have the same factor.
 _FACTORS = (0.125, 8.0)
 # How far the points are at which nothing is special, in units of the numbers' typical size.
@@ -55,6 +58,10 @@ class Causes:
             found = self._refined(call, found, raised)
         about, claim = self._property, self.subject.claim_id
         return None if found == claim or (found == "VJP-REF" and about.plain) else found
+
+    def likely(self, call: Call, about: str) -> str:
+        """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
+        return likely.of_layouts(self.function, call, self._judge.passes) if about in _OF_LAYOUTS else ""
 
     def _found(self, call: Call, raised: Exception | None) -> str | None:
         about = self._property

@@ -127,6 +127,8 @@ class Declaration:
         implementation: str = "torch",
         where: str = "",
     ) -> None:
+        # The options, as they were given.
+        self.given = {word: value for word, value in locals().items() if word not in ("self", "function", "arguments")}
         self.function, self.arguments, self.implementation = function, arguments, implementation
         self.name = name or name_of(function)
         self.reference, self.soft, self.surrogate = reference, soft, surrogate or soft is not None
@@ -321,18 +323,19 @@ class Declaration:
         cls, canonical = function.body(None, None), self.canonical(implementation)
         mine = adapted(implementation, self.treatment, cls, len(facts.outputs), canonical)
 
-        def oracle(f: Callable[..., Any]) -> Oracle:
+        def oracle(f: Callable[..., Any], dtype: str = facts.dtypes[0]) -> Oracle:
             return Oracle(
-                mine, f, function.arguments, outputs=[o.differentiable for o in facts.outputs],
-                dtype=facts.dtypes[0], device=device, conditioning=self.conditioning,
-                normwise=bool(self.up_to),
+                mine, f, function.arguments, outputs=[o.differentiable for o in facts.outputs], dtype=dtype,
+                device=device, conditioning=self.conditioning, normwise=bool(self.up_to),
             )  # fmt: skip
 
         plain = oracle(mine.function(cls))
-        referee = None
+        referee, second = None, None
         if self.reference is not None and facts.composite:
             given = oracle(within(self.reference, canonical))
             referee = Referee(plain, given.forward, None if self.surrogate else given.vjp)
+            if facts.refers_in_double and not self.surrogate:
+                second = oracle(within(self.reference, canonical), "float64").second
         elif self.reference is not None:
             referee = Referee(plain, _of_values(self.reference))
         # Finite differences of a reference are as good as those of the forward, and often more precise.
@@ -341,9 +344,10 @@ class Declaration:
             function,
             forward=plain.forward,
             vjp=plain.vjp,
-            jvp=plain.jvp if overrides(cls, implementation, "jvp") else None,
+            jvp=plain.jvp if has_jvp(cls, implementation) else None,
             soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
             referee=referee,
+            second=second,
             outputs=facts.outputs,
             dtypes=facts.dtypes,
             materialize=facts.materialize,
@@ -421,6 +425,11 @@ def _seeded(argument: Array | Static, implementation: Implementation) -> Array |
 def batches(cls: Any, implementation: Implementation) -> bool:
     """Whether a Function class has a vmap rule, written or generated."""
     return bool(getattr(cls, "generate_vmap_rule", False)) or overrides(cls, implementation, "vmap")
+
+
+def has_jvp(cls: Any, implementation: Implementation) -> bool:
+    """Whether a Function class has a rule for forward mode."""
+    return overrides(cls, implementation, "jvp")
 
 
 def overrides(cls: Any, implementation: Implementation, method: str) -> bool:

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.coarseness import coarse
-from autograd_conformance.harness.check.declaration import Declaration, Own, batches
+from autograd_conformance.harness.check.declaration import Declaration, Own, batches, has_jvp
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.native import Native, adapted
+from autograd_conformance.harness.check.noise import DTYPES
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.outside import draws, reads_new_memory
 from autograd_conformance.harness.check.returned import (
@@ -131,12 +132,14 @@ def _discovered(
         _materializes(subject, first, outputs),
         composite,
         refused,
+        refers_in_double=composite and _refers_in_double(declaration, subject.made(first)),
         refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
         is_class=not isinstance(subject.cls, Native),
         stale=tuple(stale(declaration, examples, oracle)),
         holds_others=_holds_others(examples[0]),
         compared=declaration.reference is not None and composite,
         batches=batches(subject.cls, implementation),
+        jvp=has_jvp(subject.cls, implementation),
         reads_new_memory=reads,
         coarse=tuple(narrow),
         comes_back={dtype: other for dtype, other in least.items() if other != dtype},
@@ -365,6 +368,21 @@ def _composite(declaration: Declaration, subject: Subject, calls: Sequence[Call]
             raise declaration.problem(f"its reference returns {some}, but the Function returns {count}")
         return composite
     raise declaration.problem(f"its reference takes neither tensors nor arrays: {problems[0]}")
+
+
+def _refers_in_double(declaration: Declaration, example: Example) -> bool:
+    """Whether the reference takes double precision, and the Function half precision only."""
+    reference, function = declaration.reference, example.function
+    if reference is None or example.call.dtype not in DTYPES:
+        return False
+    double = example.of(recast(example.call, _DOUBLE[0], function))
+    try:
+        outputs, _ = example.implementation.vjp(
+            lambda *xs: reference(*double.merged(xs)), double.primals, track=double.track
+        )
+        return all(example.implementation.describe(y).dtype in _DOUBLE for y in outputs)
+    except Exception:  # noqa: BLE001 - a user's function may raise anything
+        return False
 
 
 def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[bool, int] | str:

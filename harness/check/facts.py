@@ -33,8 +33,12 @@ class Facts:
     holds_others: bool = False
     # Whether a reference gives gradients to compare with.
     compared: bool = False
+    # Whether the reference takes double precision, though the Function does not.
+    refers_in_double: bool = False
     # Whether it has a vmap rule.
     batches: bool = False
+    # Whether it has a rule for forward mode.
+    jvp: bool = False
     # Whether it draws random numbers that change its results, although that is not declared.
     draws: bool = False
     # Whether its results depend on memory that was allocated but never written.
@@ -80,6 +84,8 @@ class Facts:
             yield "returns sparse gradients; most operations do not take them, so its arguments are always leaves"
         if self.batches:
             yield "has a vmap rule"
+        if self.jvp:
+            yield "has a jvp"
         if self.draws:
             yield "draws random numbers; they are seeded before forward and before backward, as with stochastic=True"
         if not self.materialize:

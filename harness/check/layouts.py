@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from autograd_conformance.harness.check import lazy
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
@@ -59,7 +60,9 @@ def in_words(refused: Sequence[RefusedLayout]) -> Iterator[str]:
         arguments.setdefault((why, *names), []).append(str(argument))
     for (why, *names), numbers in arguments.items():
         which = f"arguments {', '.join(numbers)}" if len(numbers) > 1 else f"argument {numbers[0]}"
-        yield f"does not take {which} in the layouts {', '.join(names)}: {why}"
+        undone = lazy.advice(names)
+        to_take = f"; to take them, {undone}" if undone else ""
+        yield f"does not take {which} in the layouts {', '.join(names)}: {why.rstrip('.') if to_take else why}{to_take}"
 
 
 def _possible(subject: Subject, argument: int, tensor: Tensor) -> Iterator[str]:

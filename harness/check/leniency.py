@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import batching, coarseness, extremes, noise, refusals
+from autograd_conformance.harness.check import batching, coarseness, extremes, lazy, likely, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
@@ -74,17 +74,32 @@ class Lenient(Policy):
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
             )
         if refusals.runs_forward(self.subject, call) and not runs(self.subject, call):
-            return "forward accepted this call, so backward must not raise; handle it there, or let forward refuse it"
-        return ""
+            cure = self._resolving(call) or "handle it there, or let forward refuse it"
+            return f"forward accepted this call, so backward must not raise; {cure}"
+        return self._resolving(call) if self.property.group == "second order" else ""
+
+    def _resolving(self, call: Call) -> str:
+        """What to do if the call raises only because a tensor is negated or conjugated lazily; empty otherwise."""
+        layouts = lazy.layouts_of(call)
+        if not layouts or not runs(self.subject, lazy.resolved(call)):
+            return ""
+        return f"a tensor is {' or '.join(sorted(layouts))} lazily: {lazy.advice(layouts)}"
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
         if second.detached:
             # `grad` skips nodes that do not lead to an input, and so never runs the one that would raise.
             refusal = second_order(self.subject.made(call), second.loss, self.subject.engines[-1]).refusal
+        if refusal is None or mistake(refusal):
+            return None
+        plain = lazy.resolved(call)
+        if plain != call:
+            resolved = second_order(self.subject.made(plain), second.loss, self.subject.engines[-1])
+            if resolved.refusal is None and not resolved.detached:
+                # Backward took a call with such a tensor, and raises for that alone.
+                return None
         # What the call raises without a second derivative is no refusal of that.
-        refuses = refusal is None or (not mistake(refusal) and runs(self.subject, call))
-        return refusal if refuses else None
+        return refusal if runs(self.subject, call) else None
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         if self.function.reads_new_memory:
@@ -94,6 +109,11 @@ class Lenient(Policy):
         if not (explaining() or self.property.group == "second order"):
             return None
         return Causes(self.subject, _Unexplained).of(call, raised)
+
+    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
+        if not explaining():
+            return ""
+        return likely.of_size(call, got, expected) or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.
 
@@ -196,3 +216,6 @@ class _Unexplained(Lenient):
 
     def follows(self, call: Call, raised: Exception | None = None) -> str | None:
         return None
+
+    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
+        return ""

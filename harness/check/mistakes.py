@@ -15,8 +15,6 @@ _WORDS = {
     "that were broadcast, and return a tensor of the input's shape",
     "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
     "for each that is not a tensor",
-    "negative bit": "the tensor is negated lazily, so its memory holds other numbers; call resolve_neg() first",
-    "conjugate bit": "the tensor is conjugated lazily, so its memory holds other numbers; call resolve_conj() first",
 }
 
 

@@ -160,6 +160,33 @@ class Oracle:
                 found[slot] = zeros if gradient is None else self.implementation.numpy(gradient)
         return tuple(found)
 
+    def second(self, weights: Sequence[Any], cotangents: Sequence[Any], *given: Any) -> Arrays:
+        """The derivative of <weights, VJP>: one gradient per argument, None for arguments without one."""
+        implementation = self.implementation
+        args, slots = self._tensors(given), self._floating(given)
+        track = [self.arguments[n].differentiable for n in slots]
+
+        def placed(values: Sequence[Any], of: Sequence[Any]) -> list[Any]:
+            dtypes = [implementation.describe(x).dtype for x in of]
+            rows = zip(values, dtypes, strict=True)
+            return [None if v is None else implementation.array(np.array(v), d, self.device) for v, d in rows]
+
+        def vjp(*primals: Any) -> tuple[Any, ...]:
+            outputs, pullback = implementation.vjp(lambda *xs: self._call(args, slots, xs), primals, track=track)
+            gradients = pullback(placed(cotangents, outputs), differentiable=True)
+            rows = zip(gradients, primals, strict=True)
+            # The product keeps what does not depend on the inputs in the graph.
+            return tuple(0 * x if g is None else g + 0 * x for g, x in rows)
+
+        primals = [args[n] for n in slots]
+        _, pullback = implementation.vjp(vjp, primals, track=track)
+        gradients = pullback(placed([weights[n] for n in slots], primals))
+        found: list[Any] = [None] * len(self.arguments)
+        for slot, gradient in zip(slots, gradients, strict=True):
+            if self.arguments[slot].differentiable:
+                found[slot] = np.zeros(np.shape(given[slot])) if gradient is None else implementation.numpy(gradient)
+        return tuple(found)
+
     # With errors.
 
     def _bounded(self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any]) -> Arrays:

@@ -36,7 +36,9 @@ _WIDEST = 110
 _FRAMES = 6
 
 # The fields of a failure that are shown, with their titles.
-_DETAILS = {"bound": "bound", "chosen": "with", "hint": "hint", "right_with": "right with", "call": "call"}
+_DETAILS = {
+    "bound": "bound", "chosen": "with", "hint": "hint", "right_with": "right with", "call": "call", "values": "values",
+}  # fmt: skip
 
 # A fault that a process of its own does not show.
 _ALONE = "a script that makes this call in a process of its own shows no fault, so that calls before it may matter"

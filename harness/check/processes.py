@@ -13,9 +13,9 @@ from typing import Any
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration import Declaration
+from autograd_conformance.harness.check.described import described
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.freedom import Freedom
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.implementations.protocol import Unavailable
@@ -97,7 +97,7 @@ def _discover(
         return
     loaded.on_call = lambda: pipe.send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:
-        place = {"where": declaration.where, "placed": declaration.placed, "described": _described(declaration)}
+        place = {"where": declaration.where, "placed": declaration.placed, "described": described(declaration)}
         pipe.send({"kind": "begins", "name": declaration.name, **place})
         left_out = without.get(declaration.name, {})
 
@@ -118,26 +118,6 @@ def _discover(
             text = str(declaration.problem(one_line(raised)))
             pipe.send({"kind": "problem", "name": declaration.name, "problem": text})
     pipe.send({"kind": "end"})
-
-
-# What a declaration may say that decides what is checked, and with which expectation.
-_SAID = (
-    "reference", "soft", "surrogate", "once", "stochastic", "single_backward", "backward_only", "nonlinear", "casts",
-    "independent", "symmetric", "antisymmetric", "sizes",
-)  # fmt: skip
-
-
-def _described(declaration: Declaration) -> str:
-    parts = [", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)]
-    if declaration.up_to:
-        free = (f.text if isinstance(f, Freedom) else "a canonical form" for f in declaration.up_to)
-        parts.append(f"up to {' and '.join(free)}")
-    said = [word for word in _SAID if getattr(declaration, word)]
-    if declaration.conditioning != 1:
-        said.append(f"conditioning {declaration.conditioning:g}")
-    if said:
-        parts.append(f"declared: {', '.join(said)}")
-    return "; ".join(parts)
 
 
 def context(implementation: str) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
@@ -84,11 +84,11 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(word, _NEXT[word])
     if outcome != "fail":
         return None
-    kind, follows = Kind(failure["kind"]), failure.get("follows", "")
+    kind, follows, likely = Kind(failure["kind"]), failure.get("follows", ""), failure.get("likely", "")
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        guess = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
-        return Verdict(word, guess=guess, follows=follows)
+        usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
+        return Verdict(word, guess=likely or usual, follows=follows)
     if kind is Kind.RAISED:
         known = bool(failure.get("hint")) or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)
@@ -101,7 +101,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(STALE, claim.advice)
     shown = failure.get("component", {}).get("aspect") in _SHOWN
     advice = dict(claim.of_variant).get(line.get("variant", ""), claim.advice)
-    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else advice)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
 
 
 def mostly_refused(line: ndjson.Line) -> bool:
@@ -112,16 +112,27 @@ def mostly_refused(line: ndjson.Line) -> bool:
 def judged(lines: Sequence[ndjson.Line], *, compared: bool) -> list[tuple[ndjson.Line, Verdict | None]]:
     """The lines of a Function with their verdicts.
 
-    ``compared`` says whether a reference gives gradients: where they agree, finite differences are not needed.
+    ``compared`` says whether a reference gives gradients. Where these decide, finite differences are not needed, and
+    what they leave open is no news.
     """
-    known = compared and any(ndjson.test_of(line) == "VJP-REF" and verdict(line) is None for line in lines)
-    return [(line, _known(line) if known and line["property"] == "VJP-FD" else verdict(line)) for line in lines]
+    found = [(line, verdict(line)) for line in lines]
+    if not compared:
+        return found
+    decided = {ndjson.test_of(line) for line, v in found if v is None or v.fault}
+    return [(line, _beside_reference(line, v, decided)) for line, v in found]
 
 
-def _known(line: ndjson.Line) -> Verdict | None:
-    """The verdict on finite differences if the gradients agree with those of a reference."""
-    found = verdict(line)
-    return Verdict(UNKNOWN) if found is not None and found.word == UNVERIFIED else found
+# The tests that compare with finite differences, and those that compare the same with a reference.
+_COMPARED_BY = {"VJP-FD": "VJP-REF", "DBL-CORRECT": "DBL-CORRECT/averages"}
+
+
+def _beside_reference(line: ndjson.Line, found: Verdict | None, decided: Collection[str]) -> Verdict | None:
+    """A verdict if there is a reference: None if that ``decided`` what finite differences left open."""
+    if found is None or found.word not in (UNVERIFIED, UNKNOWN):
+        return found
+    if _COMPARED_BY.get(line["property"]) in decided and not line.get("variant"):
+        return None
+    return replace(found, advice=_WITH_REFERENCE) if found.advice == _TO_VERIFY else found
 
 
 _FOR_MORE = "for more examples raise --time-limit, or make the tensors smaller with sizes="
@@ -133,4 +144,8 @@ _TO_VERIFY = (
     "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "
     "everywhere; so take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or "
     "give reference=, which does the same with built-in operations"
+)
+_WITH_REFERENCE = (
+    "take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or let reference= "
+    "take float64 and all that the Function takes"
 )

@@ -10,6 +10,8 @@ import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
+from autograd_conformance.harness.checking.transforms import second_order, weights_of
+from autograd_conformance.harness.outcomes import Kind
 from autograd_conformance.reference.averages import CALLS, Systematic, systematic
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, Tensor
@@ -18,11 +20,18 @@ from autograd_conformance.strategies.values import DOMAINS
 
 @dataclass(frozen=True)
 class Results:
-    """Which results of a call to compare: their names, what came back, and what the reference says for cotangents."""
+    """Which results of a call to compare: their names, what came back, and what the reference says for cotangents.
+
+    ``missing`` is the kind of a result that is zero throughout, but should not be. ``verifies`` says whether no other
+    test compares them. ``allowed`` is a factor on what rounding may do to them.
+    """
 
     names: Callable[[Example], Sequence[str]]
     got: Callable[[Example], Iterable[Any]]
     expected: Callable[[Expected, Sequence[Any]], Iterable[Any]]
+    missing: Kind = Kind.WRONG
+    verifies: bool = False
+    allowed: float = 1.0
 
 
 OUTPUTS = Results(
@@ -37,13 +46,44 @@ GRADIENTS = Results(
 )
 
 
+def _second(example: Example) -> Iterable[Any]:
+    """The second derivatives of a call; zeros where there are none."""
+    found = second_order(example, "cotangents", "grad").gradients
+    pairs = zip(found, example.call.tensors, strict=False)
+    return [example.tensor(np.zeros(t.shape), t.dtype) if g is None else g for g, t in pairs]
+
+
+def _second_of_reference(expected: Expected, cotangents: Sequence[Any]) -> Iterable[Any]:
+    function, given = expected.function, expected.reference_arguments(exact=True)
+    assert function.second is not None
+    weights = dict(zip(expected.slots, weights_of(expected), strict=True))
+    aligned = [weights.get(slot) for slot in range(len(given))]
+    found = function.second(aligned, expected.reference_cotangents(cotangents, exact=True), *given)
+    return [found[slot] for slot in expected.slots]
+
+
+# What is zero, and should be.
+_ZERO = Systematic("everywhere", bias=False, value=0.0, limit=1.0, least=1.0)
+
+# The rounding errors of a derivative of a rounded derivative are larger.
+SECOND = Results(
+    lambda example: [f"second derivative for {name}" for name in example.input_names],
+    _second,
+    _second_of_reference,
+    missing=Kind.DETACHED,
+    verifies=True,
+    allowed=4.0,
+)
+
+
 def worst_averages(example: Example, results: Results, conditioning: float) -> Iterator[tuple[str, Systematic | None]]:
     """The largest systematic error of each result, by name, over calls that differ from the example's in values only.
 
-    None for a result that has no average: it is zero everywhere, or has another shape in each call.
+    None for a result that has no average: it is almost zero everywhere, or has another shape in each call.
     Where it exceeds its limit, the limit grows with what moving all inputs towards zero by one unit does: a kernel that
     truncates each operation does something like it.
     """
+    conditioning *= results.allowed
     examples = [example.of(_other(example, number)) for number in range(CALLS)]
     expected = [_of_reference(each, results) for each in examples]
     got = [[None if y is None else example.implementation.numpy(y) for y in results.got(each)] for each in examples]
@@ -52,6 +92,9 @@ def worst_averages(example: Example, results: Results, conditioning: float) -> I
         pair = _stacked(got, number), _stacked(expected, number)
         if pair[0] is None or pair[1] is None or pair[0].shape != pair[1].shape:
             yield name, None
+            continue
+        if not np.any(pair[0]) and not np.any(pair[1]):
+            yield name, _ZERO
             continue
         found = list(systematic(*pair, precision, conditioning=conditioning))
         if any(each.ratio > 1 for each in found):

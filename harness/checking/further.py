@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import filterfalse, islice, zip_longest
 from typing import Any
 
 from autograd_conformance.harness.checking.drawing import prepare
+from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.harness.checking.peculiarities import PECULIARITIES, Peculiarity
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
@@ -29,6 +30,8 @@ from autograd_conformance.strategies.shapes import shape_tuples, smaller_shape_t
 _FAILURES, _VALUES, _RANKS, _SMALLER = 3, 4, 2, 80
 # The failing calls with which another choice is tried, and other seeds to make some.
 _FAILING, _SEEDS = 4, 3
+# The seeds and shapes among which those are sought that give different values.
+_DRAWS, _SHAPES = 50, 10
 # Elements of a call that is small enough.
 _FEW = 6
 # After so many seconds nothing more is tried.
@@ -70,9 +73,11 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
     yield from _other_dtypes(function, call)
     yield from _without_optional(function, call)
     yield from _other_values(function, call)
+    yield from _all_different(function, call)
     if any(tensor.specials for tensor in call.tensors):
         # In another shape they would be elsewhere.
         return
+    yield from _longer(function, call)
     ranks, other = _ranks(call), dict[Any, Call]()
     for shapes in shape_tuples(function):
         if any(0 in shape for shape in shapes):
@@ -130,6 +135,53 @@ def _other_values(function: Function, call: Call) -> Iterator[Alternative]:
             for value in others[:_VALUES]
         )
         yield Alternative(_having(slot, given), calls)
+
+
+def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
+    """The call with other values, of which no integer tensor has one twice, if one of the call's has."""
+    slots = repeating(function, call)
+    if not slots:
+        return
+    # There may be fewer values than elements.
+    shapes = [tuple(t.shape for t in call.tensors), *reversed(shape_tuples(function))]
+    moved = (reshaped(call, each, function) for each in shapes if len(each) == len(call.tensors))
+    alike = (c for c in moved if c is not None and _ranks(c) == _ranks(call) and _several_values(c, slots))
+    others = (replace(c, seed=call.seed + seed) for c in islice(alike, _SHAPES) for seed in range(_DRAWS))
+    different = next((other for other in others if not repeating(function, other)), None)
+    if different is not None:
+        names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
+        words = f"all values of {names} different"
+        yield Alternative(lambda c: bool(repeating(function, c)), ((words, different),), "all values different")
+
+
+def _longer(function: Function, call: Call) -> Iterator[Alternative]:
+    """The call with a longer dimension in place of one of length 1, with no more changes than it needs."""
+    ones, found = _ones(call), dict[frozenset[tuple[int, int]], Call]()
+    for shapes in shape_tuples(function) if ones else ():
+        moved = reshaped(call, shapes, function) if len(shapes) == len(call.tensors) else None
+        if moved is None or _ranks(moved) != _ranks(call) or any(0 in shape for shape in shapes):
+            continue
+        longer = ones - _ones(moved)
+        if longer and not any(each <= longer for each in found):
+            found = {each: c for each, c in found.items() if not longer < each}
+            found[longer] = moved
+    for longer, moved in list(found.items())[:_RANKS]:
+        words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
+        yield Alternative(partial(_is_short, longer), ((words, moved),), f"longer {sorted(longer)}")
+
+
+def _ones(call: Call) -> frozenset[tuple[int, int]]:
+    """The dimensions of length 1: the number of each tensor, and of its dimension."""
+    sides = ((n, d, side) for n, tensor in enumerate(call.tensors) for d, side in enumerate(tensor.shape))
+    return frozenset((n, d) for n, d, side in sides if side == 1)
+
+
+def _is_short(longer: frozenset[tuple[int, int]], call: Call) -> bool:
+    return bool(longer & _ones(call))
+
+
+def _several_values(call: Call, slots: Collection[int]) -> bool:
+    return all(math.prod(call.args[slot].shape) > 1 for slot in slots)
 
 
 def _shapes(function: Function, call: Call) -> Shapes | None:
@@ -245,33 +297,34 @@ class Runs:
         call = parse(broken.finding.call)
         others: list[Call] | None = None
         for each in alternatives(self.function, call):
-            right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other)]
+            right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other, each.excludes)]
             if 2 * len(right) <= len(each.calls):
                 continue
             others = self._failing(broken) if others is None else others
             names, among = list(each.named), [other for other in others if each.excludes(other)]
-            shares = {n: self._share_right(among, names[n]) for n in right}
+            shares = {n: self._share_right(among, names[n], each.excludes) for n in right}
             best = max(right, key=lambda n: (shares[n], each.calls[n][0] in known))
             if shares[best] > 1 / 2:
                 return each.calls[best][0], each.excludes
         return None
 
-    def _is_right(self, call: Call) -> bool:
-        """Whether the test holds with this call, and does not fail with other values of its tensors."""
+    def _is_right(self, call: Call, excludes: Callable[[Call], bool]) -> bool:
+        """Whether the test holds with this call, and does not fail with other values that are not excluded."""
         if self._late() or not self._replayed(call, _REPEATS)[0]:
             return False
-        return all(self._replayed(other, 1)[1] is None for other in self._with_other_values(call))
+        others = filterfalse(excludes, self._with_other_values(call, _DRAWS))
+        return all(self._replayed(other, 1)[1] is None for other in islice(others, _SEEDS))
 
-    def _with_other_values(self, call: Call) -> list[Call]:
-        return [replace(varied(call, self.function), seed=call.seed + seed) for seed in range(1, _SEEDS + 1)]
+    def _with_other_values(self, call: Call, count: int = _SEEDS) -> Iterator[Call]:
+        return (replace(varied(call, self.function), seed=call.seed + seed) for seed in range(1, count + 1))
 
-    def _share_right(self, failing: Sequence[Call], name: str) -> float:
+    def _share_right(self, failing: Sequence[Call], name: str, excludes: Callable[[Call], bool]) -> float:
         """The share of the failing calls that the other choice of this name makes right; 0 if too few can have it."""
         found = (
             next((each.named[name] for each in alternatives(self.function, call) if name in each.named), None)
             for call in failing
         )
-        right = [self._is_right(other) for other in found if other is not None]
+        right = [self._is_right(other, excludes) for other in found if other is not None]
         return sum(right) / len(right) if right else 0.0
 
     def _failing(self, broken: Broken) -> list[Call]:

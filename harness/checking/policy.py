@@ -41,6 +41,10 @@ class Policy:
         """The property whose failure explains a wrong number of this call, or what it raised; None if there is none."""
         return None
 
+    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
+        """The likely cause of a wrong number of this call, a failure of ``about``; empty if it is the usual one."""
+        return ""
+
     def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:
         """The gradients, with a value in place of each None that counts as equal to it."""
         return list(got)

@@ -12,6 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.expected import Expected as Expectation
 from autograd_conformance.harness.checking.expected import entries
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
@@ -152,9 +153,13 @@ def _culprit(
 
 def drawn_weights(example: Example) -> tuple[Any, ...]:
     """A weight for the gradient of each tensor that requires grad, None for the others."""
-    return tuple(
-        None if x is None else _weights(x, n + example.call.seed) for n, x in enumerate(example.expected.points())
-    )
+    return weights_of(example.expected)
+
+
+def weights_of(expected: Expectation) -> tuple[Any, ...]:
+    """The weights of `drawn_weights`, given what is expected of the example."""
+    seed = expected.call.seed
+    return tuple(None if x is None else _weights(x, n + seed) for n, x in enumerate(expected.points()))
 
 
 def _weights(values: Any, seed: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis.errors import Unsatisfiable
 
+from autograd_conformance.harness.checking import integers
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
@@ -29,6 +30,7 @@ from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.text import of_result
 from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by
+from autograd_conformance.strategies.calls import parse
 
 # Lines of a traceback that a result keeps.
 _LINES = 16
@@ -58,7 +60,14 @@ def result_line(
     if line["outcome"] in (*FAILING, "silent") and "failure" in line and isinstance(subject, Subject):
         for failure in (line["failure"], *line["failure"].get("further", ())):
             failure.update(_script(subject, failure))
+            values = integers.in_words(subject.function, parse(failure["call"])) if _is_own(subject, failure) else ""
+            failure.update({"values": values} if values else {})
     return of_result(line)  # type: ignore[no-any-return]
+
+
+def _is_own(subject: Subject, failure: Line) -> bool:
+    """Whether a failure is of a call of a user's Function, whose author does not know how values are drawn."""
+    return subject.explores and bool(failure.get("call"))
 
 
 def agree(report: Any, line: Line) -> None:

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
-from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS
+from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS, SECOND
 from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.checking.transforms import second_order
+from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.strategies.scope import PLAIN
 from autograd_conformance.strategies.shapes import shape_tuples, small_sums
 
@@ -32,3 +34,28 @@ def test_fwd_value_averages(subject, data):
 def test_vjp_ref_averages(subject, data):
     """On average over many calls, gradients in half precision are not off."""
     _assert_unbiased(subject, data, GRADIENTS)
+
+
+@holds(
+    "DBL-CORRECT",
+    where=lambda f: f.second is not None and f.double == "supported" and bool(small_sums(shape_tuples(f))),
+    needs="double_backward",
+    dtypes=HALF,
+    examples=0.16,
+    variant="averages",
+    own=True,
+)
+def test_dbl_correct_averages(subject, data):
+    """On average over many calls, second derivatives in half precision are those of the reference."""
+    scope = replace(PLAIN, mask="full", cotangent_layouts=False, specials="none")
+    calls = subject.calls(scope, shapes=small_sums(shape_tuples(subject.function)))
+    for call in subject.recasts(data.draw(calls, label="call")):
+        example = subject.example(call)
+        second = second_order(example, "cotangents", "grad")
+        refusal = subject.policy.second_refusal(call, second)
+        if refusal is None and second.refusal is not None:
+            raise second.refusal
+        if refusal is None:
+            subject.assert_unbiased(example, SECOND)
+        else:
+            subject.record.excuse_with(f"second derivatives: {one_line(refusal)}")

@@ -1,0 +1,63 @@
+"""The likely cause of a wrong number, where the failing call points to one that its property does not name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance.harness.check import lazy
+from autograd_conformance.reference.definitions import Function
+from autograd_conformance.strategies.calls import Call, reshaped, with_cotangents, with_inputs
+from autograd_conformance.strategies.layouts import LAYOUTS
+from autograd_conformance.strategies.shapes import shape_tuples
+
+# The other shapes in which a layout is tried.
+_SHAPES = 3
+
+
+# Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
+_SINGLE = 2.0**-32, 2.0**-22
+_DOUBLE = ("float64", "complex128")
+
+
+def of_size(call: Call, got: Any, expected: Any) -> str:
+    """The cause if a result in double precision is off by a rounding to float32; empty otherwise."""
+    if call.dtype not in _DOUBLE or not all(isinstance(x, int | float | complex | np.number) for x in (got, expected)):
+        return ""
+    least, most = _SINGLE
+    error = abs(got - expected)
+    if not least * abs(expected) <= error <= most * abs(expected) or error == 0:
+        return ""
+    return (
+        f"something is computed in float32: the relative error {error / abs(expected):.1g} is that of its rounding; a "
+        "Python number that becomes a tensor (torch.tensor, full, where) is float32 unless dtype=x.dtype is given"
+    )
+
+
+def of_layouts(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
+    """The cause if, of all layouts, the lazy ones alone are wrong; empty otherwise.
+
+    ``right`` says whether a call is not found to be wrong.
+    """
+    layouts, plain = lazy.layouts_of(call), lazy.resolved(call)
+    if not layouts or not right(plain) or not all(map(right, _in_other_layouts(function, plain))):
+        return ""
+    return (
+        f"the memory of a tensor that is {' or '.join(sorted(layouts))} lazily is read, which holds other numbers; "
+        f"{lazy.advice(layouts)}; contiguous() is not enough"
+    )
+
+
+def _in_other_layouts(function: Function, call: Call) -> Iterator[Call]:
+    """The call in each layout that is not lazy, in its own shapes and in some that have more orders."""
+    larger = sorted(shape_tuples(function), key=lambda shapes: -sum(side > 1 for shape in shapes for side in shape))
+    moved = (reshaped(call, shapes, function) for shapes in larger if not any(0 in shape for shape in shapes))
+    others = [other for other, _ in zip(filter(None, moved), range(_SHAPES), strict=False)]
+    for each in (call, *others):
+        for layout in LAYOUTS:
+            if not lazy.advice([layout]):
+                yield with_cotangents(each, layout)
+                # An expanded input has other values, which its domain may not have.
+                yield each if layout == "expanded" else with_inputs(each, layout)
