@@ -275,27 +275,29 @@ class ClauseSubject(Examined):
         What is left changed, by a fault or by the test that shows it, would fail the tests that follow.
         """
         try:
-            with self._blaming():
+            with _blaming(self):
                 yield
         except Broken as broken:
             if not self.may_refuse(broken):
                 raise
 
-    @contextmanager
-    def _blaming(self) -> Iterator[None]:
-        self.choices = {}
-        self.record.examples += 1
-        try:
-            with kept(self.implementation), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                yield
-        except Broken:
+
+@contextmanager
+def _blaming(subject: ClauseSubject) -> Iterator[None]:
+    """A context in which an unexpected exception becomes a failure."""
+    subject.choices = {}
+    subject.record.examples += 1
+    try:
+        with kept(subject.implementation), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except Broken:
+        raise
+    except BaseException as raised:  # whatever the implementation raises
+        if not steers(raised) and (isinstance(raised, _OURS) or not isinstance(raised, Exception)):
             raise
-        except BaseException as raised:  # whatever the implementation raises
-            if not steers(raised) and (isinstance(raised, _OURS) or not isinstance(raised, Exception)):
-                raise
-            details = self.raised(raised)
-            self.fail("the test", got=described(raised), expected="no exception", cause=raised, **details)
+        details = subject.raised(raised)
+        subject.fail("the test", got=described(raised), expected="no exception", cause=raised, **details)
 
 
 def missing(message: str, naming: Sequence[Fact]) -> list[Fact]:

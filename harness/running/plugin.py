@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.checking import drawing, further, profiles
+from autograd_conformance.harness.checking import drawing, further
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.steering import steers
@@ -40,6 +40,7 @@ from autograd_conformance.harness.running.controller import (
     RESULT,
     Controller,
 )
+from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.results import Examined
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
@@ -49,7 +50,7 @@ from autograd_conformance.implementations.deviations import Frequency
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.separate import Separate
 
-TIME_LIMIT = 300.0
+__all__ = ["TIME_LIMIT", "pytest_addoption"]
 
 # The least number of examples before a listed deviation that few examples show counts as fixed.
 _LISTED = 300
@@ -63,39 +64,6 @@ _SELECTION = pytest.StashKey[Selection]()
 _BOXES = pytest.StashKey[Path]()
 # The test ids that have a result from an earlier part of the run.
 _DONE = pytest.StashKey[frozenset[str]]()
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    group = parser.getgroup("autograd-conformance", "what to check, and with how many examples")
-    group.addoption("--implementation", default="torch", metavar="NAME", help="implementation to check")
-    group.addoption("--functions", metavar="PATTERN", help="Functions to check: names or globs, comma-separated")
-    group.addoption("--properties", metavar="PATTERN", help="properties to check: ids or globs, comma-separated")
-    group.addoption("--profile", default="gate", metavar="NAME", help=profiles.described())
-    group.addoption("--seed", type=int, metavar="N", help="seed of the examples")
-    group.addoption("--device", metavar="D", help="the only device to run on")
-    group.addoption("--dtype", metavar="T", help="the only dtype of floating tensors")
-    group.addoption("--report", metavar="FILE", help="NDJSON file to write each result to at once")
-    group.addoption("--resume", metavar="FILE", help="report of an interrupted run, which goes on")
-    group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
-    group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
-    group.addoption("--cost", action="store_true", help="measure the cost of custom Functions")
-    group.addoption("--separate", action="store_true", help="check the implementation in a process of its own")
-    group.addoption("--python", metavar="PATH", help="interpreter that has the implementation, with --separate")
-    group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
-    group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
-    group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
-    group.addoption("--run-id", metavar="TEXT", help="id of the run that all its shards have")
-    group.addoption("--job", metavar="NAME", help="name of this job of a run on several platforms")
-    group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")
-    group.addoption("--progress", action="store_true", help="show the progress of the run instead of pytest's dots")
-    group.addoption("--verified", action="store_true", help="skip the smoke stage: the adapter has already passed it")
-    group.addoption(
-        "--pytest-arguments", metavar="TEXT", help="what the command run was given for pytest, for the report"
-    )
-    group.addoption("--suite-of-run", metavar="PATH", help="tests of run, which has no other plugins")
-    group.addoption("--time-limit", type=float, default=TIME_LIMIT, metavar="S", help="time limit of a test in seconds")
-    group.addoption("--memory-limit", type=float, metavar="GIB", help="memory limit of a worker in GiB")
-    group.addoption("--box", metavar="FILE", help="black box of a run without workers: what runs, for who follows it")
 
 
 class InWorker:
