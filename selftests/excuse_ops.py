@@ -291,6 +291,16 @@ class EmptyRefusedWithoutBias(Function):
         return x.cos() * g, g.sum(0) if ctx.needs_input_grad[1] else None
 
 
+class HugeRefused(Sine):
+    """forward refuses numbers near the largest. Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        if bool((x.abs() > 1e30).any()):
+            raise ValueError("too large")
+        return Sine.forward(ctx, x)
+
+
 class LayoutRefused(Sine):
     """forward refuses tensors that are not contiguous. Right."""
 

@@ -286,7 +286,7 @@ def test_a_run_says_so_before_it_checks_anything(command, folder):
 def test_the_toy_joins_and_keeps_all_but_what_it_lists(command):
     run = command(str(ROOT / "docs" / "toy.py"), "--profile", "quick", "-n", "2")
     assert run.status == 0, run.out + run.err
-    assert set(run.outcomes.values()) == {"pass", "known", "refuses", "holds", "silent"}
+    assert set(run.outcomes.values()) == {"pass", "known", "unsupported", "refuses", "holds", "silent"}
 
 
 def test_a_bug_in_the_toy_is_found(command, folder):

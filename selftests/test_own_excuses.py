@@ -161,6 +161,13 @@ def test_a_refusal_of_forward_is_no_fault(function):
 # What the suite itself raises is not a refusal.
 
 
+def test_a_refusal_of_extreme_values_is_no_fault():
+    lines = Checked(Declaration(ops.HugeRefused, "float[n,m]"), seed=0).lines("VJP-FINITE")
+    (line,) = (each for each in lines if "variant" not in each)
+    assert line["outcome"] == "pass"
+    assert line["excuse"] == "extreme values: ValueError: too large"
+
+
 def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
     declaration = Declaration(ops.EmptyRefusedWithoutBias, "float[n,m]", "float[m]?")
     lines = list(Checked(declaration, seed=0).lines("VJP-FD", "VJP-REF", "FWD-EMPTY", "FWD-MASK", "VJP-REPEAT"))

@@ -102,8 +102,8 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
 
 # What these remember of earlier calls, or find in memory, may show in the numbers of a call that is right alone.
 STATEFUL = (
-    "CallsCounted", "EveryOtherCallDoubled", "FirstEntryNotWritten", "RememberedByShape", "ScratchNotWritten",
-    "SharedOutput", "SharedScratch", "StateOfTheLastCall",
+    "CallsCounted", "EveryOtherCallDoubled", "FirstEntryNotWritten", "GradientNotWritten", "RememberedByShape",
+    "ScratchNotWritten", "SharedOutput", "SharedScratch", "StateOfTheLastCall",
 )  # fmt: skip
 
 # Findings without a script, with words of the reason.

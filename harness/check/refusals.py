@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.definitions import FLOATING, Array
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import MATRICES
+
+# What it says is about finite outputs.
+_AT_EXTREMES = "VJP-FINITE"
 
 
 def refused(subject: Subject, call: Call) -> str | None:
@@ -22,9 +27,21 @@ def refused(subject: Subject, call: Call) -> str | None:
     empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
+    extreme = subject.property_id == _AT_EXTREMES
+    if extreme and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
+        return "extreme values"
     if plain != call and runs(subject, plain) and not runs_forward(subject, call):
         return "tensors that are not contiguous"
     return None
+
+
+def _usual(call: Call) -> Call:
+    """The call with ordinary values alone."""
+    return replace(call, args=tuple(_ordinary(a) if isinstance(a, Tensor) else a for a in call.args))
+
+
+def _ordinary(tensor: Tensor) -> Tensor:
+    return replace(tensor, fill="ones", specials=()) if tensor.dtype in FLOATING else tensor
 
 
 def runs_forward(subject: Subject, call: Call) -> bool:
