@@ -108,7 +108,7 @@ def test_outcomes(eventful):
         "VJP-NONE": "pass",
     }  # fmt: skip
     both = {
-        "VJP-REF": "pass", "VJP-FD": "fail", "VJP-LINEAR": "error", "VJP-UNUSED": "vacuous", "VJP-MASK": "refuses",
+        "VJP-REF": "pass", "VJP-FD": "fail", "VJP-LINEAR": "error", "VJP-UNUSED": "vacuous", "VJP-MASK": "unsupported",
     }  # fmt: skip
     expected = {f"{id}[Exp-cpu]": outcome for id, outcome in (alone | both).items()}
     expected |= {f"{id}[Square-cpu]": outcome for id, outcome in both.items()}
@@ -215,11 +215,11 @@ def test_what_a_skip_says_decides_nothing(command, tmp_path):
     (tmp_path / "test_skips.py").write_text(SKIPS)
     run = command("model", "--suite", str(tmp_path / "test_skips.py"), "--functions", "Exp", "-n", "0")
     assert run.outcomes == {
-        "VJP-REF[Exp-cpu]": "skip", "VJP-FD[Exp-cpu]": "error", "VJP-MASK[Exp-cpu]": "refuses",
+        "VJP-REF[Exp-cpu]": "skip", "VJP-FD[Exp-cpu]": "error", "VJP-MASK[Exp-cpu]": "unsupported",
     }  # fmt: skip
     assert run.results["VJP-REF[Exp-cpu]"]["reason"] == "pass: said the test"
     assert "said the Function" in run.results["VJP-FD[Exp-cpu]"]["failure"]["message"]
-    assert run.results["VJP-MASK[Exp-cpu]"]["reason"].startswith("the adapter has no method compile")
+    assert run.results["VJP-MASK[Exp-cpu]"]["reason"].startswith("not claimed, and the adapter has no method compile")
     assert run.status == 1
 
 
