@@ -294,11 +294,34 @@ class EmptyRefusedWithoutBias(Function):
 class HugeRefused(Sine):
     """forward refuses numbers near the largest. Right."""
 
+    LARGEST = 1e30
+
     @staticmethod
     def forward(ctx, x):
         if bool((x.abs() > 1e30).any()):
             raise ValueError("too large")
         return Sine.forward(ctx, x)
+
+
+class LargeRefused(Sine):
+    """forward refuses numbers that a 16-bit dtype holds. Right."""
+
+    LARGEST = 1e4
+
+    @staticmethod
+    def forward(ctx, x):
+        if bool((x.abs() > 1e4).any()):
+            raise ValueError("too large")
+        return Sine.forward(ctx, x)
+
+
+class LargeRefusedWrongBelow(LargeRefused):
+    """forward refuses large numbers; backward spoils smaller ones."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x = ctx.saved_tensors[0]
+        return g * torch.where(x.abs() > 1000, torch.nan, x.cos())
 
 
 class LayoutRefused(Sine):

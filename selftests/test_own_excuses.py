@@ -151,7 +151,14 @@ def test_what_is_no_refusal_of_forward_is_a_fault(function, property_id, words):
 
 @pytest.mark.parametrize(
     "function",
-    [ops.EmptyRefused, ops.LayoutRefused, ops.DtypeRefused, ops.TwiceRefused],
+    [
+        ops.EmptyRefused,
+        ops.LayoutRefused,
+        ops.DtypeRefused,
+        ops.TwiceRefused,
+        ops.HugeRefused,
+        ops.LargeRefused,
+    ],
     ids=lambda function: function.__name__,
 )
 def test_a_refusal_of_forward_is_no_fault(function):

@@ -19,7 +19,7 @@ from autograd_conformance.harness.check.extremes import _some
 from autograd_conformance.harness.check.sweeping import units
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.selftests import scripts
+from autograd_conformance.selftests import excuse_ops, scripts
 from autograd_conformance.selftests.test_own_extremes import ONE, POSITIVE, ROWS, function, opaque
 from autograd_conformance.strategies.sweeps import HALF, NUMBERS, numbers
 from autograd_conformance.suites.declared import Checked, claims
@@ -252,6 +252,24 @@ def test_a_right_function_has_no_alarming_fact():
     tanh = function(torch.tanh, lambda g, y, _: g * (1 - y * y))
     for fact in discover(Declaration(tanh, *ONE), TORCH).sweeps:
         assert all(float(number) < 2 for number in re.findall(r"by ([0-9.e+-]+) ulp", fact))
+
+
+@pytest.mark.parametrize("function", [excuse_ops.HugeRefused, excuse_ops.LargeRefused])
+def test_numbers_that_forward_refuses_are_left_out(function):
+    declaration = Declaration(function, *ONE)
+    assert {line["property"]: line["outcome"] for line in lines(declaration)} == {
+        "VJP-FINITE": "pass", "VJP-REF": "pass", "VJP-FD": "pass"
+    }  # fmt: skip
+    for fact in discover(declaration, TORCH).sweeps:
+        dtype = re.search(r" in (\w+)", fact)[1]
+        assert ("that forward takes" in fact) == (PRECISION[dtype].largest > function.LARGEST)
+        assert not re.search(r"by ([1-9]|inf)", fact), fact
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_wrong_at_a_number_that_forward_takes_is_found(seed):
+    found = failures(Declaration(excuse_ops.LargeRefusedWrongBelow, *ONE), seed=seed)
+    assert "specials=((0, " in found["VJP-FD"]["call"], found
 
 
 def test_each_range_of_numbers_has_a_suspect():

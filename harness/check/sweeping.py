@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION, round_to
@@ -21,6 +23,8 @@ from autograd_conformance.strategies.values import fill
 _SHORT, _LONG, _SECONDS = 48, 1024, 1.0
 # The choices of other arguments to try.
 _CHOICES = 8
+# The powers of two below which are numbers of ordinary size, and all numbers of the 16-bit dtypes.
+_ORDINARY, _LARGEST = 3, 128
 
 
 def maps_entries(subject: Subject) -> bool:
@@ -108,10 +112,42 @@ def swept(example: Example) -> Sweep:
 
 
 def with_numbers(example: Example) -> Example:
-    """The call of every number."""
+    """The call of every number that forward takes: it may refuse large ones.
+
+    Raises what forward does if it refuses ordinary numbers as well, or if the exception shows a mistake.
+    """
     dtype = example.call.dtype if example.call.dtype in HALF else HALF[0]
+    every = numbers(dtype, example.arguments[0])
+    raised = _raised(example, every)
+    if raised is None:
+        return _given(example, every)
+    if mistake(raised):
+        raise raised
+    size = np.abs(every)
+
+    def smaller(high: int) -> Any:
+        return every[size < 2.0**high]
+
+    if not smaller(_ORDINARY).size or _raised(example, smaller(_ORDINARY)):
+        raise raised
+    # What is too large for a Function is so from some number on.
+    larger = range(_ORDINARY + 1, _LARGEST + 1)
+    high = _ORDINARY + bisect_left(larger, True, key=lambda n: _raised(example, smaller(n)) is not None)
+    return _given(example, smaller(high))
+
+
+def _given(example: Example, values: Any) -> Example:
     shape = example.values[example.slots[0]].shape
-    return example.given({0: numbers(dtype, example.arguments[0]).reshape(shape)})
+    return example.given({0: np.resize(values, shape)})
+
+
+def _raised(example: Example, values: Any) -> Exception | None:
+    """What forward raises for these numbers."""
+    try:
+        _given(example, values).outputs()
+    except Exception as raised:  # noqa: BLE001 - a Function may raise anything
+        return raised
+    return None
 
 
 def units(got: Any, expected: Any, dtype: str) -> Any:
@@ -131,13 +167,15 @@ def largest_errors(subject: Subject) -> Iterator[str]:
     for dtype in HALF:
         call = next(swept_calls(subject.function, dtype, NUMBERS), None) if dtype in subject.function.dtypes else None
         if call is not None:
+            example = subject.made(call)
             try:
-                found = swept(subject.made(call))
+                found = swept(example)
             except Exception:  # noqa: BLE001 - the tests will report it
                 continue
             output = _largest(found, found.output, found.output_expected)
             gradient = _largest(found, found.gradient, found.gradient_expected)
-            yield f"every number in {dtype}: output off by {output}, gradient by {gradient}"
+            taken = "" if np.array_equal(found.inputs, numbers(dtype, example.arguments[0])) else " that forward takes"
+            yield f"every number in {dtype}{taken}: output off by {output}, gradient by {gradient}"
 
 
 def _largest(found: Sweep, got: Any, expected: Any) -> str:
