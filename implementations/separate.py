@@ -41,7 +41,7 @@ from autograd_conformance.implementations.protocol import (
     Unavailable,
 )
 from autograd_conformance.implementations.separate_messages import Channel, Lost, Malformed, Message, Raised
-from autograd_conformance.implementations.separate_process import METHODS, OPERATORS
+from autograd_conformance.implementations.separate_process import ASKED, OPERATORS
 from autograd_conformance.reference.definitions import Function
 
 # Seconds for the import of an implementation.
@@ -369,7 +369,7 @@ def _asked(name: str) -> Callable[..., Any]:
 
 
 # What is asked as it is, and what nobody may ask.
-for _name in set(METHODS) - vars(Separate).keys():
+for _name in set(ASKED) - vars(Separate).keys():
     setattr(Separate, _name, _asked(_name))
 for _name in ("requires_grad", "node", "version", "shares_memory", "strides"):
     setattr(Separate, _name, _not_separable(_name))

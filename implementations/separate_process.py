@@ -23,7 +23,7 @@ from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.namespace import ARRAY_NAMES
 
 # What may be asked of an adapter.
-METHODS = (
+ASKED = (
     "array", "vjp", "backward", "jvp", "vmap", "batched_vjp", "compile", "checkpoint", "no_grad", "autocast", "offload",
     "numpy", "unusual", "fill_", "start_device", "limit_threads", "reseed", "new_memory",
 )  # fmt: skip
@@ -101,7 +101,7 @@ class Process:
             self._channel.send(Message({"raised": found, "drop": []}))
 
     def _done(self, do: str, args: Any, kwargs: dict[str, Any]) -> Any:
-        if do in METHODS:
+        if do in ASKED:
             return getattr(self._adapter, do)(*args, **kwargs)
         return _ACTIONS[do](self, *args, **kwargs)
 

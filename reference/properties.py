@@ -216,6 +216,7 @@ _ALL = (
         "of to the result",
         verdict="not finite",
         rank=8,
+        of_extremes=True,
     ),
     Property(
         "VJP-CHAIN",

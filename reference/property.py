@@ -60,6 +60,8 @@ class Property:
     # Whether it holds for Functions that draw random numbers, and for those that hold tensors that require grad.
     of_stochastic: bool = True
     of_holding: bool = True
+    # Whether it is about extreme values where the outputs are finite, so that a forward that refuses these keeps it.
+    of_extremes: bool = False
     # Whether it puts NaN where the Function may read it, so that NaN in a result says nothing about the formula.
     puts_nan: bool = False
     # Whether it is about users' Functions alone, because their authors declare it.

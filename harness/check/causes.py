@@ -86,7 +86,7 @@ class Causes:
             right = self._judge.derives(self._ordinary(call)) and self._judge.derives_nearby(call)
             return None if right else "VJP-FD"
         found = self._of_values(call, "VJP-REF")
-        extreme = found == "VJP-REF" and about.id == "VJP-FINITE" and self._judge.passes(_tame(call))
+        extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
         return None if extreme else found
 
     def _of_values(self, call: Call, plain: str) -> str | None:

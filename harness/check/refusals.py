@@ -12,9 +12,6 @@ from autograd_conformance.strategies.calls import Call, Tensor, contiguous, resh
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import MATRICES
 
-# What it says is about finite outputs.
-_AT_EXTREMES = "VJP-FINITE"
-
 
 def refused(subject: Subject, call: Call) -> str | None:
     """The feature of a call that forward refuses: without it, the same call works. None if there is none."""
@@ -22,13 +19,13 @@ def refused(subject: Subject, call: Call) -> str | None:
         # The suite chose them: a right inverse refuses the zero matrix.
         return "matrices with equal eigenvalues"
     plain = contiguous(call)
-    if PROPERTIES[subject.property_id].group == "batching" and runs(subject, plain):
+    about = PROPERTIES[subject.property_id]
+    if about.group == "batching" and runs(subject, plain):
         return "batching"
     empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
-    extreme = subject.property_id == _AT_EXTREMES
-    if extreme and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
+    if about.of_extremes and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
         return "extreme values"
     if plain != call and runs(subject, plain) and not runs_forward(subject, call):
         return "tensors that are not contiguous"

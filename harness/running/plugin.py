@@ -42,8 +42,8 @@ from autograd_conformance.harness.running.controller import (
 )
 from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
-from autograd_conformance.harness.running.results import Examined
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
+from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
 from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
@@ -235,7 +235,7 @@ def _other(path: Path, dialect: str) -> bool:
     return path.is_dir() and path.name != dialect
 
 
-def _parameter(config: pytest.Config, claim: AnyClaim, subject: Examined) -> Any:
+def _parameter(config: pytest.Config, claim: AnyClaim, subject: Tested) -> Any:
     selection = config.stash[_SELECTION]
     missing = selection.not_claimed(claim, subject)
     # A process of its own says what it claims, and is asked for nothing else.
@@ -246,7 +246,7 @@ def _parameter(config: pytest.Config, claim: AnyClaim, subject: Examined) -> Any
     return pytest.param(subject, id=unclaimed.name_of(subject), marks=marks)
 
 
-def _reason_against(config: pytest.Config, claim: AnyClaim, subject: Examined) -> NotRun | None:
+def _reason_against(config: pytest.Config, claim: AnyClaim, subject: Tested) -> NotRun | None:
     found: NotRun | None = config.stash[_SELECTION].reason_against(claim, subject)
     if found is None and subject.unclaimed and not hasattr(config, "workerinput"):
         return NotRun("skip", "what is not claimed may end its process, and so needs a worker: -n 1")
@@ -308,7 +308,7 @@ def _claim(item: pytest.Item) -> AnyClaim | None:
     return claim_of(getattr(item, "obj", None))
 
 
-def _subject(item: pytest.Item) -> Examined | None:
+def _subject(item: pytest.Item) -> Tested | None:
     callspec = getattr(item, "callspec", None)
     subject = callspec.params.get("subject") if callspec else None
     return subject if isinstance(subject, Subject | ClauseSubject) else None
@@ -329,7 +329,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         box.finish()
 
 
-def _all_passes(item: Any, subject: Examined) -> Callable[..., None]:
+def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
     """The test of an item as a function that runs all its passes."""
     test, selection, box = item.obj, item.config.stash[_SELECTION], item.config.stash[BOX]
     listed = subject.deviations

@@ -12,7 +12,6 @@ import pytest
 from hypothesis.errors import Unsatisfiable
 
 from autograd_conformance.harness.checking import integers
-from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
@@ -28,6 +27,7 @@ from autograd_conformance.harness.outcomes import (
 from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED, Line, test_of
 from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
+from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.text import of_result
 from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by
 from autograd_conformance.strategies.calls import parse
@@ -38,11 +38,9 @@ _LINES = 16
 # Characters of a refusal that a result keeps.
 _EXCUSE = 300
 
-Examined = Subject | ClauseSubject
-
 
 def result_line(
-    subject: Examined, error: BaseException | None, needs: frozenset[str] = frozenset(), not_run: NotRun | None = None
+    subject: Tested, error: BaseException | None, needs: frozenset[str] = frozenset(), not_run: NotRun | None = None
 ) -> Line:
     """The line of a test id that ended with ``error``, if any.
 
@@ -122,7 +120,7 @@ def _as_listed(listed: Sequence[Deviation], line: Line) -> Line:
 _LISTED = {"fail": "known", "error": "known", "vacuous": "known", "pass": "fixed", "emulated": "fixed"}
 
 
-def _figures(subject: Examined) -> Line:
+def _figures(subject: Tested) -> Line:
     record = subject.record
     by_dtype = {dtype: _figure(ratio) for dtype, ratio in sorted(record.worst_by_dtype.items())}
     return {
@@ -142,7 +140,7 @@ def _figure(ratio: float) -> float:
     return float(f"{ratio:.3g}")
 
 
-def _outcome(subject: Examined, error: BaseException | None, needs: frozenset[str]) -> Line:
+def _outcome(subject: Tested, error: BaseException | None, needs: frozenset[str]) -> Line:
     if error is None:
         helped = sorted((needs | subject.needs) & subject.implementation.emulated)
         if helped:

@@ -14,13 +14,13 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.implementations.protocol import Implementation, absent_methods
 
-Examined = Subject | ClauseSubject
+Tested = Subject | ClauseSubject
 
 # The end of the node ids of such tests, by which the scheduler knows them.
 END = "-unclaimed"
 
 
-def claiming(subject: Examined, missing: Collection[str]) -> Examined:
+def claiming(subject: Tested, missing: Collection[str]) -> Tested:
     """The subject on an implementation that claims these capabilities, too: a test leaves out what is not claimed."""
     given = subject.implementation
     kind = type(given)
@@ -31,18 +31,18 @@ def claiming(subject: Examined, missing: Collection[str]) -> Examined:
     return replace(subject, implementation=implementation, unclaimed=tuple(sorted(missing)))
 
 
-def absent(subject: Examined) -> str:
+def absent(subject: Tested) -> str:
     """What the adapter would need to be asked for what it does not claim, and does not have; empty if it has all."""
     methods = [name for each in subject.unclaimed for name in absent_methods(subject.implementation, each)]
     return f"not claimed, and the adapter has no method {', '.join(methods)}" if methods else ""
 
 
-def name_of(subject: Examined) -> str:
+def name_of(subject: Tested) -> str:
     """The name of a subject in a node id."""
     return repr(subject) + END * bool(subject.unclaimed)
 
 
-def outcome(found: Line, subject: Examined) -> Line:
+def outcome(found: Line, subject: Tested) -> Line:
     """The outcome of a test id that was not claimed, from what it would be if it were."""
     record = subject.record
     if found["outcome"] == "fail":

@@ -66,13 +66,16 @@ def causes(known: Iterable[Line]) -> dict[str, dict[str, list[str]]]:
     return {grade: of_grade for grade, of_grade in found.items() if of_grade}
 
 
+# The outcomes that are counted apart from the test ids that were checked.
+_APART = ("unsupported", "skip", "known")
+
+
 def counts(found: Counter[str]) -> str:
     """How many of the checked test ids hold, and the outcomes of the others."""
-    apart = ("unsupported", "skip", "known", *UNCLAIMED)
-    total = sum(found.values()) - sum(found[name] for name in apart)
+    total = sum(found.values()) - sum(found[name] for name in (*_APART, *UNCLAIMED))
     held = found["pass"] + found["emulated"]
     words = {"skip": "skipped", "fail": "failed", "error": "errors"}
-    others = [name for name in (*sorted(FAILING), "emulated", "unsupported", "skip", "known") if found[name]]
+    others = [name for name in (*sorted(FAILING), "emulated", *_APART) if found[name]]
     listed = ", ".join(f"{found[name]} {words.get(name, name)}" for name in others)
     return f"{held} of {total} hold" + (f"; {listed}" if listed else "") + unclaimed(found)
 

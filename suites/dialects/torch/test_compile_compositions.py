@@ -10,30 +10,11 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
 from autograd_conformance.suites.dialects.torch._func_transforms import FORWARD, REVERSE
+from autograd_conformance.suites.dialects.torch._powers import power_function
 
 # The derivatives of these Functions are off by factors: so a result shows whether the own rules were used.
 FACTORS = (4, -3)
 VALUES = st.lists(st.sampled_from((1.0, 2.0, -3.0)), min_size=2, max_size=3).map(np.array)
-
-
-def _square(subject, factor, written=False):
-    """The square of a number, with all rules; its backward and its jvp are off by a factor."""
-
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    def rule(ctx, given):
-        (x,) = ctx.saved_tensors
-        return factor * 2 * x * given
-
-    def vmap(info, in_dims, x):
-        return cls.apply(x), in_dims[0]
-
-    methods = {"forward": lambda x: x * x, "setup_context": setup_context, "backward": rule, "jvp": rule}
-    cls = define(subject, **methods, vmap=vmap if written else None)
-    cls.generate_vmap_rule = not written
-    return cls
 
 
 @keeps("COMPILE-11", slow=True, examples=0.2)
@@ -42,7 +23,7 @@ def test_a_vmap_is_compiled(subject, data):
     written = subject.draw(data, (False, True), "batching rule written by hand")
     factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
     backend = subject.draw(data, BACKENDS, "backend")
-    cls, x = _square(subject, factor, written), subject.tensor(values).requires_grad_()
+    cls, x = power_function(subject, 2, factor, written), subject.tensor(values).requires_grad_()
 
     def check(output):
         subject.assert_same("output of a compiled vmap", got=output, expected=values**2)
@@ -69,7 +50,7 @@ def _assert_transform_right(subject, data, transforms):
     factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
     backend = subject.draw(data, BACKENDS, "backend")
     tracked = subject.draw(data, (False, True), "x requires grad")
-    cls, x = _square(subject, factor), subject.tensor(values).requires_grad_(tracked)
+    cls, x = power_function(subject, 2, factor), subject.tensor(values).requires_grad_(tracked)
 
     def check(output):
         subject.assert_same("derivative by compiled code", got=output, expected=2 * factor * values)
@@ -84,7 +65,7 @@ def test_transforms_of_compiled_code_use_the_own_rules(subject, data):
     transform = transforms[subject.draw(data, tuple(transforms), "transform")]
     factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
     backend = subject.draw(data, BACKENDS, "backend")
-    cls = _square(subject, factor)
+    cls = power_function(subject, 2, factor)
     with fresh():
         got = transform(torch.compile(lambda x: cls.apply(x), backend=backend))(subject.tensor(values))
     subject.assert_same("derivative of compiled code", got=got, expected=2 * factor * values)
@@ -94,7 +75,7 @@ def test_transforms_of_compiled_code_use_the_own_rules(subject, data):
 def test_a_vmap_of_compiled_code_uses_the_own_backward(subject, data):
     """The gradient of a vmap of compiled code is that of the Function's own backward."""
     factor, values = subject.draw(data, FACTORS, "factor"), subject.draw(data, VALUES, "x")
-    cls, x = _square(subject, factor), subject.tensor(values).requires_grad_()
+    cls, x = power_function(subject, 2, factor), subject.tensor(values).requires_grad_()
     with fresh():
         output = torch.func.vmap(torch.compile(lambda x: cls.apply(x), backend="eager"))(x)
         (got,) = torch.autograd.grad(output.sum(), x)

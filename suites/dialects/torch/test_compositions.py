@@ -16,6 +16,7 @@ from autograd_conformance.suites.dialects.torch._func_transforms import (
     transformable,
     weighted_loss,
 )
+from autograd_conformance.suites.dialects.torch._powers import power_function
 
 LEVELS = {**REVERSE, **FORWARD, "vmap": torch.func.vmap}
 JACOBIANS = {"jacfwd": torch.func.jacfwd, "jacrev": torch.func.jacrev}
@@ -56,7 +57,7 @@ def _assert_derivative_right(subject, data, drawn):
     calls, factor = subject.draw(data, CALLS, "calls in a row, and the factor by which the rules are off")
     written = subject.draw(data, (False, True), "batching rule written by hand")
     more = subject.draw(data, ((), (1,), (3,)), "dimensions that are not mapped")
-    cls = _power(subject, exponent, factor, written)
+    cls = power_function(subject, exponent, factor, written)
 
     def f(x):
         for _ in range(calls):
@@ -71,39 +72,6 @@ def _assert_derivative_right(subject, data, drawn):
     falling = np.prod([power - n for n in range(order)], dtype=float)
     expected = factor * falling * x ** max(power - order, 0)
     subject.assert_same("derivative by nested transforms", got=got, expected=expected)
-
-
-def _power(subject, exponent, factor, written):
-    """A Function: a power of a number, made of products; its backward and its jvp are off by a factor."""
-
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    def rule(ctx, given):
-        (x,) = ctx.saved_tensors
-        return factor * exponent * _product(x, exponent - 1) * given
-
-    def vmap(info, in_dims, x):
-        return cls.apply(x), in_dims[0]
-
-    cls = define(
-        subject,
-        forward=lambda x: _product(x, exponent),
-        setup_context=setup_context,
-        backward=rule,
-        jvp=rule,
-        vmap=vmap if written else None,
-    )
-    cls.generate_vmap_rule = not written
-    return cls
-
-
-def _product(x, count):
-    found = x
-    for _ in range(count - 1):
-        found = found * x
-    return found
 
 
 @keeps("FUNC-14", variant="hessian", examples=0.4)
