@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.reference.definitions import COMPLEX, Array, Function, Shape, Shapes, Values
-from autograd_conformance.reference.rounding import PRECISION, round_to
+from autograd_conformance.reference.rounding import PRECISION, Precision, round_to
 from autograd_conformance.strategies import layouts as layouts_module
 from autograd_conformance.strategies import values as values_module
 from autograd_conformance.strategies.scope import ANY_CALL, Scope
@@ -186,7 +186,15 @@ def _pick(options: tuple[Any, ...]) -> st.SearchStrategy[Any]:
 
 @lru_cache
 def _extremes(dtype: str, domain: Values) -> st.SearchStrategy[Any]:
-    among = values_module.MODERATE if domain == "free" else values_module.EXTREMES
+    return _written(dtype, values_module.MODERATE if domain == "free" else values_module.EXTREMES)
+
+
+@lru_cache
+def _any_number(dtype: str) -> st.SearchStrategy[Any]:
+    return _written(dtype, values_module.ANY_NUMBER)
+
+
+def _written(dtype: str, among: dict[str, Callable[[Precision], float]]) -> st.SearchStrategy[Any]:
     values = tuple(extreme(PRECISION[dtype]) for extreme in among.values())
     return st.lists(st.tuples(st.integers(0, 63), st.sampled_from(values)), min_size=1, max_size=2)
 
@@ -397,6 +405,8 @@ def _specials(draw: st.DrawFn, scope: Scope, dtype: str, domain: Values) -> tupl
         return ()
     if scope.specials == "extreme":
         return tuple(draw(_extremes(dtype, domain)))
+    if scope.specials == "any number":
+        return tuple(draw(_any_number(dtype)))
     if scope.specials == "ordinary" and draw(_SOMETIMES):
         return tuple(draw(_SPECIALS))
     return ()

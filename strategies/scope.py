@@ -20,7 +20,7 @@ class Scope:
     * ``unused_outputs``: an output may have no cotangent.
     * ``omitted_arguments``: optional arguments may be left out.
     * ``specials``: what is written over single elements: sometimes ``"ordinary"`` values such as -0.0, always
-      ``"extreme"`` magnitudes, or ``"none"``.
+      ``"extreme"`` magnitudes, always ``"any number"``, NaN and infinities among them, or ``"none"``.
     * ``smooth``: values keep away from kinks and ties.
     * ``steady``: every shape takes the same number of choices. A failure at one of many large shapes then shrinks to a
       small one.
@@ -32,7 +32,7 @@ class Scope:
     cotangent_layouts: bool = True
     unused_outputs: bool = True
     omitted_arguments: bool = True
-    specials: Literal["ordinary", "extreme", "none"] = "ordinary"
+    specials: Literal["ordinary", "extreme", "any number", "none"] = "ordinary"
     smooth: bool = False
     steady: bool = False
     seldom_empty: bool = False

@@ -158,6 +158,41 @@ def long_shape(function: Function, length: int) -> Shape | None:
     return None
 
 
+# Lengths around the blocks of kernels, small, middle and large, a tensor of many sides, and the most elements of one.
+BLOCKS = ((255, 256, 257), (1023, 1024, 1025), (65535, 65536, 65537, 2**20))
+_MANY_SIDES = (15, 16, 17, 16)
+_MOST_ELEMENTS = 2**20
+
+
+@lru_cache
+def block_shape_tuples(function: Function, lengths: tuple[int, ...]) -> tuple[Shapes, ...]:
+    """Shapes with one dimension of these lengths, and the others short, the simplest first.
+
+    If a tensor may have any shape, one has many sides. Empty if all lengths are limited.
+    """
+    dims = [argument.dims for argument in function.arrays]
+    tokens = dict.fromkeys(token for text in dims for token in text.split() if token[0] in "*~")
+    names = dict.fromkeys(name for text in dims for name in _named(text))
+    short: dict[str, int | Shape] = {name: _least(function.sizes.get(name, (2,))) for name in names}
+    short.update({token: (2,) * function.sizes.get(token, (0,))[0] for token in tokens})
+    found = set()
+    for length in lengths:
+        longer: list[dict[str, int | Shape]] = [{name: length} for name in names if name not in function.sizes]
+        for token in tokens:
+            least, most = function.sizes.get(token, (0, MAX_RANK))
+            ways = ((length,), (2, length), (length, 2), *([_MANY_SIDES] if length > math.prod(_MANY_SIDES) else []))
+            longer += [{token: shape} for shape in ways if least <= len(shape) <= most]
+        found |= {tuple(_resolve(text, {**short, **sizes}) for text in dims) for sizes in longer}
+    possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
+    return tuple(sorted((shapes for shapes in possible if all(map(_is_narrow, shapes))), key=_simplicity))
+
+
+def _is_narrow(shape: Shape) -> bool:
+    """Whether a tensor has few elements for its length: what is done with a long square matrix takes too long."""
+    sides = sorted(shape)[-2:]
+    return math.prod(shape) <= _MOST_ELEMENTS and (len(sides) < 2 or sides[0] <= BLOCKS[0][-1])
+
+
 def _least(sides: Iterable[int]) -> int:
     return min((side for side in sides if side), default=0)
 

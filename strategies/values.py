@@ -29,6 +29,14 @@ EXTREMES: dict[str, Callable[[Precision], float]] = {
     "log of largest": lambda p: float(math.floor(math.log(p.largest))),
 }  # fmt: skip
 
+# Values that are not finite as well: what becomes of one element is nothing to the others.
+ANY_NUMBER: dict[str, Callable[[Precision], float]] = {
+    "NaN": lambda _: math.nan,
+    "infinity": lambda _: math.inf,
+    "minus infinity": lambda _: -math.inf,
+    **{name: EXTREMES[name] for name in ("negative zero", "subnormal", "largest")},
+}
+
 
 def _far(p: Precision) -> float:
     """A number of which no product of two overflows; where the dtype has enough of them, no eighth power."""
@@ -226,7 +234,8 @@ def overwrite(values: Any, specials: tuple[tuple[int, float], ...]) -> Any:
     """The array with single elements replaced; positions count in row-major order and wrap around."""
     if not specials or values.size == 0:
         return values
-    changed = values.copy()
+    # Arithmetic turns an array without dimensions into a scalar, which cannot be changed.
+    changed = np.array(values)
     for position, value in specials:
         changed.reshape(-1)[position % values.size] = value
     return changed

@@ -47,9 +47,8 @@ def sort_body(xp: Any, ag: Any) -> Any:
 
 
 def ranks(x: Any, axis: int) -> Any:
-    """The place of each element in the sorted order: how many others are smaller."""
-    lanes = np.moveaxis(x, axis, -1)
-    return np.moveaxis((lanes[..., None, :] < lanes[..., :, None]).sum(axis=-1), -1, axis)
+    """The place of each element in the sorted order; no two are equal."""
+    return np.argsort(np.argsort(x, axis=axis), axis=axis)
 
 
 SORT = Function(
@@ -114,9 +113,7 @@ def _inverse(_: Any, __: Shape, earlier: Mapping[str, Any]) -> Any:
 
 def _hits(ind: Any, dim: int) -> Any:
     """For each position of x, where ``ind`` asks for it. ``ind`` holds every position once."""
-    lanes = np.moveaxis(ind, dim, -1)
-    found = lanes[..., None, :] == np.arange(lanes.shape[-1])[:, None]
-    return np.moveaxis((found * np.arange(lanes.shape[-1])).sum(axis=-1), -1, dim)
+    return np.argsort(ind, axis=dim)
 
 
 NUMPY_TAKE = Function(

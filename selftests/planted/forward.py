@@ -100,6 +100,27 @@ FORWARD = (
         "the elements past the 256th are not computed",
         "output 0",
     ),
+    *(
+        planted(
+            "FWD-VALUE",
+            SQUARE,
+            f"TailPast{width}Lost",
+            square_with(_tail_lost(width)),
+            f"the elements past number {width} are not computed",
+            "output 0",
+            variant="sizes",
+        )
+        for width in (1024, 65536)
+    ),
+    planted(
+        "FWD-VALUE",
+        SQUARE,
+        "SumsToNothing",
+        square_with(lambda xp, ctx, x, y: y + 0 * xp.sum(x)),
+        "0 times the sum of the input is added, which is NaN if one element is not finite",
+        "output 0",
+        variant="specials",
+    ),
     planted(
         "FWD-VALUE",
         SQUARE,

@@ -57,6 +57,34 @@ VALUES = (
             ("VJP-REF", "TailPast16Lost", tail(16), "the elements past the 16th get no gradient", {}),
             ("VJP-REF", "TailPast32Lost", tail(32), "the elements past the 32nd get no gradient", {}),
             ("VJP-REF", "TailPast256Lost", tail(256), "the elements past the 256th get no gradient", {}),
+            *(
+                (
+                    "VJP-REF",
+                    f"TailPast{width}Lost",
+                    tail(width),
+                    f"the elements past number {width} get no gradient",
+                    {"variant": "sizes"},
+                )
+                for width in (1024, 65536)
+            ),
+            (
+                "VJP-REF",
+                "LastBlockForgotten",
+                lambda xp, ctx, g, x, right: (
+                    right
+                    if x.numel() % 1024 in (0, x.numel())
+                    else tail(x.numel() // 1024 * 1024)(xp, ctx, g, x, right)
+                ),
+                "the last block gets no gradient if it is not full",
+                {"variant": "sizes"},
+            ),
+            (
+                "VJP-REF",
+                "MaskedByProduct",
+                lambda xp, ctx, g, x, right: right + 0 * xp.sum(right),
+                "0 times the sum of the gradient is added, which is NaN if one element is not finite",
+                {"variant": "specials"},
+            ),
             (
                 "VJP-REF",
                 "RankFiveHalved",
