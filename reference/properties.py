@@ -90,6 +90,13 @@ _ALL = (
         cause="backward is not the derivative of forward: a factor, a sign, a missing sum over a broadcast dimension",
         cure="if that is intended, declare surrogate=True, or soft= the function whose derivative it is",
         share=8.0,
+        of_variant=(
+            (
+                "long",
+                "short tensors are right, and this length is not: look at the last block, if it is not a whole one, at "
+                "how blocks are added up, and at limits for the length",
+            ),
+        ),
         plain=True,
         rank=1,
         explains="the first derivative of the same call is wrong as well (VJP-FD); fix that first",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Shapes, Static
-from autograd_conformance.strategies.shapes import MAX_RANK
+from autograd_conformance.strategies.shapes import MAX_RANK, NOT_EMPTY
 
 # The dtypes of each floating kind of tensor.
 KINDS = {"float": REAL, "complex": COMPLEX, "number": FLOATING}
@@ -67,8 +67,6 @@ _TENSOR = re.compile(
 _SQUARE = ("definite", "symmetric", "lower", "upper")
 _AXIS = re.compile(r"axis\s*(?:\((?P<choices>.*)\))?")
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
-# The lengths of dimensions that cannot be empty: those in the bounds of a range, and parts of a sum.
-_NOT_EMPTY = (1, 2, 3, 4, 17)
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -213,11 +211,11 @@ class Arguments:
         present = {token for dims in self._dims.values() for token in dims.split()}
         summed = {name for token in present if not token.isalpha() for name in re.findall("[a-z]+", token)}
         for name in sorted(summed & names.keys()):
-            self.sizes.setdefault(name, _NOT_EMPTY)
+            self.sizes.setdefault(name, NOT_EMPTY)
         for name, text in self._bounds.items():
             if name not in present:
                 raise Unreadable(f"{text!r}: no tensor has a dimension {names[name]!r}")
-            self.sizes.setdefault(name, _NOT_EMPTY)
+            self.sizes.setdefault(name, NOT_EMPTY)
 
     def uncut(self, name: str) -> str:
         """Why a dimension, by its name in `Array.dims`, cannot be cut into slices; empty if it can."""

@@ -11,6 +11,8 @@ from functools import lru_cache
 from autograd_conformance.reference.definitions import Function, Shape, Shapes
 
 SIDES = (1, 2, 3, 0, 4, 17)
+# The lengths of dimensions that cannot be empty: those in the bounds of a range, and parts of a sum.
+NOT_EMPTY = (1, 2, 3, 4, 17)
 MAX_RANK = 5
 MAX_ELEMENTS = 512
 
@@ -173,11 +175,12 @@ def block_shape_tuples(function: Function, lengths: tuple[int, ...]) -> tuple[Sh
     dims = [argument.dims for argument in function.arrays]
     tokens = dict.fromkeys(token for text in dims for token in text.split() if token[0] in "*~")
     names = dict.fromkeys(name for text in dims for name in _named(text))
-    short: dict[str, int | Shape] = {name: _least(function.sizes.get(name, (2,))) for name in names}
+    free = [name for name in names if function.sizes.get(name, NOT_EMPTY) == NOT_EMPTY]
+    short: dict[str, int | Shape] = {name: 2 if name in free else _least(function.sizes[name]) for name in names}
     short.update({token: (2,) * function.sizes.get(token, (0,))[0] for token in tokens})
     found = set()
     for length in lengths:
-        longer: list[dict[str, int | Shape]] = [{name: length} for name in names if name not in function.sizes]
+        longer: list[dict[str, int | Shape]] = [{name: length} for name in free]
         for token in tokens:
             least, most = function.sizes.get(token, (0, MAX_RANK))
             ways = ((length,), (2, length), (length, 2), *([_MANY_SIDES] if length > math.prod(_MANY_SIDES) else []))

@@ -30,6 +30,7 @@ from autograd_conformance.suites.functions import (
     test_forward,
     test_forward_mode,
     test_kinks,
+    test_long,
     test_low_precision,
     test_matrices,
     test_precision,
@@ -43,9 +44,9 @@ from autograd_conformance.suites.functions import (
 )  # fmt: skip
 
 _MODULES = (
-    test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_low_precision, test_matrices,
-    test_precision, test_relations, test_second_order, test_state, test_sweeps, test_vjp_contract, test_vjp_state,
-    test_vjp_values,
+    test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_long, test_low_precision,
+    test_matrices, test_precision, test_relations, test_second_order, test_state, test_sweeps, test_vjp_contract,
+    test_vjp_state, test_vjp_values,
 )  # fmt: skip
 
 

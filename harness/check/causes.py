@@ -11,6 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.lengths import LONG, shortened
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import changed_within
 from autograd_conformance.harness.check.outside import draws_in_backward
@@ -137,8 +138,10 @@ class Causes:
         return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
 
     def _ordinary(self, call: Call) -> Call:
-        """The call with ordinary values in the most precise dtype: what is wrong there is nothing peculiar."""
+        """The call with ordinary values and lengths in the most precise dtype: nothing in it is peculiar."""
         plain = _tame(call)
+        if self.subject.variant == LONG:
+            plain = shortened(plain, self.function)
         if any(tensor.fill in MATRICES for tensor in call.tensors):
             plain = varied(plain, self.function)
         return recast(replace(plain, smooth=True), self.function.dtypes[0], self.function)

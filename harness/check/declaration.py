@@ -33,7 +33,7 @@ from autograd_conformance.harness.checking.relations import Relation
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
-from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
+from autograd_conformance.reference.definitions import FLOATING, Array, Function, Shapes, Static
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
@@ -361,6 +361,7 @@ class Declaration:
 
 _FACTS = (
     "holds_others", "reads_new_memory", "composite", "maps_entries", "computes_in", "comes_back", "sparse", "coarse",
+    "long_shapes",
 )  # fmt: skip
 
 
@@ -379,6 +380,7 @@ class Own(Function):
     reads_new_memory: bool = False
     composite: bool = True
     maps_entries: bool = False
+    long_shapes: tuple[Shapes, ...] = ()
     sparse: bool = False
     coarse: tuple[str, ...] = ()
     refused_layouts: tuple[RefusedLayout, ...] = ()

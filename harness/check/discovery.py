@@ -9,6 +9,7 @@ from autograd_conformance.harness.check.coarseness import coarse
 from autograd_conformance.harness.check.declaration import Declaration, Own, batches, has_jvp
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.layouts import refused_layouts
+from autograd_conformance.harness.check.lengths import long_shapes, simple_call
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.noise import DTYPES
@@ -30,10 +31,9 @@ from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
-from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Array, Output, Shape
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, recast
+from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
+from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import shape_tuples
-from autograd_conformance.strategies.values import DOMAINS
 
 # The most calls to try, and to use.
 _TRIED = 24
@@ -147,6 +147,7 @@ def _discovered(
         sparse=any(each.sparse for each in back.values()),
         maps_entries=maps,
         sweeps=tuple(largest_errors(known)) if maps else (),
+        long_shapes=long_shapes(known),
     )
 
 
@@ -165,21 +166,8 @@ def _simple_calls(function: Own) -> Iterator[Call]:
     """Calls that no Function has a good reason to refuse: contiguous tensors with elements, in double precision."""
     shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
     step = max(1, len(shapes) // _TRIED)
-    statics = [a for a in function.arguments if not isinstance(a, Array)]
     for number, sides in enumerate([*shapes[:4], *shapes[4::step]][: 2 * _TRIED]):
-        given = iter(sides)
-        choices = [a.choices(sides) for a in statics]
-        drawn = iter([c[number % len(c)] for c in choices])
-        args = [
-            _simple_tensor(a, next(given), function.dtypes[0]) if isinstance(a, Array) else next(drawn)
-            for a in function.arguments
-        ]
-        yield Call(function.name, tuple(args), (Cotangent(),), seed=number)
-
-
-def _simple_tensor(argument: Array, shape: Shape, dtype: str) -> Tensor:
-    fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
-    return Tensor(shape, argument.kind(dtype), argument.differentiable, fill=fill)
+        yield simple_call(function, sides, number)
 
 
 def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call], list[tuple[Call, str]]]:

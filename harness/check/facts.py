@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from autograd_conformance.harness.check.layouts import RefusedLayout, in_words
-from autograd_conformance.reference.definitions import Output
+from autograd_conformance.reference.definitions import Output, Shapes
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class Facts:
     # Whether it maps single entries, and then a sentence for each 16-bit dtype: the largest errors over all numbers.
     maps_entries: bool = False
     sweeps: tuple[str, ...] = ()
+    # Shapes with one long dimension that it takes, and that do not take it long.
+    long_shapes: tuple[Shapes, ...] = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
@@ -61,7 +63,9 @@ class Facts:
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
         sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
-        return cls(**{**found, "outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, **sentences})
+        long = tuple(tuple(map(tuple, shapes)) for shapes in found["long_shapes"])
+        known = {"outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, "long_shapes": long, **sentences}
+        return cls(**{**found, **known})
 
     def lines(self) -> Iterator[str]:
         """The facts as text, one line each."""

@@ -1,0 +1,76 @@
+"""Long tensors for a user's Function: lengths beyond the blocks of kernels, as far as it takes them in little time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.reference.definitions import Array, Shapes
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
+from autograd_conformance.strategies.shapes import block_shape_tuples, shape_tuples
+from autograd_conformance.strategies.values import DOMAINS
+
+# The variant of tests with long tensors.
+LONG = "long"
+# A little more than one or several blocks of 32, 64, 128, 256 or 1024 elements.
+LENGTHS = (65, 130, 257, 1025)
+# The CPU time of forward and backward beyond which no longer tensors are tried.
+_SECONDS = 0.01
+
+
+def long_shapes(subject: Subject) -> tuple[Shapes, ...]:
+    """Shapes with one long dimension that the Function takes, the shortest first.
+
+    Each dimension whose sizes are not declared is long in some of them.
+    """
+    found: list[Shapes] = []
+    for length in LENGTHS:
+        timed = {shapes: _seconds(subject, shapes) for shapes in block_shape_tuples(subject.function, (length,))}
+        found += [shapes for shapes, seconds in timed.items() if seconds is not None and seconds <= _SECONDS]
+        if any(seconds is not None and seconds > _SECONDS for seconds in timed.values()):
+            break
+    return tuple(found)
+
+
+def _seconds(subject: Subject, shapes: Shapes) -> float | None:
+    """The CPU time of a call in these shapes; None if it raises."""
+    assert isinstance(subject.function, Own)
+    example = subject.made(simple_call(subject.function, shapes))
+    try:
+        started = time.process_time()
+        example.run()
+    except Exception:  # noqa: BLE001 - a Function may refuse such shapes
+        return None
+    return time.process_time() - started
+
+
+def shortened(call: Call, function: Own) -> Call:
+    """The call with shorter tensors that have several entries along each dimension; itself if there are none."""
+    pairs = zip(function.arguments, call.args, strict=False)
+    given = [value if isinstance(value, Tensor) else None for a, value in pairs if isinstance(a, Array)]
+    for shapes in shape_tuples(function):
+        rows = zip(given, shapes, strict=False)
+        alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in rows)
+        if alike and all(side > 1 for shape in shapes for side in shape):
+            return reshaped(call, shapes, function) or call
+    return call
+
+
+def simple_call(function: Own, shapes: Shapes, number: int = 0) -> Call:
+    """A call that no Function has a good reason to refuse: contiguous tensors in the most precise dtype.
+
+    ``number`` chooses among the values of arguments that are not tensors, and is the seed.
+    """
+    given, args = iter(shapes), list[Any]()
+    for argument in function.arguments:
+        if isinstance(argument, Array):
+            fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
+            kind = argument.kind(function.dtypes[0])
+            args.append(Tensor(next(given), kind, argument.differentiable, fill=fill))
+        else:
+            choices = argument.choices(shapes)
+            args.append(choices[number % len(choices)])
+    cotangents = tuple(Cotangent() if output.differentiable else None for output in function.outputs)
+    return Call(function.name, tuple(args), cotangents, seed=number)

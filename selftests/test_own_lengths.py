@@ -1,0 +1,164 @@
+"""Users' Functions get tensors that are longer than a block of a kernel: what is wrong there alone is found."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch.autograd import Function
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.lengths import LENGTHS
+from autograd_conformance.selftests import scripts
+from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.suites.declared import Checked
+
+TORCH = implementations.load("torch")
+MATRIX = ("float[n,m]",)
+
+
+def blocked(block, along=-1, *, forget=False, shift=False, limit=None):
+    """The sum of squares along a dimension, whose backward works in blocks; it may be wrong in the last one."""
+
+    class Blocked(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return (x * x).sum(along)
+
+        @staticmethod
+        def backward(ctx, g):
+            (x,) = ctx.saved_tensors
+            x, gx = x.movedim(along, -1), torch.zeros_like(x.movedim(along, -1))
+            length = x.shape[-1]
+            for start in range(0, length, block):
+                end = min(start + block, length)
+                partial = end - start < block and start > 0
+                if (forget and partial) or (limit is not None and start >= limit):
+                    continue
+                taken = slice(length - block, length) if shift and partial else slice(start, end)
+                gx[..., start:end] = 2 * x[..., taken][..., : end - start]
+            return (gx * g.unsqueeze(-1)).movedim(-1, along)
+
+    return Blocked
+
+
+class Scan(Function):
+    """A recurrence, element by element. Right, and slow for long tensors."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ys, y = [], torch.zeros_like(x[0])
+        for row in x:
+            y = 0.5 * y + row
+            ys.append(y)
+        return torch.stack(ys)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        found, carry = [], torch.zeros_like(x[0])
+        for row in reversed(range(len(x))):
+            carry = g[row] + 0.5 * carry
+            found.append(carry)
+        return torch.stack(found[::-1])
+
+
+WRONG = {
+    "the last block of 64 is forgotten": blocked(64, forget=True),
+    "the last block of 128 is read elsewhere": blocked(128, shift=True),
+    "the last block of 256 is forgotten, along the first dimension": blocked(256, 0, forget=True),
+    "nothing beyond 1024": blocked(32, limit=1024),
+    "nothing beyond 50": blocked(50, limit=50),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_in_long_tensors_alone_is_found(name):
+    ((line, verdict),) = faults_of(Declaration(WRONG[name], *MATRIX), "VJP-FD", "VJP-REF", "VJP-CHAIN")
+    assert (line["property"], line["variant"], verdict.word) == ("VJP-FD", "long", "wrong")
+    assert verdict.guess.startswith("short tensors are right, and this length is not")
+    assert "the worst entry is argument 0" in line["failure"]["hint"]
+
+
+def test_the_script_shows_it(tmp_path):
+    declaration = Declaration(WRONG["the last block of 64 is forgotten"], *MATRIX)
+    with scripts.importable(declaration, tmp_path) as found:
+        ((line, _),) = faults_of(found, "VJP-FD")
+        assert "(2, 65)" in line["failure"]["call"]
+        assert "65" in line["failure"]["script"]
+
+
+def test_a_wrong_formula_is_one_fault():
+    class Halved(blocked(64)):
+        @staticmethod
+        def backward(ctx, g):
+            return 0.5 * g.unsqueeze(-1) * ctx.saved_tensors[0]
+
+    found = {line.get("variant", ""): v.follows for line, v in faults_of(Declaration(Halved, *MATRIX), "VJP-FD")}
+    assert found[""] == ""
+    assert found["long"] == "VJP-FD"
+
+
+@pytest.mark.parametrize("function", [blocked(64), blocked(128, 0), Scan, torch.cumsum, torch.softmax])
+def test_right_functions_hold(function):
+    more = ["0"] if function in (torch.cumsum, torch.softmax) else []
+    lines = list(Checked(Declaration(function, *MATRIX, *more), seed=0).lines("VJP-FD"))
+    assert {line["outcome"] for line in lines} == {"pass"}
+    assert "long" in {line.get("variant") for line in lines}
+
+
+def test_the_reference_is_compared_in_long_tensors():
+    def cut(x):
+        return (x * x)[..., :1000].sum(-1)
+
+    lines = Checked(Declaration(cut, *MATRIX, reference=lambda x: (x * x).sum(-1)), seed=0).lines("FWD-VALUE")
+    outcomes = {line.get("variant", ""): line["outcome"] for line in lines}
+    assert (outcomes[""], outcomes["long"]) == ("pass", "fail")
+
+
+def test_each_free_dimension_is_long():
+    facts = discover(Declaration(lambda x, w: x @ w, "float[n,k]", "float[k,m]"), TORCH)
+    assert set(facts.long_shapes) >= {
+        s for n in LENGTHS for s in (((n, 2), (2, 2)), ((2, n), (n, 2)), ((2, 2), (2, n)))
+    }
+
+
+def test_an_index_range_does_not_limit_a_dimension():
+    facts = discover(Declaration(lambda x, i: x[i], "float[n]", "int[k](0..n-1)"), TORCH)
+    assert ((1025,), (2,)) in facts.long_shapes
+
+
+def test_declared_sizes_are_kept():
+    facts = discover(Declaration(torch.sum, *MATRIX, sizes={"n": (2, 3)}), TORCH)
+    assert facts.long_shapes == tuple(((2, n),) for n in LENGTHS)
+    assert discover(Declaration(torch.sum, *MATRIX, sizes={"n": (2,), "m": (2,)}), TORCH).long_shapes == ()
+
+
+def test_lengths_that_take_long_are_left_out():
+    def slow(x):
+        until = time.process_time() + (0.03 if max(x.shape) > 200 else 0)
+        while time.process_time() < until:
+            pass
+        return x * x
+
+    facts = discover(Declaration(slow, *MATRIX), TORCH)
+    assert {max(shape) for (shape,) in facts.long_shapes} == {65, 130}
+
+
+def test_lengths_that_forward_refuses_are_left_out():
+    def limited(x):
+        if x.shape[0] > 100:
+            raise ValueError("too long")
+        return x * x
+
+    facts = discover(Declaration(limited, *MATRIX), TORCH)
+    assert {shape[0] for (shape,) in facts.long_shapes} == {2, 65}
+    assert {shape[1] for (shape,) in facts.long_shapes} == {2, *LENGTHS}
