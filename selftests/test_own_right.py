@@ -50,6 +50,12 @@ def test_some_of_many_right_functions_are_not_accused(place, request):
     assert any(line["outcome"] == "pass" for line in lines)
 
 
+def test_no_gradient_is_claimed_where_a_slope_is_infinite():
+    """The root's gradient at 0 is 0 / 0 for a cotangent of 0, as that of torch's own is."""
+    declaration = next(d for name, d in DECLARATIONS.items() if name == "RootOfAny")
+    assert faults_of(declaration, "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE", "VJP-FD") == []
+
+
 @pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
 def test_what_the_engine_does_is_no_fault(declaration):
     assert faults_of(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []

@@ -117,6 +117,12 @@ class Lenient(Policy):
 
     # What counts as equal.
 
+    def infinitely_steep(self, call: Call, what: str) -> Any:
+        # Other properties say whether the gradient may be infinite there.
+        example = self.subject.made(call)
+        gradient = dict(zip(example.names, example.run()[1], strict=True)).get(what)
+        return False if gradient is None else ~np.isfinite(self.implementation.numpy(gradient))
+
     def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:
         pairs = zip(got, expected, strict=True)
         return [np.zeros(e.shape, e.dtype) if g is None and e is not None else g for g, e in pairs]

@@ -45,6 +45,10 @@ class Policy:
         """The likely cause of a wrong number of this call, a failure of ``about``; empty if it is the usual one."""
         return ""
 
+    def infinitely_steep(self, call: Call, what: str) -> Any:
+        """Where a gradient need not be zero for a cotangent of zero: 0 times an infinite slope is NaN."""
+        return False
+
     def filled(self, got: Sequence[Any], expected: Sequence[Tracked | None]) -> list[Any]:
         """The gradients, with a value in place of each None that counts as equal to it."""
         return list(got)
