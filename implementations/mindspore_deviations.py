@@ -11,7 +11,10 @@ _NODE = "mindspore/ccsrc/pynative/backward/hook/custom_function.cc"
 _SEEN = ("2.10.0",)
 
 # The tests that compare values of all dtypes, and so see how exact the kernels are.
-_VALUES = ("FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances")
+_VALUES = (
+    "FWD-VALUE", "FWD-VALUE/sizes", "FWD-VALUE/specials", "FWD-EMPTY", "VJP-REF", "VJP-REF/sizes", "VJP-REF/specials",
+    "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances",
+)  # fmt: skip
 # The tests that call backward of Select.
 _PULLING_BACK = (
     "VJP-REF", "VJP-FD", "VJP-NEEDS", "VJP-NONE", "VJP-UNUSED", "VJP-UNUSED/severed", "VJP-LINEAR", "VJP-FIT",
@@ -160,7 +163,7 @@ OF_THE_KERNELS = (
         ),
     ),
     Deviation(
-        ids=("VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances"),
+        ids=("VJP-REF", "VJP-REF/sizes", "VJP-REF/specials", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances"),
         functions=("GradientScaler",),
         shows=(Component("gradient of argument 0 (x)"),),
         cause=_FLOAT_BESIDE_FLOAT64,

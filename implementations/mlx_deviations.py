@@ -31,7 +31,10 @@ _SEEN = ("0.32.4",)
 _EVALUATION = "mlx.py in as_numpy"
 
 # The tests that compare values of all dtypes, and so see how exact the kernels are.
-_VALUES = ("FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances")
+_VALUES = (
+    "FWD-VALUE", "FWD-VALUE/sizes", "FWD-VALUE/specials", "FWD-EMPTY", "VJP-REF", "VJP-REF/sizes", "VJP-REF/specials",
+    "VJP-REPEAT", "VJP-CHAIN", "VJP-CHAIN/instances",
+)  # fmt: skip
 # The tests that run Functions with arrays that may have no elements.
 _RUNNING = (
     "FWD-VALUE", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-NONE", "VJP-UNUSED", "VJP-LINEAR", "VJP-FIT", "VJP-REPEAT",

@@ -15,8 +15,10 @@ from autograd_conformance.selftests.declared import every
 from autograd_conformance.selftests.drawn_examples import LINEAR, SQUARE, TAKE, made, minimal, reaches, shapes
 from autograd_conformance.strategies.calls import calls
 from autograd_conformance.strategies.shapes import (
+    BLOCKS,
     MAX_ELEMENTS,
     any_shapes,
+    block_shape_tuples,
     broadcastable_pairs,
     degenerate,
     mostly_full,
@@ -34,6 +36,17 @@ def test_each_kind_of_shape_stays_possible_where_empty_ones_are_few() -> None:
     assert 0 < sum(empty) <= len(empty) / 12
     only_empty = strata((((0,),), ((0, 3),)))
     assert mostly_full(only_empty) == only_empty
+
+
+def test_one_dimension_is_long_around_blocks() -> None:
+    small = block_shape_tuples(made("n k", "k m", sizes={"m": (1, 3)}), BLOCKS[0])
+    assert set(small) == {((n, 2), (2, 1)) for n in BLOCKS[0]} | {((2, n), (n, 1)) for n in BLOCKS[0]}
+    assert block_shape_tuples(made("n", sizes={"n": (1, 2)}), BLOCKS[0]) == ()
+    # What is done with a long square matrix takes too long.
+    assert block_shape_tuples(made("n n"), BLOCKS[1]) == ()
+    anything = {shape for (shape,) in block_shape_tuples(made("*s"), BLOCKS[2])}
+    assert {(2**20,), (65537,), (2, 65537), (65537, 2), (15, 16, 17, 16)} <= anything
+    assert max(map(math.prod, anything)) == 2**20
 
 
 def test_named_dimensions_tie_shapes() -> None:

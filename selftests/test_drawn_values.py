@@ -19,7 +19,16 @@ from autograd_conformance.selftests.drawn_examples import SINH, SQUARE, TAKE, al
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, calls, cotangent_values, masks, tensor_values
 from autograd_conformance.strategies.scope import ALL_USED, ANY_CALL, ANY_MASK, SMOOTH
 from autograd_conformance.strategies.shapes import MAX_ELEMENTS
-from autograd_conformance.strategies.values import DOMAINS, EXTREMES, FILLS, SPECIALS, admits_specials, fill, overwrite
+from autograd_conformance.strategies.values import (
+    ANY_NUMBER,
+    DOMAINS,
+    EXTREMES,
+    FILLS,
+    SPECIALS,
+    admits_specials,
+    fill,
+    overwrite,
+)  # fmt: skip
 
 # --- values ----------------------------------------------------------------------------------------------------------
 
@@ -138,6 +147,14 @@ def test_extremes_are_reached_and_exact(dtype: str) -> None:
     assert {value for call in found for _, value in call.tensors[0].specials} == expected
 
 
+@pytest.mark.parametrize("dtype", FLOATING)
+def test_numbers_that_are_not_finite_are_reached(dtype: str) -> None:
+    expected = {str(make(PRECISION[dtype])) for make in ANY_NUMBER.values()}
+    found = drawn(calls(SQUARE, replace(ANY_CALL, specials="any number"), dtypes=(dtype,)), 150, 0)
+    assert {str(value) for call in found for _, value in call.tensors[0].specials} == expected
+    assert {"nan", "inf", "-inf", "-0.0"} < expected
+
+
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_specials_are_admitted_only_where_every_number_is(domain: str) -> None:
     assert admits_specials(domain) == (domain in ("any", "free"))
@@ -150,6 +167,8 @@ def test_overwriting_counts_in_row_major_order_and_wraps_around() -> None:
     assert overwrite(values.T, ((1, 9.0),)).tolist() == [[0, 9], [1, 4], [2, 5]]
     assert values.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert overwrite(np.zeros(()), ((5, 2.0),)) == 2
+    # What is computed of an array without dimensions is a scalar.
+    assert overwrite(np.zeros(()) + 1, ((5, 2.0),)) == 2
     assert overwrite(np.zeros((0,)), ((5, 2.0),)).shape == (0,)
 
 
