@@ -235,7 +235,7 @@ def overwrite(values: Any, specials: tuple[tuple[int, float], ...]) -> Any:
     if not specials or values.size == 0:
         return values
     # Arithmetic turns an array without dimensions into a scalar, which cannot be changed.
-    changed = np.array(values)
+    changed = np.array(values, order="C")
     for position, value in specials:
         changed.reshape(-1)[position % values.size] = value
     return changed

@@ -348,20 +348,16 @@ class Declaration:
             soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
             referee=referee,
             second=second,
-            outputs=facts.outputs,
-            dtypes=facts.dtypes,
-            materialize=facts.materialize,
             devices=implementation.devices(),
             sees_inside=not isinstance(cls, Native),
             on=mine,
-            refused_layouts=facts.refused_layouts,
             **{name: getattr(facts, name) for name in _FACTS},
         )
 
 
 _FACTS = (
     "holds_others", "reads_new_memory", "composite", "maps_entries", "computes_in", "comes_back", "sparse", "coarse",
-    "long_shapes",
+    "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts",
 )  # fmt: skip
 
 

@@ -74,16 +74,9 @@ class Lenient(Policy):
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
             )
         if refusals.runs_forward(self.subject, call) and not runs(self.subject, call):
-            cure = self._resolving(call) or "handle it there, or let forward refuse it"
+            cure = _resolving(self.subject, call) or "handle it there, or let forward refuse it"
             return f"forward accepted this call, so backward must not raise; {cure}"
-        return self._resolving(call) if self.property.group == "second order" else ""
-
-    def _resolving(self, call: Call) -> str:
-        """What to do if the call raises only because a tensor is negated or conjugated lazily; empty otherwise."""
-        layouts = lazy.layouts_of(call)
-        if not layouts or not runs(self.subject, lazy.resolved(call)):
-            return ""
-        return f"a tensor is {' or '.join(sorted(layouts))} lazily: {lazy.advice(layouts)}"
+        return _resolving(self.subject, call) if self.property.group == "second order" else ""
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
@@ -215,6 +208,14 @@ class Lenient(Policy):
 
     def infinite(self, example: Example, number: int, array: Any, expected: Tracked) -> list[Unexpected] | None:
         return extremes.unexpected(example, number, array)
+
+
+def _resolving(subject: Subject, call: Call) -> str:
+    """What to do if the call raises only because a tensor is negated or conjugated lazily; empty otherwise."""
+    layouts = lazy.layouts_of(call)
+    if not layouts or not runs(subject, lazy.resolved(call)):
+        return ""
+    return f"a tensor is {' or '.join(sorted(layouts))} lazily: {lazy.advice(layouts)}"
 
 
 class _Unexplained(Lenient):
