@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from autograd_conformance.harness.commands import Group, check, gate, keep, listing, report, run
+from autograd_conformance.harness.commands import Group, check, gate, keep, listing, new_adapter, report, run
 from autograd_conformance.harness.reports.ndjson import version_of
 
 
@@ -16,6 +16,6 @@ def main() -> None:
 
 for _command in (
     run.run, check.check, gate.compare, gate.accept, gate.merge, report.report, report.export_, keep.keep,
-    listing.list_,
+    listing.list_, new_adapter.new_adapter,
 ):  # fmt: skip
     main.add_command(_command)

@@ -75,6 +75,10 @@ def _imported(name: str) -> ModuleType:
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise Unavailable(f"there is no file {path}")
+    # What lies beside the file comes last: it must not hide installed packages.
+    beside = str(path.resolve().parent)
+    if beside not in sys.path:
+        sys.path.append(beside)
     name = f"autograd_conformance_joined_{path.stem}"
     spec = util.spec_from_file_location(name, path)
     assert spec is not None

@@ -109,6 +109,8 @@ class HipsImplementation(adapting.TransformingImplementation, adapting.NumPyImpl
         anp,
         # The one of autograd.numpy has a VJP only if the number of dimensions stays the same.
         broadcast_to=lambda x, shape: x * anp.ones(shape, x.dtype),
+        # The one of autograd.numpy has no VJP: its result is a constant.
+        concat=anp.concatenate,
         copy=anp.array,
         to_numpy=lambda x: np.asarray(getval(x)),
         from_numpy=lambda a, like: a,

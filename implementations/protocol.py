@@ -200,7 +200,14 @@ class Implementation(ABC):
 
     def environment(self) -> Environment:
         """Version and location of what is installed: by default those of ``package``."""
-        version = getattr(self.package, "__version__", None) or metadata.version(self.package.__name__)
+        name = self.package.__name__
+        try:
+            version = getattr(self.package, "__version__", None) or metadata.version(name)
+        except metadata.PackageNotFoundError:
+            raise Unavailable(
+                f"{name} has no __version__, and is not installed as a distribution; give it one, or override "
+                "environment() in the adapter"
+            ) from None
         return Environment(version, str(self.package.__file__))
 
     def devices(self) -> tuple[str, ...]:
@@ -242,11 +249,12 @@ class Implementation(ABC):
 
     @abstractmethod
     def differentiate(self, f: Callable[..., Tensors], primals: Tensors, tracked: Mask) -> tuple[Tensors, BackwardPass]:
-        """Run ``f`` on the primals and differentiate with respect to those that are ``tracked``.
+        """Run ``f``, which returns a tuple, and differentiate it with respect to the primals that are ``tracked``.
 
         Returns the outputs and ``gradients(cotangents, wanted, differentiable)``, which may be called several times. It
-        returns one gradient for each primal; those that are not ``wanted`` are ignored. `vjp`, which is built on this,
-        says what cotangents and gradients are.
+        returns one gradient for each primal, None if there is none; those that are not ``wanted`` are ignored. A
+        cotangent None means that the output is not used. With ``differentiable`` the gradients can be differentiated
+        again, by an enclosing call of `differentiate`.
         """
 
     def vjp(

@@ -6,22 +6,26 @@ import subprocess
 
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
-# An implementation whose tanh is wrong if it says so, and what it does in addition.
+# An implementation whose tanh is wrong if it says so, and what it does in addition. In the smoke stage it is right.
 MINE = """
 import atexit, os, signal, sys, threading
 from types import SimpleNamespace
 
 from autograd_conformance.implementations.model import ModelImplementation
-from autograd_conformance.reference.model_namespace import xp
+from autograd_conformance.reference import model_namespace
+
+EXAMINED = "autograd_conformance.harness.running.smoke" in sys.orig_argv
 
 
 class Mine(ModelImplementation):
     name = "mine"
     calls = 0
-    xp = SimpleNamespace(**{{**vars(xp), **({{"tanh": lambda x: 1.01 * xp.tanh(x)}} if {wrong} else {{}})}})
+    xp = SimpleNamespace(**vars(model_namespace.xp))
+    if {wrong} and not EXAMINED:
+        xp.tanh = lambda x: 1.01 * model_namespace.xp.tanh(x)
 
     def vjp(self, *args, **kwargs):
-        Mine.calls += 1
+        Mine.calls += not EXAMINED
         {during}
         return super().vjp(*args, **kwargs)
 

@@ -18,6 +18,8 @@ READABLE = r"a\ud800\x1b[2J\x1b]0;owned\x07\u202eb\u2066\x9b31m\x00\rc\u2028d\uf
 ACTIVE = [c for c in HOSTILE if c not in "abcd[]2J0;ownedm31"]
 
 ADAPTER = f"""
+import sys
+
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Environment
 
@@ -32,8 +34,8 @@ class Mine(ModelImplementation):
         return Environment(HOSTILE, "/" + HOSTILE)
 
     def vjp(self, *args, **kwargs):
-        Mine.calls += 1
-        # More calls than the smoke stage makes.
+        # The smoke stage is let through.
+        Mine.calls += "autograd_conformance.harness.running.smoke" not in sys.orig_argv
         if Mine.calls > 30:
             raise ValueError(HOSTILE * 50_000)
         return super().vjp(*args, **kwargs)
