@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from importlib import import_module, metadata, util
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from packaging.specifiers import SpecifierSet
 
@@ -72,13 +76,22 @@ def _imported(name: str) -> ModuleType:
     return import_module(name)
 
 
+@dataclass(frozen=True)
+class _Beside(MetaPathFinder):
+    """Finds the modules that lie beside an adapter, after all others: they must not hide installed packages."""
+
+    folder: Path
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        return PathFinder.find_spec(name, [str(self.folder)]) if path is None else None
+
+
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise Unavailable(f"there is no file {path}")
-    # What lies beside the file comes last: it must not hide installed packages.
-    beside = str(path.resolve().parent)
-    if beside not in sys.path:
-        sys.path.append(beside)
+    beside = _Beside(path.resolve().parent)
+    if beside not in sys.meta_path:
+        sys.meta_path.append(beside)
     name = f"autograd_conformance_joined_{path.stem}"
     spec = util.spec_from_file_location(name, path)
     assert spec is not None
