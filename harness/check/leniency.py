@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import batching, coarseness, extremes, lazy, likely, noise, refusals
+from autograd_conformance.harness.check import batching, coarseness, declined, extremes, lazy, likely, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
 from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
@@ -58,7 +59,14 @@ class Lenient(Policy):
         if isinstance(raised, Unreadable):
             return str(raised)
         what = next(filter(None, (refusals.refused(self.subject, call) for call in self.subject.tried)), None)
-        return f"{what}: {one_line(raised)}" if what else ""
+        if what:
+            return f"{what}: {one_line(raised)}"
+        for call in self.subject.tried:
+            if declined.refuses(self.subject, call, raised):
+                at = place(own_frames(raised, self.implementation))
+                self.subject.record.decline(repr(call), one_line(raised), at)
+                return f"a call that is declared: {one_line(raised)}"
+        return ""
 
     def mistaken(self, raised: Exception) -> bool:
         return bool(mistake(raised))
@@ -106,7 +114,8 @@ class Lenient(Policy):
     def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
         if not explaining():
             return ""
-        return likely.of_size(call, got, expected) or Causes(self.subject, _Unexplained).likely(call, about)
+        by_number = likely.of_size(call, got, expected) or likely.of_overflow(call, about, got, expected)
+        return by_number or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.
 

@@ -36,6 +36,19 @@ def of_size(call: Call, got: Any, expected: Any) -> str:
     )
 
 
+def of_overflow(call: Call, about: str, got: Any, expected: Any) -> str:
+    """The cause if a result is infinite where a number is expected; empty otherwise."""
+    if not all(isinstance(x, int | float | complex | np.number) for x in (got, expected)):
+        return ""
+    if not np.isinf(got) or not np.isfinite(expected):
+        return ""
+    where = "forward" if about.startswith("FWD") else "backward"
+    return (
+        f"{where} divides by a number that is 0 or tiny, or a product, power or sum overflows in {call.dtype}; divide "
+        "or scale first, or compute that part in a wider dtype"
+    )
+
+
 def of_layouts(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
     """The cause if, of all layouts, the lazy ones alone are wrong; empty otherwise.
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 from dataclasses import replace
+from typing import Any
 
 from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.checking.subject import Subject
@@ -11,6 +13,9 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import MATRICES
+
+# Numbers that are larger are extreme.
+_LARGE = 2.0**32
 
 
 def refused(subject: Subject, call: Call) -> str | None:
@@ -25,11 +30,16 @@ def refused(subject: Subject, call: Call) -> str | None:
     empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
-    if about.of_extremes and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
+    extreme = any(_is_extreme(value) for tensor in call.tensors for _, value in tensor.specials)
+    if (about.of_extremes or extreme) and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
         return "extreme values"
     if plain != call and runs(subject, plain) and not runs_forward(subject, call):
         return "tensors that are not contiguous"
     return None
+
+
+def _is_extreme(value: Any) -> bool:
+    return not cmath.isfinite(value) or abs(value) > _LARGE
 
 
 def _usual(call: Call) -> Call:

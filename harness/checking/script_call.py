@@ -45,7 +45,7 @@ class Source:
     def under(self, names: Names) -> Source:
         """The source with words of ``names`` for what it imports."""
         lines, known = names.imported(self.lines)
-        expressions = {
+        expressions: dict[str, Any] = {
             key: re.sub(r"^\w+", lambda found: known.get(found[0], found[0]), getattr(self, key))
             for key in ("apply", "declaration", "reference", "soft")
         }
