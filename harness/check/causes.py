@@ -28,7 +28,17 @@ from autograd_conformance.harness.checking.transforms import first_order, forwar
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import round_to
-from autograd_conformance.strategies.calls import Call, Tensor, contiguous, recast, varied, with_cotangents, with_inputs
+from autograd_conformance.strategies.calls import (
+    Call,
+    Tensor,
+    contiguous,
+    recast,
+    varied,
+    with_cotangents,
+    with_inputs,
+)
+from autograd_conformance.strategies.calls import copied as copied_call
+from autograd_conformance.strategies.layouts import REPEATED
 from autograd_conformance.strategies.values import DOMAINS, MATRICES
 
 # How often a call is repeated to see whether it gives the same.
@@ -99,8 +109,10 @@ class Causes:
         """The property about the layouts in which the call, which is right when it is made alone, is wrong."""
         plain = contiguous(call)
         example = self.subject.made(plain)
+        # An expanded cotangent has other values, too.
+        expanded = ["expanded"] * self._judge.passes(with_cotangents(plain, REPEATED))
         laid = {
-            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in ("expanded", *example.cotangent_layouts)),
+            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in (*expanded, *example.cotangent_layouts)),
             "FWD-LAYOUT": (with_inputs(plain, layout) for layout in example.input_layouts),
         }
         return next((name for name, calls in laid.items() if not all(map(self._judge.passes, calls))), None)
@@ -130,7 +142,7 @@ class Causes:
         """
         if right(call):
             repeats = partial(right, times=2)
-            return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+            return plain if not right(copied_call(call)) else None if repeats(call) else "VJP-REPEAT"
         return self._first_right(call, right, plain)
 
     def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:
