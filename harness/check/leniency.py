@@ -38,6 +38,9 @@ class Lenient(Policy):
     # The engine sums and casts gradients to fit, and users rely on it.
     fits_as_returned = False
 
+    # What is declared constant but gets a gradient is said to be stale.
+    ignores_constants = True
+
     def __init__(self, subject: Subject) -> None:
         assert isinstance(subject.function, Own)
         self.subject, self.function = subject, subject.function

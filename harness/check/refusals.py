@@ -25,11 +25,11 @@ def refused(subject: Subject, call: Call) -> str | None:
         return "matrices with equal eigenvalues"
     plain = contiguous(call)
     about = PROPERTIES[subject.property_id]
-    if about.group == "batching" and runs(subject, plain):
-        return "batching"
     empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
+    if about.group == "batching" and runs(subject, plain):
+        return "batching"
     extreme = any(_is_extreme(value) for tensor in call.tensors for _, value in tensor.specials)
     if (about.of_extremes or extreme) and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
         return "extreme values"

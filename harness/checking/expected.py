@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.implementations.protocol import Description
-from autograd_conformance.reference.definitions import REAL_OF, Array, Function
+from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Static
 from autograd_conformance.reference.ladder import DOUBLE, RESOLUTIONS, directions
 from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
@@ -42,6 +42,12 @@ class Expected:
         """The positions of arguments that are not tensors, or not differentiable."""
         given = enumerate(zip(self.function.arguments, self.call.args, strict=False))
         return [n for n, (argument, value) in given if not (argument.differentiable and isinstance(value, Tensor))]
+
+    @property
+    def without_gradient(self) -> list[int]:
+        """Those of them for which backward has nothing to return: all but floating-point tensors."""
+        arguments = self.function.arguments
+        return [n for n in self.undifferentiable if not _floats(arguments[n], self.call.args[n])]
 
     def needs(self, count: int) -> tuple[bool, ...]:
         """The expected ``needs_input_grad`` of this length: the call's mask, then False for omitted arguments."""
@@ -208,3 +214,7 @@ def _dtype_of(value: Any, dtype: str) -> str:
     if value.dtype.kind == "c":
         return _COMPLEX_OF.get(dtype, dtype)
     return REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name
+
+
+def _floats(argument: Array | Static, given: Any) -> bool:
+    return isinstance(argument, Array) and argument.dtype is None and isinstance(given, Tensor)
