@@ -95,7 +95,9 @@ class Causes:
             return "VJP-FD"
         if about.plain and self.subject.variant:
             right = self._judge.derives(self._ordinary(call)) and self._judge.derives_nearby(call)
-            return None if right else "VJP-FD"
+            # What a copy of the tensors or of the cotangents has not is a fault of layouts.
+            laid = right and copied_call(call) != call
+            return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
         found = self._of_values(call, "VJP-REF")
         extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
         return None if extreme else found
@@ -121,7 +123,9 @@ class Causes:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
         about = self._property
         provisional = found is None or PROPERTIES[found].provisional
-        if provisional and (raised is not None or not about.plain) and self._writes(call, raised):
+        # A plain call that is right in another layout is wrong for a reason that is not its formula.
+        of_call = raised is None and about.plain and found is None
+        if provisional and not of_call and self._writes(call, raised):
             return "VJP-PURE"
         if found is None and (about.own or about.of_several_calls):
             if self._keeps(call):

@@ -63,6 +63,8 @@ class Lenient(Policy):
             return str(raised)
         what = next(filter(None, (refusals.refused(self.subject, call) for call in self.subject.tried)), None)
         if what:
+            # What the plain call refuses, too, says nothing about the rule for batches.
+            self.subject.record.refused += what == refusals.BATCHING
             return f"{what}: {one_line(raised)}"
         for call in self.subject.tried:
             if declined.refuses(self.subject, call, raised):
@@ -118,6 +120,7 @@ class Lenient(Policy):
         if not explaining():
             return ""
         by_number = likely.of_size(call, got, expected) or likely.of_overflow(call, about, got, expected)
+        by_number = by_number or likely.of_declared(self.function.declaration, about)
         return by_number or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.

@@ -160,6 +160,10 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     ranked = sorted(faults, key=_rank)
+    # Tests of one property may meet the same number.
+    met: dict[Any, Any] = {}
+    for line, _ in ranked:
+        met.setdefault(_number(line), _own(line))
     # Exceptions have causes of their own, unless they follow from a failure that is none.
     causes: dict[Any, str] = {}
     raised: dict[Any, Any] = {}
@@ -174,8 +178,16 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
         # The engine has no line of the user's: what it raises belongs to what a line raises in the test that it
         # follows from.
         by_engine = v.word == RAISES and _by_engine(line)
+        if v.word != RAISES and cause == _own(line) and "variant" in line:
+            cause = _root(met[_number(line)], causes)
         found.setdefault(raised.get(v.follows, cause) if by_engine else cause, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _number(line: ndjson.Line) -> tuple[Any, ...]:
+    """The property, the call and the number of a failure."""
+    failure = line["failure"]
+    return line["property"], failure.get("call", _own(line)), failure.get("what"), failure.get("got")
 
 
 def _by_engine(line: ndjson.Line) -> bool:

@@ -14,6 +14,8 @@ from autograd_conformance.strategies.calls import Call, Tensor, contiguous, resh
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import MATRICES
 
+# What a rule for vmap refuses.
+BATCHING = "batching"
 # Numbers that are larger are extreme.
 _LARGE = 2.0**32
 
@@ -29,7 +31,7 @@ def refused(subject: Subject, call: Call) -> str | None:
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
     if about.group == "batching" and runs(subject, plain):
-        return "batching"
+        return BATCHING
     extreme = any(_is_extreme(value) for tensor in call.tensors for _, value in tensor.specials)
     if (about.of_extremes or extreme) and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
         return "extreme values"

@@ -43,8 +43,8 @@ def stale(declaration: Declaration, examples: Sequence[Example], oracle: Oracle)
         constant = isinstance(argument, Array) and argument.constant and argument.values != "binary"
         if constant and examples and all(_quietly(partial(_gets_gradient, slot), example) for example in examples):
             yield (
-                f"constant: argument {slot} ({argument.name}) is declared constant, but backward returns a gradient for "
-                f"it in all of {len(examples)} calls; drop constant from the declaration, so that the gradient is "
+                f"constant: argument {slot} ({argument.name}) is declared constant, but backward returns a gradient "
+                f"for it in all of {len(examples)} calls; drop constant from the declaration, so that the gradient is "
                 "checked, or return None"
             )
 

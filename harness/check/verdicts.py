@@ -76,9 +76,10 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
     if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
         return Verdict(UNVERIFIED, _TO_VERIFY)
-    some = claim.notes_every_refusal and not line.get("variant") and outcome == "pass" and line.get("excused", 0) > 0
+    by_rule = not claim.notes_every_refusal or line["refused"] > 0
+    some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
     if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
-        return Verdict(REFUSED, claim.if_refused)
+        return Verdict(REFUSED, claim.if_refused if by_rule else "")
     if outcome == "vacuous":
         return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
     failure = line.get("failure", {})

@@ -85,7 +85,7 @@ class Pieces:
         if transforms.AXES in choices:
             batch = transforms.Batch(example, choices[transforms.AXES], choices[transforms.SIZE])
         arguments, tensors = self._arguments(batch)
-        count, own, found = len(function.outputs), self.source.call, example.expected
+        count, own, places = len(function.outputs), self.source.call, example.expected
         self._outputs += [self.names.new(*(("y", "out", "result") if count == 1 else (f"y{n}",))) for n in range(count)]
         kind, number = self._place(component)
         return Shown(
@@ -97,9 +97,7 @@ class Pieces:
             differentiable=tuple(output.differentiable for output in function.outputs),
             described=tuple(example.expected.descriptions),
             cotangents=tuple(self._cotangents(batch, choices.get(transforms.SIZE))),
-            undifferentiable=tuple(
-                example.expected.undifferentiable if own is None else example.expected.without_gradient
-            ),
+            undifferentiable=tuple(places.undifferentiable if own is None else places.without_gradient),
             device=call.device,
             inplace=function.inplace,
             separate=has_setup_context(self.implementation, self.cls),
