@@ -43,12 +43,6 @@ class Expected:
         given = enumerate(zip(self.function.arguments, self.call.args, strict=False))
         return [n for n, (argument, value) in given if not (argument.differentiable and isinstance(value, Tensor))]
 
-    @property
-    def without_gradient(self) -> list[int]:
-        """Those of them for which backward has nothing to return: all but floating-point tensors."""
-        arguments = self.function.arguments
-        return [n for n in self.undifferentiable if not _floats(arguments[n], self.call.args[n])]
-
     def needs(self, count: int) -> tuple[bool, ...]:
         """The expected ``needs_input_grad`` of this length: the call's mask, then False for omitted arguments."""
         return self.call.mask + (False,) * (min(count, len(self.function.arguments)) - len(self.call.args))
@@ -214,6 +208,12 @@ def _dtype_of(value: Any, dtype: str) -> str:
     if value.dtype.kind == "c":
         return _COMPLEX_OF.get(dtype, dtype)
     return REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name
+
+
+def without_gradient(expected: Expected) -> list[int]:
+    """The positions of arguments for which backward has nothing to return: all but floating-point tensors."""
+    arguments, given = expected.function.arguments, expected.call.args
+    return [n for n in expected.undifferentiable if not _floats(arguments[n], given[n])]
 
 
 def _floats(argument: Array | Static, given: Any) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking import kinks, transforms
 from autograd_conformance.harness.checking.example import Example, has_setup_context
+from autograd_conformance.harness.checking.expected import without_gradient
 from autograd_conformance.harness.checking.relations import Related, Relation, words
 from autograd_conformance.harness.checking.script_names import Names
 from autograd_conformance.implementations.protocol import Implementation
@@ -97,7 +98,7 @@ class Pieces:
             differentiable=tuple(output.differentiable for output in function.outputs),
             described=tuple(example.expected.descriptions),
             cotangents=tuple(self._cotangents(batch, choices.get(transforms.SIZE))),
-            undifferentiable=tuple(places.undifferentiable if own is None else places.without_gradient),
+            undifferentiable=tuple(places.undifferentiable if own is None else without_gradient(places)),
             device=call.device,
             inplace=function.inplace,
             separate=has_setup_context(self.implementation, self.cls),
