@@ -262,7 +262,8 @@ class Record:
     ``checks`` counts comparisons, including those with an ``inconclusive`` oracle. ``slopes`` counts those with finite
     differences by dtype: all, and the conclusive ones. ``doubt`` is the last reason why one was not conclusive, and
     ``suspicion`` a reason to try more examples. The implementation refused the ``excused`` examples, with ``excuse`` as
-    the last reason, and ran the ``answered`` ones. The test may take ``allowed`` seconds. After ``until`` no example
+    the last reason, and ran the ``answered`` ones. ``declined`` is the smallest call of those that a user declared and
+    forward refuses, with what it raised. The test may take ``allowed`` seconds. After ``until`` no example
     begins, and the test is ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last
     failure, and ``failures`` has the first ones by their calls. ``drawn`` says how the last examples were drawn; None
     if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound.
@@ -276,6 +277,7 @@ class Record:
     excused: int = 0
     answered: int = 0
     excuse: str = ""
+    declined: dict[str, str] = field(default_factory=dict)
     slopes: dict[str, tuple[int, int]] = field(default_factory=dict)
     doubt: str = ""
     suspicion: str = ""
@@ -337,6 +339,11 @@ class Record:
         """Count a refused example, and keep the reason."""
         self.excused += 1
         self.excuse = why
+
+    def decline(self, call: str, got: str, at: str) -> None:
+        """Keep a call that is declared and that forward refuses, if there is no smaller one."""
+        if not self.declined or len(call) < len(self.declined["call"]):
+            self.declined = {"call": call, "got": got, "at": at}
 
     @property
     def refused_throughout(self) -> bool:

@@ -96,6 +96,11 @@ _ALL = (
                 "short tensors are right, and this length is not: look at the last block, if it is not a whole one, at "
                 "how blocks are added up, and at limits for the length",
             ),
+            (
+                "kinks",
+                "backward treats equal or special entries (ties, zeros, the edges of a range) in another way than "
+                "forward: look at comparisons, at masks, and at what is shared among equal entries",
+            ),
         ),
         plain=True,
         rank=1,
@@ -274,8 +279,8 @@ _ALL = (
         cause="the static method vmap moves or drops a batch dimension; or generate_vmap_rule is set and backward "
         "depends on values",
         notes_every_refusal=True,
-        if_refused="if the Function should take these, let its static method vmap move each batch dimension to the "
-        "front first",
+        if_refused="if the Function should take these, let a static method vmap move each batch dimension to the front "
+        "first; a rule that generate_vmap_rule makes runs forward and backward on single members, without their values",
         share=4.0,
         of_stochastic=False,
         of_other_layouts=True,

@@ -251,6 +251,18 @@ def contiguous(call: Call) -> Call:
     return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
 
 
+def copied(call: Call) -> Call:
+    """The call with contiguous copies of all tensors: unlike `contiguous`, it keeps the values of expanded ones."""
+    args = (replace(a, layout=layouts_module.copied(a.layout)) if isinstance(a, Tensor) else a for a in call.args)
+    return with_copied_cotangents(replace(call, args=tuple(args)))
+
+
+def with_copied_cotangents(call: Call) -> Call:
+    """The call with contiguous copies of all cotangents."""
+    given = (g if g is None else replace(g, layout=layouts_module.copied(g.layout)) for g in call.cotangents)
+    return replace(call, cotangents=tuple(given))
+
+
 def reshaped(call: Call, shapes: Shapes, function: Function) -> Call | None:
     """The call with tensors of other ``shapes``, one each; None if another argument does not suit them."""
     sides, args = iter(shapes), list[Any]()

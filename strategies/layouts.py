@@ -101,6 +101,14 @@ LAYOUTS = {
 }
 
 
+# The values of an expanded array in memory of their own: never drawn, but compared with that.
+REPEATED = "repeated"
+_EVERY = {
+    **LAYOUTS,
+    REPEATED: Layout(REPEATED, LAYOUTS["expanded"].suits, lambda a: a, lambda _, b, __: b),
+}
+
+
 def suitable(shape: Shape, dtype: str) -> tuple[str, ...]:
     """The layouts that a tensor of that shape and dtype can have, contiguous first."""
     return tuple(name for name, layout in LAYOUTS.items() if layout.suits(shape, dtype))
@@ -108,15 +116,20 @@ def suitable(shape: Shape, dtype: str) -> tuple[str, ...]:
 
 def _kind(layout: str, shape: Shape, dtype: str) -> Layout:
     """The layout, or the contiguous one if it does not suit."""
-    kind = LAYOUTS[layout]
+    kind = _EVERY[layout]
     return kind if kind.suits(shape, dtype) else LAYOUTS["contiguous"]
 
 
 def stored(values: Any, dtype: str, layout: str) -> Any:
-    """The values that an array has in that layout: an expanded array repeats its first slice."""
-    if _kind(layout, values.shape, dtype).name != "expanded":
+    """The values that an array has in that layout: an expanded array, and a copy of one, repeats its first slice."""
+    if _kind(layout, values.shape, dtype).name not in ("expanded", REPEATED):
         return values
     return np.broadcast_to(values[:1], values.shape).copy()
+
+
+def copied(layout: str) -> str:
+    """The layout of a contiguous copy."""
+    return REPEATED if layout in ("expanded", REPEATED) else "contiguous"
 
 
 def place(xp: Any, array: Callable[[Any, str], Any], values: Any, dtype: str, layout: str) -> Any:

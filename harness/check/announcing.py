@@ -9,7 +9,7 @@ from autograd_conformance.harness.check import printing
 from autograd_conformance.harness.check.display import Display
 from autograd_conformance.harness.check.following import Following
 from autograd_conformance.harness.check.processes import Found
-from autograd_conformance.harness.check.verdicts import ERROR, LOST, UNKNOWN, UNVERIFIED, judged
+from autograd_conformance.harness.check.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
 from autograd_conformance.harness.reports import ndjson
 
@@ -62,7 +62,8 @@ class Announcer:
         self._display.write(printing.rows(title, facts, lines, self._scripts, unfinished))
         verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
         nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
-        undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED) for v in verdicts)
+        undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
+        undecided = undecided or bool(facts.declined)
         wrong = any(v.fault and v.word not in (*LOST, ERROR) for v in verdicts)
         # A fault that only some properties show, and because of which derivatives are judged more leniently.
         unshown = bool(facts.coarse) and not wrong

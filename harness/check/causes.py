@@ -28,7 +28,17 @@ from autograd_conformance.harness.checking.transforms import first_order, forwar
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import round_to
-from autograd_conformance.strategies.calls import Call, Tensor, contiguous, recast, varied, with_cotangents, with_inputs
+from autograd_conformance.strategies.calls import (
+    Call,
+    Tensor,
+    contiguous,
+    recast,
+    varied,
+    with_cotangents,
+    with_inputs,
+)
+from autograd_conformance.strategies.calls import copied as copied_call
+from autograd_conformance.strategies.layouts import REPEATED
 from autograd_conformance.strategies.values import DOMAINS, MATRICES
 
 # How often a call is repeated to see whether it gives the same.
@@ -85,7 +95,9 @@ class Causes:
             return "VJP-FD"
         if about.plain and self.subject.variant:
             right = self._judge.derives(self._ordinary(call)) and self._judge.derives_nearby(call)
-            return None if right else "VJP-FD"
+            # What a copy of the tensors or of the cotangents has not is a fault of layouts.
+            laid = right and copied_call(call) != call
+            return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
         found = self._of_values(call, "VJP-REF")
         extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
         return None if extreme else found
@@ -99,8 +111,10 @@ class Causes:
         """The property about the layouts in which the call, which is right when it is made alone, is wrong."""
         plain = contiguous(call)
         example = self.subject.made(plain)
+        # An expanded cotangent has other values, too.
+        expanded = ["expanded"] * self._judge.passes(with_cotangents(plain, REPEATED))
         laid = {
-            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in ("expanded", *example.cotangent_layouts)),
+            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in (*expanded, *example.cotangent_layouts)),
             "FWD-LAYOUT": (with_inputs(plain, layout) for layout in example.input_layouts),
         }
         return next((name for name, calls in laid.items() if not all(map(self._judge.passes, calls))), None)
@@ -109,7 +123,9 @@ class Causes:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
         about = self._property
         provisional = found is None or PROPERTIES[found].provisional
-        if provisional and (raised is not None or not about.plain) and self._writes(call, raised):
+        # A plain call that is right in another layout is wrong for a reason that is not its formula.
+        of_call = raised is None and about.plain and found is None
+        if provisional and not of_call and self._writes(call, raised):
             return "VJP-PURE"
         if found is None and (about.own or about.of_several_calls):
             if self._keeps(call):
@@ -130,7 +146,7 @@ class Causes:
         """
         if right(call):
             repeats = partial(right, times=2)
-            return plain if not right(contiguous(call)) else None if repeats(call) else "VJP-REPEAT"
+            return plain if not right(copied_call(call)) else None if repeats(call) else "VJP-REPEAT"
         return self._first_right(call, right, plain)
 
     def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:

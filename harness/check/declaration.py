@@ -10,8 +10,6 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.freedom import Canonical, Freedom, composed, freedom, within
@@ -28,11 +26,11 @@ from autograd_conformance.harness.check.naming import (
 from autograd_conformance.harness.check.native import Native, Treatment, adapted, orderly
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.promises import relations
-from autograd_conformance.harness.check.referee import Referee
+from autograd_conformance.harness.check.referee import Referee, of_values
 from autograd_conformance.harness.checking.relations import Relation
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
-from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Shapes, Static
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies import descriptors
@@ -51,7 +49,8 @@ REQUESTS = {
 # Requests that a Function can also make itself, by defining a rule: see `Function.batching`.
 _SEEN = ("vmap",)
 # Tests that users' Functions never get.
-_NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents")
+# At numbers that are not finite or overflow, only VJP-FINITE knows which results to expect of a user's Function.
+_NEVER = ("ENV-DEVICE", "BATCH-VMAP/cotangents", "FWD-VALUE/specials", "VJP-REF/specials")
 
 
 @dataclass(frozen=True)
@@ -337,7 +336,7 @@ class Declaration:
             if facts.refers_in_double and not self.surrogate:
                 second = oracle(within(self.reference, canonical), "float64").second
         elif self.reference is not None:
-            referee = Referee(plain, _of_values(self.reference))
+            referee = Referee(plain, of_values(self.reference))
         # Finite differences of a reference are as good as those of the forward, and often more precise.
         soft = referee.forward if referee is not None and not self.surrogate else None
         return replace(
@@ -351,13 +350,14 @@ class Declaration:
             devices=implementation.devices(),
             sees_inside=not isinstance(cls, Native),
             on=mine,
+            declined=frozenset(kind for each in facts.declined for kind in each.kinds),
             **{name: getattr(facts, name) for name in _FACTS},
         )
 
 
 _FACTS = (
     "holds_others", "reads_new_memory", "composite", "maps_entries", "computes_in", "comes_back", "sparse", "coarse",
-    "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts",
+    "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
 )  # fmt: skip
 
 
@@ -380,6 +380,8 @@ class Own(Function):
     sparse: bool = False
     coarse: tuple[str, ...] = ()
     refused_layouts: tuple[RefusedLayout, ...] = ()
+    declined: frozenset[str] = frozenset()
+    tried_all: bool = False
     on: Implementation | None = field(default=None, repr=False)
 
     @property
@@ -436,13 +438,3 @@ def overrides(cls: Any, implementation: Implementation, method: str) -> bool:
 
 def _unknown(*_: Any) -> Any:
     raise AssertionError("this Function was not called yet, so it has no reference")
-
-
-def _of_values(reference: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-    """The user's NumPy reference as a function of values with errors."""
-
-    def forward(*given: Any) -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            return as_tuple(reference(*(getattr(x, "value", x) for x in given)))
-
-    return forward

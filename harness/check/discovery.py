@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.coarseness import coarse
 from autograd_conformance.harness.check.declaration import Declaration, Own, batches, has_jvp
+from autograd_conformance.harness.check.declined import declined
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.lengths import long_shapes, simple_call
@@ -124,6 +125,7 @@ def _discovered(
     least = {dtype: least_precise(dtype, [*back[dtype].dtypes, *wide[dtype]]) for dtype in dtypes}
     new_memory = "new_memory" in implementation.capabilities
     reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
+    refusals, every = declined(known, dtypes[0], note)
     # Chance numbers say nothing about a map.
     maps = not declaration.stochastic and not reads and maps_entries(known)
     return Facts(
@@ -148,6 +150,8 @@ def _discovered(
         maps_entries=maps,
         sweeps=tuple(largest_errors(known)) if maps else (),
         long_shapes=long_shapes(known),
+        declined=refusals,
+        tried_all=every,
     )
 
 

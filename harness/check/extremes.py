@@ -79,8 +79,8 @@ def unexpected(example: Example, number: int, array: Any) -> list[Unexpected]:
         if formula is not None and formula[number] is not None and not np.isfinite(formula[number][index]):
             continue
         slope = _Slope(0.0, 0.0) if unknown else _slope(example, number, index)
-        if slope is None and formula is not None and _is_compared(example):
-            # At a kink too: no convention is NaN where that of the reference is a number.
+        if slope is None and formula is not None and (np.isnan(array[index]) or _is_compared(example)):
+            # At a kink too: no convention is NaN where that of built-in operations is a number.
             slope = _Slope(float(abs(formula[number][index])), 0.0)
         if slope is not None and abs(slope.value) < PRECISION[example.call.dtype].largest / 4:
             found.append(Unexpected(index, str(slope), _hint(example, number, index)))

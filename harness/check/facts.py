@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from autograd_conformance.harness.check.declined import Declined
 from autograd_conformance.harness.check.layouts import RefusedLayout, in_words
 from autograd_conformance.reference.definitions import Output, Shapes
 
@@ -56,6 +57,9 @@ class Facts:
     sweeps: tuple[str, ...] = ()
     # Shapes with one long dimension that it takes, and that do not take it long.
     long_shapes: tuple[Shapes, ...] = ()
+    # The calls that are declared and forward refuses, and whether all kinds of calls were tried.
+    declined: tuple[Declined, ...] = ()
+    tried_all: bool = False
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
@@ -64,8 +68,12 @@ class Facts:
         sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
         long = tuple(tuple(map(tuple, shapes)) for shapes in found["long_shapes"])
-        known = {"outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, "long_shapes": long, **sentences}
-        return cls(**{**found, **known})
+        refused = tuple(
+            Declined(**{**each, "kinds": tuple(each["kinds"]), "shown": tuple(each["shown"])})
+            for each in found["declined"]
+        )
+        known = {"outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, "declined": refused}
+        return cls(**{**found, **known, "long_shapes": long, **sentences})
 
     def lines(self) -> Iterator[str]:
         """The facts as text, one line each."""

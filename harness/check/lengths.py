@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.declined import simple_tensor
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import Array, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
 from autograd_conformance.strategies.shapes import block_shape_tuples, shape_tuples
-from autograd_conformance.strategies.values import DOMAINS
 
 # The variant of tests with long tensors.
 LONG = "long"
@@ -66,9 +66,7 @@ def simple_call(function: Own, shapes: Shapes, number: int = 0) -> Call:
     given, args = iter(shapes), list[Any]()
     for argument in function.arguments:
         if isinstance(argument, Array):
-            fill = "ones" if argument.dtype is not None else DOMAINS[argument.values].fills[-1]
-            kind = argument.kind(function.dtypes[0])
-            args.append(Tensor(next(given), kind, argument.differentiable, fill=fill))
+            args.append(simple_tensor(argument, next(given), function.dtypes[0]))
         else:
             choices = argument.choices(shapes)
             args.append(choices[number % len(choices)])

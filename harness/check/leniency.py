@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import batching, coarseness, extremes, lazy, likely, noise, refusals
+from autograd_conformance.harness.check import batching, coarseness, declined, extremes, lazy, likely, noise, refusals
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.mistakes import mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
 from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
@@ -37,6 +38,9 @@ class Lenient(Policy):
     # The engine sums and casts gradients to fit, and users rely on it.
     fits_as_returned = False
 
+    # What is declared constant but gets a gradient is said to be stale.
+    ignores_constants = True
+
     def __init__(self, subject: Subject) -> None:
         assert isinstance(subject.function, Own)
         self.subject, self.function = subject, subject.function
@@ -58,7 +62,16 @@ class Lenient(Policy):
         if isinstance(raised, Unreadable):
             return str(raised)
         what = next(filter(None, (refusals.refused(self.subject, call) for call in self.subject.tried)), None)
-        return f"{what}: {one_line(raised)}" if what else ""
+        if what:
+            # What the plain call refuses, too, says nothing about the rule for batches.
+            self.subject.record.refused += what == refusals.BATCHING
+            return f"{what}: {one_line(raised)}"
+        for call in self.subject.tried:
+            if declined.refuses(self.subject, call, raised):
+                at = place(own_frames(raised, self.implementation))
+                self.subject.record.decline(repr(call), one_line(raised), at)
+                return f"a call that is declared: {one_line(raised)}"
+        return ""
 
     def mistaken(self, raised: Exception) -> bool:
         return bool(mistake(raised))
@@ -106,7 +119,9 @@ class Lenient(Policy):
     def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
         if not explaining():
             return ""
-        return likely.of_size(call, got, expected) or Causes(self.subject, _Unexplained).likely(call, about)
+        by_number = likely.of_size(call, got, expected) or likely.of_overflow(call, about, got, expected)
+        by_number = by_number or likely.of_declared(self.function.declaration, about)
+        return by_number or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check import lazy
+from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.strategies.calls import Call, reshaped, with_cotangents, with_inputs
 from autograd_conformance.strategies.layouts import LAYOUTS
@@ -33,6 +34,29 @@ def of_size(call: Call, got: Any, expected: Any) -> str:
     return (
         f"something is computed in float32: the relative error {error / abs(expected):.1g} is that of its rounding; a "
         "Python number that becomes a tensor (torch.tensor, full, where) is float32 unless dtype=x.dtype is given"
+    )
+
+
+def of_declared(declaration: Declaration, about: str) -> str:
+    """The cause of a wrong slope if backward is declared to be another function's derivative; empty otherwise."""
+    if about != "VJP-FD" or declaration.soft is None:
+        return ""
+    return (
+        "backward is not the derivative of the function declared as soft=: a factor, a sign, a condition; or soft= "
+        "is not the function that is meant"
+    )
+
+
+def of_overflow(call: Call, about: str, got: Any, expected: Any) -> str:
+    """The cause if a result is infinite where a number is expected; empty otherwise."""
+    if not all(isinstance(x, int | float | complex | np.number) for x in (got, expected)):
+        return ""
+    if not np.isinf(got) or not np.isfinite(expected):
+        return ""
+    where = "forward" if about.startswith("FWD") else "backward"
+    return (
+        f"{where} divides by a number that is 0 or tiny, or a product, power or sum overflows in {call.dtype}; divide "
+        "or scale first, or compute that part in a wider dtype"
     )
 
 

@@ -18,6 +18,17 @@ _WORDS = {
 }
 
 
+# Exceptions that say what a Function does not take, and words of those of Python that look alike.
+_REFUSALS = (ValueError, TypeError, RuntimeError, AssertionError, IndexError)
+_ACCIDENTS = ("list index out of range", "tuple index out of range", "string index out of range", "recursion depth")
+
+
+def deliberate(raised: BaseException) -> bool:
+    """Whether an exception of forward may say that it does not take a call, and so is no accident of its code."""
+    text = message_of(raised)
+    return isinstance(raised, _REFUSALS) and not mistake(raised) and not any(words in text for words in _ACCIDENTS)
+
+
 def mistake(raised: BaseException) -> str:
     """What an exception says is wrong with the code; empty if it may be a refusal."""
     if isinstance(raised, NameError):

@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from autograd_conformance.harness.check import standalone
+from autograd_conformance.harness.check import declined, standalone
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.verdicts import (
+    DECLINED,
     LOST,
     NOT_FINITE,
     ORDER,
@@ -71,7 +72,10 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     )
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
     missing = " and ".join(each.verifies for each in PROPERTIES.values() if each.id in unverified)
-    yield f"  {f'{missing} not verified; ' if missing else ''}{counts}"
+    refused = [*declined.lines(facts.declined)]
+    refused += declined.lines_of_results([line for line, v in notes if v.word == DECLINED], facts.declined)
+    before = f"{missing} not verified; " if missing else "declared calls refused; " if refused else ""
+    yield f"  {before}{counts}"
     few = ", ".join(f"{ndjson.test_of(line)} ({line['slow']})" for line, v in found if v is None and "slow" in line)
     if few:
         yield from _wrapped(f"too slow for all examples, held in those before --time-limit: {few}", 2)
@@ -90,14 +94,21 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
         yield from _script(line, path, _ALONE if alone else missing_scripts.get(path, ""))
         for other in _other_exceptions(line, others):
             yield from _wrapped(f"also raised: {other['failure']['got']} ({ndjson.test_of(other)})", 4)
-        if others:
-            yield from _wrapped(f"same fault: {', '.join(dict.fromkeys(map(ndjson.test_of, others)))}", 4)
+        same = dict.fromkeys(map(ndjson.test_of, others))
+        same.pop(ndjson.test_of(line), None)
+        if same:
+            yield from _wrapped(f"same fault: {', '.join(same)}", 4)
     for sentence in facts.stale:
         yield ""
         yield from _wrapped(f"STALE: {sentence}", 2)
     for line, v in notes:
-        yield ""
-        yield from _note(line, v)
+        if v.word != DECLINED:
+            yield ""
+            yield from _note(line, v)
+    for indent, text in refused:
+        if indent == 2:
+            yield ""
+        yield from _wrapped(text, indent)
     yield ""
 
 
@@ -149,6 +160,10 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     ranked = sorted(faults, key=_rank)
+    # Tests of one property may meet the same number.
+    met: dict[Any, Any] = {}
+    for line, _ in ranked:
+        met.setdefault(_number(line), _own(line))
     # Exceptions have causes of their own, unless they follow from a failure that is none.
     causes: dict[Any, str] = {}
     raised: dict[Any, Any] = {}
@@ -163,8 +178,16 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
         # The engine has no line of the user's: what it raises belongs to what a line raises in the test that it
         # follows from.
         by_engine = v.word == RAISES and _by_engine(line)
+        if v.word != RAISES and cause == _own(line) and "variant" in line:
+            cause = _root(met[_number(line)], causes)
         found.setdefault(raised.get(v.follows, cause) if by_engine else cause, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def _number(line: ndjson.Line) -> tuple[Any, ...]:
+    """The property, the call and the number of a failure."""
+    failure = line["failure"]
+    return line["property"], failure.get("call", _own(line)), failure.get("what"), failure.get("got")
 
 
 def _by_engine(line: ndjson.Line) -> bool:
@@ -243,6 +266,9 @@ def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line
     followed = Counter(v.follows for _, v in group if v.follows)
     independent = {ndjson.test_of(line) for line, v in group if not v.follows}
     cause = max(followed, key=lambda name: (name in independent, followed[name]), default="")
+    if not cause and all(_is_nan(line) for line, _ in group):
+        # It shows in many properties, but one is about it.
+        cause = next((line["property"] for line, _ in group if _seeks_nan(line["property"])), "")
     (line, v), *others = sorted(group, key=lambda pair: pair[0]["property"] != cause)
     return line, v, [other for other, _ in others]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.oracle import Bounded, Oracle, joined
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.values import DOMAINS
@@ -86,3 +87,13 @@ def _along(argument: Array, at: Any, gradient: Any) -> Any:
 
 def _projected(gradient: Tracked, along: Callable[[Any], Any]) -> Tracked:
     return gradient.mapped(along) if isinstance(gradient, Bounded) else gradient
+
+
+def of_values(reference: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """The user's NumPy reference as a function of values with errors."""
+
+    def forward(*given: Any) -> tuple[Any, ...]:
+        with np.errstate(all="ignore"):
+            return as_tuple(reference(*(getattr(x, "value", x) for x in given)))
+
+    return forward

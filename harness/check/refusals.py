@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cmath
 from dataclasses import replace
+from typing import Any
 
 from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.checking.subject import Subject
@@ -12,6 +14,11 @@ from autograd_conformance.strategies.calls import Call, Tensor, contiguous, resh
 from autograd_conformance.strategies.shapes import shape_tuples
 from autograd_conformance.strategies.values import MATRICES
 
+# What a rule for vmap refuses.
+BATCHING = "batching"
+# Numbers that are larger are extreme.
+_LARGE = 2.0**32
+
 
 def refused(subject: Subject, call: Call) -> str | None:
     """The feature of a call that forward refuses: without it, the same call works. None if there is none."""
@@ -20,16 +27,21 @@ def refused(subject: Subject, call: Call) -> str | None:
         return "matrices with equal eigenvalues"
     plain = contiguous(call)
     about = PROPERTIES[subject.property_id]
-    if about.group == "batching" and runs(subject, plain):
-        return "batching"
     empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
     if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
-    if about.of_extremes and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
+    if about.group == "batching" and runs(subject, plain):
+        return BATCHING
+    extreme = any(_is_extreme(value) for tensor in call.tensors for _, value in tensor.specials)
+    if (about.of_extremes or extreme) and not runs_forward(subject, plain) and runs_forward(subject, _usual(plain)):
         return "extreme values"
     if plain != call and runs(subject, plain) and not runs_forward(subject, call):
         return "tensors that are not contiguous"
     return None
+
+
+def _is_extreme(value: Any) -> bool:
+    return not cmath.isfinite(value) or abs(value) > _LARGE
 
 
 def _usual(call: Call) -> Call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
+from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.ladder import Verdict, inner, judge, slope
 
 if TYPE_CHECKING:
@@ -37,6 +39,21 @@ def stale(declaration: Declaration, examples: Sequence[Example], oracle: Oracle)
     for name, (declared, holds, sentence) in checks.items():
         if declared and examples and all(_quietly(holds, example) for example in examples):
             yield f"{name}=True: {sentence} in all of {len(examples)} calls; remove it, so that more is checked"
+    for slot, argument in enumerate(declaration.parsed.found):
+        constant = isinstance(argument, Array) and argument.constant and argument.values != "binary"
+        if constant and examples and all(_quietly(partial(_gets_gradient, slot), example) for example in examples):
+            yield (
+                f"constant: argument {slot} ({argument.name}) is declared constant, but backward returns a gradient "
+                f"for it in all of {len(examples)} calls; drop constant from the declaration, so that the gradient is "
+                "checked, or return None"
+            )
+
+
+def _gets_gradient(slot: int, example: Example) -> bool:
+    f, seen = example.observed()
+    outputs, pullback = example.implementation.vjp(f, example.primals, track=example.track)
+    pullback(constant_cotangents(example, outputs))
+    return seen.gradient_of(slot) is not None
 
 
 def _quietly(holds: Callable[[Example], bool], example: Example) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.declined import fitting, kind
 from autograd_conformance.harness.check.layouts import in_taken_layouts
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.native import unseeded
@@ -70,8 +71,21 @@ class OwnSubject(Subject):
         if self.function.declaration.stochastic:
             scope = replace(scope, layouts="contiguous")
         scope = replace(scope, steady=True, seldom_empty=shapes is None)
-        found = super().calls(scope, shapes=self._showing_shapes if shapes is None else shapes)
+        shapes = self._showing_shapes if shapes is None else shapes
+        if self.function.declined and self.replayed is None:
+            among = shape_tuples(self.function) if shapes is None else shapes
+            shapes = fitting(among, self.function, self.function.declined, self.dtypes[0]) or shapes
+        found = super().calls(scope, shapes=shapes)
         return found.map(self.taken) if self.function.refused_layouts and self.replayed is None else found
+
+    @property
+    def restricted(self) -> bool:
+        assert isinstance(self.function, Own)
+        return super().restricted or bool(self.function.declined)
+
+    def _admitted(self, call: Call) -> bool:
+        assert isinstance(self.function, Own)
+        return kind(call) not in self.function.declined and super()._admitted(call)
 
     def leave_out(self, what: str) -> None:
         assert isinstance(self.function, Own)

@@ -13,9 +13,10 @@ WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
 REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
+DECLINED = "declared but refused"
 
 # Verdicts that are not faults.
-NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW))
+NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW, DECLINED))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
@@ -41,8 +42,8 @@ _NEXT = {
 # The properties that explain most come first: what comes from outside the call, and then the plain call.
 _ORDERED = sorted(PROPERTIES.values(), key=lambda each: each.head or len(PROPERTIES))
 ORDER = tuple(each.id for each in _ORDERED)
-# The order of the tests of a Function: what most faults break comes first.
-TRIED = tuple(each.id for each in sorted(_ORDERED, key=lambda each: not each.compared))
+# The order of the tests of a Function: what most faults break comes first, and then what names a NaN best.
+TRIED = tuple(each.id for each in sorted(_ORDERED, key=lambda each: (not each.compared, each.verdict != NOT_FINITE)))
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,16 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     claim, outcome = PROPERTIES[line["property"]], line["outcome"]
     # Tests of the same property with special values, or of averages, verify nothing by themselves.
     verifying = bool(claim.verifies) and not line.get("variant")
+    if "declined" in line and outcome in ("pass", "emulated", "vacuous"):
+        return Verdict(DECLINED)
     if outcome == "vacuous" and line["vacuous"] == ndjson.SLOW:
         return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
     if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
         return Verdict(UNVERIFIED, _TO_VERIFY)
-    some = claim.notes_every_refusal and not line.get("variant") and outcome == "pass" and line.get("excused", 0) > 0
+    by_rule = not claim.notes_every_refusal or line["refused"] > 0
+    some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
     if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
-        return Verdict(REFUSED, claim.if_refused)
+        return Verdict(REFUSED, claim.if_refused if by_rule else "")
     if outcome == "vacuous":
         return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
     failure = line.get("failure", {})

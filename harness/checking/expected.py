@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.implementations.protocol import Description
-from autograd_conformance.reference.definitions import REAL_OF, Array, Function
+from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Static
 from autograd_conformance.reference.ladder import DOUBLE, RESOLUTIONS, directions
 from autograd_conformance.reference.rounding import PRECISION, Tracked, round_to
 from autograd_conformance.strategies.calls import Call, Tensor, cotangent_values, tensor_values
@@ -208,3 +208,13 @@ def _dtype_of(value: Any, dtype: str) -> str:
     if value.dtype.kind == "c":
         return _COMPLEX_OF.get(dtype, dtype)
     return REAL_OF.get(dtype, dtype) if value.dtype.kind == "f" else value.dtype.name
+
+
+def without_gradient(expected: Expected) -> list[int]:
+    """The positions of arguments for which backward has nothing to return: all but floating-point tensors."""
+    arguments, given = expected.function.arguments, expected.call.args
+    return [n for n in expected.undifferentiable if not _floats(arguments[n], given[n])]
+
+
+def _floats(argument: Array | Static, given: Any) -> bool:
+    return isinstance(argument, Array) and argument.dtype is None and isinstance(given, Tensor)

@@ -54,6 +54,8 @@ class Alternative:
     excludes: Callable[[Call], bool]
     calls: tuple[tuple[str, Call], ...]
     name: str = ""
+    # Whether it has other numbers in the places of the failing call's, as another shape has.
+    moves: bool = False
 
     @property
     def named(self) -> dict[str, Call]:
@@ -87,7 +89,7 @@ def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
             other.setdefault(_ranks(moved), moved)
     for moved in list(other.values())[:_RANKS]:
         words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
-        yield Alternative(lambda c: _ranks(c) == ranks, ((words, moved),), f"ranks {_ranks(moved)}")
+        yield Alternative(lambda c: _ranks(c) == ranks, ((words, moved),), f"ranks {_ranks(moved)}", moves=True)
 
 
 def _other_outputs(call: Call) -> Iterator[Alternative]:
@@ -167,7 +169,7 @@ def _longer(function: Function, call: Call) -> Iterator[Alternative]:
             found[longer] = moved
     for longer, moved in list(found.items())[:_RANKS]:
         words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
-        yield Alternative(partial(_is_short, longer), ((words, moved),), f"longer {sorted(longer)}")
+        yield Alternative(partial(_is_short, longer), ((words, moved),), f"longer {sorted(longer)}", moves=True)
 
 
 def _ones(call: Call) -> frozenset[tuple[int, int]]:
@@ -296,7 +298,11 @@ class Runs:
         """
         call = parse(broken.finding.call)
         others: list[Call] | None = None
+        # What is not finite comes from a number, such as 0, which another shape may lack.
+        of_number = broken.finding.kind is Kind.NAN or broken.finding.component.get("aspect") == "finite"
         for each in alternatives(self.function, call):
+            if of_number and each.moves:
+                continue
             right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other, each.excludes)]
             if 2 * len(right) <= len(each.calls):
                 continue

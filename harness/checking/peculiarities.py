@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from autograd_conformance.reference.definitions import Function
-from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, contiguous, masked, with_cotangents
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, copied, masked, with_copied_cotangents
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def _using_every_output(function: Function, call: Call) -> Call:
 
 # In the order in which they are removed one after the other.
 PECULIARITIES = (
-    Peculiarity("VJP-COTANGENT-LAYOUT", "contiguous cotangents", lambda _, call: with_cotangents(call, "contiguous")),
-    Peculiarity("FWD-LAYOUT", "contiguous tensors", lambda _, call: contiguous(call)),
+    Peculiarity("VJP-COTANGENT-LAYOUT", "contiguous cotangents", lambda _, call: with_copied_cotangents(call)),
+    Peculiarity("FWD-LAYOUT", "contiguous tensors", lambda _, call: copied(call)),
     Peculiarity("VJP-MASK", "every tensor requiring grad", _masking_nothing),
     Peculiarity("VJP-UNUSED", "", _using_every_output),
 )

@@ -63,6 +63,9 @@ class Policy:
     # Whether a gradient must fit its input before the engine sums and casts it.
     fits_as_returned: bool = True
 
+    # Whether backward may return a gradient for a tensor that is constant, which the engine ignores.
+    ignores_constants: bool = False
+
     # Whether all outputs of a call belong to one node of the graph.
     one_node: bool = True
 

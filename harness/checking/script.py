@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import itertools
 import re
 import textwrap
@@ -11,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.checking.script_call import Pieces, Source, names_in
+from autograd_conformance.harness.checking.script_names import Names
 from autograd_conformance.harness.checking.script_source import Sources
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.outcomes import in_words
@@ -81,7 +81,7 @@ def _written(
     failure: Mapping[str, Any],
     source: Source | str | None,
 ) -> str:
-    text = _text(implementation)
+    text, names = _text(implementation), Names()
     if isinstance(source, str):
         raise NoScript(source)
     if failure.get("flaky"):
@@ -94,12 +94,12 @@ def _written(
         lines += "\n\n".join(found.definitions)
         source, cls = Source(lines, f"{found.name}.apply"), function.body(implementation.xp, implementation.ag)
     else:
-        cls = function.body(implementation.xp, implementation.ag)
+        source, cls = source.under(names), function.body(implementation.xp, implementation.ag)
     call = parse(failure["call"])
-    pieces = Pieces(implementation, function, cls, call, source, failure, _bound(source.lines))
+    pieces = Pieces(implementation, function, cls, call, source, failure, names)
     body = text.demonstrate(test, pieces.shown())
     header = _header(implementation, function, test.split("/")[0], failure)
-    return header + "\n" + _program(text, source, pieces, body)
+    return header + "\n" + names.settled(_program(text, source, pieces, body))
 
 
 def _text(implementation: Implementation) -> ScriptText:
@@ -143,19 +143,6 @@ def _program(text: ScriptText, source: Source, pieces: Pieces, body: str) -> str
         for before, part in itertools.pairwise(parts)
     ]
     return "\n".join(p + s for p, s in zip(parts, [*spaced, ""], strict=True)) + "\n"
-
-
-def _bound(program: str) -> frozenset[str]:
-    """The names that a program binds at its top."""
-    found = set()
-    for statement in ast.parse(program).body:
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            found |= {alias.asname or alias.name.partition(".")[0] for alias in statement.names}
-        elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
-            found.add(statement.name)
-        elif isinstance(statement, ast.Assign):
-            found |= {target.id for target in statement.targets if isinstance(target, ast.Name)}
-    return frozenset(found)
 
 
 def _spaced(body: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,9 @@ import numpy as np
 
 from autograd_conformance.harness.checking import kinks, transforms
 from autograd_conformance.harness.checking.example import Example, has_setup_context
+from autograd_conformance.harness.checking.expected import without_gradient
 from autograd_conformance.harness.checking.relations import Related, Relation, words
+from autograd_conformance.harness.checking.script_names import Names
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.scripting import Named, NoScript, OtherCall, Shown
 from autograd_conformance.reference.definitions import Array, Function
@@ -41,6 +43,15 @@ class Source:
     literal_outputs: bool = False
     backward_only: bool = False
 
+    def under(self, names: Names) -> Source:
+        """The source with words of ``names`` for what it imports."""
+        lines, known = names.imported(self.lines)
+        expressions: dict[str, Any] = {
+            key: re.sub(r"^\w+", lambda found: known.get(found[0], found[0]), getattr(self, key))
+            for key in ("apply", "declaration", "reference", "soft")
+        }
+        return replace(self, lines=lines, **expressions)
+
 
 @dataclass
 class Pieces:
@@ -52,7 +63,7 @@ class Pieces:
     call: Call
     source: Source
     finding: Mapping[str, Any]
-    reserved: frozenset[str] = frozenset()
+    names: Names
     prepared: list[str] = field(default_factory=list)
     tensors: list[Named] = field(default_factory=list)
     _outputs: list[str] = field(default_factory=list)
@@ -62,12 +73,8 @@ class Pieces:
         """The call on the implementation."""
         return Example(self.implementation, self.function, self.cls, self.call)
 
-    def _name(self, *candidates: str) -> str:
-        taken = {*self.reserved, *_RESERVED, *(t.name for t in self.tensors), *self._outputs}
-        return next(n for n in (*candidates, *(f"{candidates[0]}_{i}" for i in range(99))) if n not in taken)
-
     def _tensor(self, name: str, values: Any, dtype: str, layout: str = "contiguous", track: bool = False) -> Named:
-        made = Named(self._name(name), values, dtype, layout, track)
+        made = Named(self.names.new(name), values, dtype, layout, track)
         self.tensors.append(made)
         return made
 
@@ -79,8 +86,8 @@ class Pieces:
         if transforms.AXES in choices:
             batch = transforms.Batch(example, choices[transforms.AXES], choices[transforms.SIZE])
         arguments, tensors = self._arguments(batch)
-        count = len(function.outputs)
-        self._outputs += [self._name(*(("y", "out", "result") if count == 1 else (f"y{n}",))) for n in range(count)]
+        count, own, places = len(function.outputs), self.source.call, example.expected
+        self._outputs += [self.names.new(*(("y", "out", "result") if count == 1 else (f"y{n}",))) for n in range(count)]
         kind, number = self._place(component)
         return Shown(
             apply=self.source.apply,
@@ -91,13 +98,13 @@ class Pieces:
             differentiable=tuple(output.differentiable for output in function.outputs),
             described=tuple(example.expected.descriptions),
             cotangents=tuple(self._cotangents(batch, choices.get(transforms.SIZE))),
-            undifferentiable=tuple(example.expected.undifferentiable),
+            undifferentiable=tuple(places.undifferentiable if own is None else without_gradient(places)),
             device=call.device,
             inplace=function.inplace,
             separate=has_setup_context(self.implementation, self.cls),
             materialize=function.materialize,
             unpacking=self._unpacking(),
-            own=self.source.call is not None,
+            own=own is not None,
             backward_only=self.source.backward_only,
             kind=kind,
             number=number,
@@ -160,7 +167,7 @@ class Pieces:
             # An object that was declared as it is.
             return repr(given) if _is_literal(given) else f"{self._declared()}.arguments[{slot}]"
         method = "make" if hasattr(given, "make") else "build"
-        name = self._name(argument.name if argument.name.isidentifier() else f"argument_{slot}")
+        name = self.names.new(argument.name)
         if self.implementation.script is not None:
             self.prepared.append(self.implementation.script.seed.format(seed=choice))
         self.prepared.append(f"{name} = {self._declared()}.arguments[{slot}].{method}({choice!r})")
@@ -271,15 +278,6 @@ class Pieces:
 def names_in(text: str) -> frozenset[str]:
     """The names that a program uses."""
     return frozenset(re.findall(r"\b[A-Za-z_]\w*", text))
-
-
-# Names that a script uses for itself.
-_RESERVED = names_in(
-    "np torch sys gc weakref checkpoint run plain reference got expected bound loss h slope first kept again seen "
-    "flags nodes before same gradients held changed zeros some full compiled batched second pairs ends weights grad "
-    "tangents forward reverse alive found refused unused recorded summed partly fwAD total otherwise as_called hooked "
-    "joined axis copied"
-)
 
 
 def _is_literal(value: Any) -> bool:

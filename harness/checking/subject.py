@@ -126,7 +126,12 @@ class Subject(Choices):
             if not shapes:
                 pytest.skip(f"{self.implementation.name} does not support tensors without elements")
         found = calls(self.function, scope, dtypes=self.dtypes, shapes=shapes, device=self.device)
-        return found.filter(self._admitted) if self.excluded else found
+        return found.filter(self._admitted) if self.restricted else found
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some of the calls that could be drawn are left out."""
+        return bool(self.excluded)
 
     def _admitted(self, call: Call) -> bool:
         return not any(has(call) for has in self.excluded)

@@ -129,6 +129,7 @@ def _figures(subject: Tested) -> Line:
         "inconclusive": record.inconclusive,
         "refused": record.refused,
         **({"excused": record.excused, "excuse": record.excuse[:_EXCUSE]} if record.excused else {}),
+        **({"declined": dict(record.declined)} if record.declined else {}),
         **({"slow": record.answered} if record.slow else {}),
         "worst": _figure(record.worst),
         **({"worst_by_dtype": by_dtype} if by_dtype else {}),

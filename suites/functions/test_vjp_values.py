@@ -150,7 +150,8 @@ def test_vjp_chain(subject, data):
 @holds("VJP-CHAIN", examples=0.6, variant="instances")
 def test_vjp_chain_instances(subject, data):
     """Several calls in one graph each have the right gradients."""
-    drawn = subject.draw(data, st.lists(subject.calls(), min_size=1, max_size=2), "calls in one graph")
+    label = "calls in one graph, each next to one with other values"
+    drawn = subject.draw(data, st.lists(subject.calls(), min_size=1, max_size=2), label)
     examples = [subject.example(call) for call in (*drawn, *(varied(call, subject.function) for call in drawn))]
     for example, gradients in zip(examples, scenarios.side_by_side(examples), strict=True):
         subject.assert_close(example.call, example.names, got=gradients, expected=example.expected.gradients())

@@ -1,0 +1,163 @@
+"""Calls that are declared and that forward refuses: they are left out, and the declaration does not fit."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from torch.autograd import Function
+
+from autograd_conformance.harness.check import Declaration, printing
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, verdict
+from autograd_conformance.selftests.conftest import COMMAND, outside_with
+from autograd_conformance.selftests.planted.definitions import TORCH
+from autograd_conformance.suites.declared import Checked
+
+
+def picky(refuse):
+    """x * 2, which refuses calls so. Right."""
+
+    class Made(Function):
+        @staticmethod
+        def forward(ctx, x, k=1):
+            refuse(x, k)
+            ctx.factor = 2
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return ctx.factor * g, None
+
+    return Made
+
+
+def _rank(x, _):
+    if x.ndim == 0:
+        raise ValueError("needs a dimension")
+
+
+def _length(x, k):
+    if x.ndim == 0 or x.shape[-1] < k:
+        raise RuntimeError(f"selected index {k} out of range")
+
+
+def _multiple(x, k):
+    assert x.shape[-1] % k == 0, "the length is no multiple"
+
+
+def _values(x, _):
+    if (x < 0).any():
+        raise ValueError("negative")
+
+
+def _loop(x, _):
+    rows = list(range(x.shape[0] - 1))
+    return rows[0]
+
+
+def _name(x, _):
+    if x.shape[0] == 1:
+        return undefined  # noqa: F821
+    return None
+
+
+PROPERTIES = ("VJP-FD", "VJP-REF", "FWD-MASK", "FWD-VALUE", "VJP-PURE")
+
+
+def lines_of(declaration):
+    return list(Checked(declaration, seed=0).lines(*PROPERTIES))
+
+
+@pytest.mark.parametrize(
+    ("refuse", "arguments", "shown"),
+    [
+        (_rank, ["float[...]", "1"], "x of shape ()"),
+        (_length, ["float[...]", "1 | 2"], "x of shape (1,), k = 2"),
+        (_multiple, ["float[n]", "1 | 2"], "x of shape (1,), k = 2"),
+    ],
+    ids=["rank", "length", "multiple"],
+)
+def test_what_forward_refuses_of_the_declared_calls_is_left_out_and_named(refuse, arguments, shown, tmp_path):
+    declaration = Declaration(picky(refuse), *arguments)
+    facts = discover(declaration, TORCH)
+    assert shown in [words for each in facts.declined for words in each.shown]
+    lines = lines_of(declaration)
+    assert {line["outcome"] for line in lines} == {"pass"}
+    # No test draws what is known to be refused.
+    assert [line["id"] for line in lines if "declined" in line and line.get("variant") != "long"] == []
+    text = " ".join(" ".join(printing.rows("Made", facts, lines, tmp_path)).split())
+    assert "DECLARED BUT REFUSED" in text
+    assert f"{shown}" in text
+    assert "0 do not" in text
+
+
+def test_a_declaration_that_fits_is_said_to_fit():
+    for refuse, *arguments in ((_rank, "float[n]"), (_multiple, "float[2*n]", "2"), (_length, "float[n]", "1")):
+        assert discover(Declaration(picky(refuse), *arguments), TORCH).declined == ()
+
+
+def test_refused_values_are_no_fault_but_never_green(tmp_path):
+    declaration = Declaration(picky(_values), "float[n]")
+    found = [(line, verdict(line)) for line in lines_of(declaration)]
+    words = {v.word for _, v in found if v is not None}
+    assert words == {DECLINED}
+    text = " ".join(
+        " ".join(printing.rows("Made", discover(declaration, TORCH), [x for x, _ in found], tmp_path)).split()
+    )
+    assert text.count("DECLARED BUT REFUSED") == 1
+    assert "ValueError: negative" in text
+    assert "test_own_declined.py" in text
+    assert lines_of(Declaration(picky(_values), "float[n] positive"))
+    assert {verdict(line) for line in lines_of(Declaration(picky(_values), "float[n] positive"))} == {None}
+
+
+@pytest.mark.parametrize(("refuse", "error"), [(_loop, "list index out of range"), (_name, "undefined")])
+def test_an_accident_of_forward_is_a_fault(refuse, error):
+    lines = list(Checked(Declaration(picky(refuse), "float[n]"), seed=0).lines("VJP-REF"))
+    failures = [line["failure"] for line in lines if (v := verdict(line)) is not None and v.word == RAISES]
+    assert failures
+    assert error in failures[0]["got"]
+
+
+def test_what_forward_refuses_after_other_calls_alone_is_a_fault():
+    count = []
+
+    def tired(*_):
+        count.append(1)
+        if len(count) > 400:
+            raise RuntimeError("called too often")
+
+    lines = list(Checked(Declaration(picky(tired), "float[n]"), seed=0).lines("VJP-FD", "VJP-REF"))
+    assert RAISES in {v.word for line in lines if (v := verdict(line)) is not None}
+
+
+def test_the_exit_status_is_2(tmp_path):
+    (tmp_path / "ops.py").write_text(
+        "import torch\n\n\nclass Sum(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        if x.ndim == 0:\n            raise ValueError('needs a dimension')\n        return x.cumsum(-1)\n\n"
+        "    @staticmethod\n    def backward(ctx, g):\n        return g.flip(-1).cumsum(-1).flip(-1)\n"
+    )
+    words = [COMMAND, "check", "ops.py:Sum", "--properties", "VJP-FD", "--profile", "quick", "--arg"]
+    for argument, status in (("float[...]", 2), ("float[n]", 0)):
+        done = subprocess.run(
+            [*words, argument],
+            cwd=tmp_path,
+            env=outside_with(Path(tmp_path)),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+
+
+def test_facts_can_be_sent_to_another_process():
+    facts = discover(Declaration(picky(_rank), "float[...]"), TORCH)
+    again = Facts.from_json(asdict(facts))
+    assert again.declined == facts.declined
