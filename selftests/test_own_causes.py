@@ -283,7 +283,7 @@ ONE_FAULT = {
     "VJP-FD": (Declaration(Line, "float[n](-20..20)", "float[](0.5..2)"), {"VJP-FD", "VJP-FD/kinks"}),
     "VJP-COTANGENT-LAYOUT": (Declaration(OfContiguous, "float[n,m]"), {"VJP-COTANGENT-LAYOUT", "VJP-CHAIN"}),
     "FWD-LAYOUT": (Declaration(OfContiguousInputs, "float[n,m]"), {"FWD-LAYOUT", "VJP-CHAIN"}),
-    "VJP-LINEAR": (Declaration(NormOfRows, "float[b,n]", once=True), {"VJP-LINEAR", "VJP-FINITE"}),
+    "VJP-FINITE": (Declaration(NormOfRows, "float[b,n]", once=True), {"VJP-FINITE"}),
     "JVP-REF": (Declaration(WrongTangent, "float[n]"), {"JVP-REF", "JVP-ADJOINT"}),
     "VJP-PURE/owned": (
         Declaration(Reused, "float[n]", once=True),
