@@ -11,7 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.lengths import LONG, shortened
+from autograd_conformance.harness.check.lengths import LONG, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import changed_within
 from autograd_conformance.harness.check.outside import draws_in_backward
@@ -94,7 +94,7 @@ class Causes:
         if about.own and not self._judge.derives(contiguous(call)):
             return "VJP-FD"
         if about.plain and self.subject.variant:
-            right = self._judge.derives(self._ordinary(call)) and self._judge.derives_nearby(call)
+            right = all(map(self._judge.derives, self._ordinary(call))) and self._judge.derives_nearby(call)
             # What a copy of the tensors or of the cotangents has not is a fault of layouts.
             laid = right and copied_call(call) != call
             return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
@@ -153,14 +153,13 @@ class Causes:
         """The property about the first peculiarity without which the call is right; ``plain`` if there is none."""
         return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
 
-    def _ordinary(self, call: Call) -> Call:
+    def _ordinary(self, call: Call) -> Iterator[Call]:
         """The call with ordinary values and lengths in the most precise dtype: nothing in it is peculiar."""
         plain = _tame(call)
-        if self.subject.variant == LONG:
-            plain = shortened(plain, self.function)
         if any(tensor.fill in MATRICES for tensor in call.tensors):
             plain = varied(plain, self.function)
-        return recast(replace(plain, smooth=True), self.function.dtypes[0], self.function)
+        for each in shorter(plain, self.function) if self.subject.variant == LONG else (plain,):
+            yield recast(replace(each, smooth=True), self.function.dtypes[0], self.function)
 
     @cached_property
     def _judge(self) -> _Judge:

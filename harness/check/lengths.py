@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.check.declaration import Own
@@ -11,11 +13,14 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import Array, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
 from autograd_conformance.strategies.shapes import block_shape_tuples, shape_tuples
+from autograd_conformance.strategies.values import DOMAINS
 
 # The variant of tests with long tensors.
 LONG = "long"
 # A little more than one or several blocks of 32, 64, 128, 256 or 1024 elements.
 LENGTHS = (65, 130, 257, 1025)
+# The longest side of short tensors, and the seeds that are tried in these.
+_SHORT, _SEEDS = 17, 2
 # The CPU time of forward and backward beyond which no longer tensors are tried.
 _SECONDS = 0.01
 
@@ -46,16 +51,38 @@ def _seconds(subject: Subject, shapes: Shapes) -> float | None:
     return time.process_time() - started
 
 
-def shortened(call: Call, function: Own) -> Call:
-    """The call with shorter tensors that have several entries along each dimension; itself if there are none."""
+def shorter(call: Call, function: Own) -> Iterator[Call]:
+    """The call with short tensors that have several entries along each dimension, in other values as well.
+
+    Itself if there are no such shapes.
+    """
     pairs = zip(function.arguments, call.args, strict=False)
     given = [value if isinstance(value, Tensor) else None for a, value in pairs if isinstance(a, Array)]
-    for shapes in shape_tuples(function):
-        rows = zip(given, shapes, strict=False)
-        alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in rows)
-        if alike and all(side > 1 for shape in shapes for side in shape):
-            return reshaped(call, shapes, function) or call
-    return call
+    suiting = [shapes for shapes in shape_tuples(function) if _suit(given, shapes)]
+    if not suiting:
+        yield call
+    for shapes in dict.fromkeys((suiting[0], suiting[-1]) if suiting else ()):
+        for seed in range(_SEEDS):
+            for fill in ("", "dense", "increasing"):
+                other = reshaped(replace(call, seed=call.seed + seed), shapes, function)
+                yield call if other is None else _filled(other, function, fill)
+
+
+def _suit(given: Sequence[Tensor | None], shapes: Shapes) -> bool:
+    rows = zip(given, shapes, strict=False)
+    alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in rows)
+    return alike and all(1 < side <= _SHORT for shape in shapes for side in shape)
+
+
+def _filled(call: Call, function: Own, fill: str) -> Call:
+    """The call with that fill in each tensor whose domain has it."""
+    args = [
+        replace(value, fill=fill)
+        if isinstance(value, Tensor) and isinstance(a, Array) and fill in DOMAINS[a.values].fills
+        else value
+        for a, value in zip(function.arguments, call.args, strict=False)
+    ]
+    return replace(call, args=tuple(args))
 
 
 def simple_call(function: Own, shapes: Shapes, number: int = 0) -> Call:
