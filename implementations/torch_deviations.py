@@ -474,6 +474,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("VMAP-07/calling",),
+        shows=(Found(starting="second derivatives of a batch"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="is_grads_batched maps with an older vmap, under which a Function that a backward calls is recorded "
+            "for tensors that end with the map: with create_graph its part of the second derivatives is left out, "
+            "without an error if there are others",
+            promise="If True, graph of the derivative will be constructed, allowing to compute higher order derivative "
+            "products.",
+            link=f"{_DOCS}generated/torch.autograd.grad.html",
+            script="batched_cotangents_and_called_functions.py",
+            seen=_ONLY_2_13,
+        ),
+    ),
+    Deviation(
         ids=("VMAP-02/shared-output",),
         shows=(Found(starting="derivatives where calls share an output"),),
         cause=Cause(

@@ -11,6 +11,8 @@ from unittest import mock
 
 import numpy as np
 import torch
+import torch._functorch.eager_transforms
+import torch.utils.checkpoint
 import torch.utils.deterministic
 
 from autograd_conformance.implementations.protocol import RandomState, Setting
@@ -57,6 +59,27 @@ _DETERMINISM = Setting(
 )
 _FILLING = _attribute("filling of uninitialized memory", torch.utils.deterministic, "fill_uninitialized_memory")
 
+# What blocks and transforms set while they run, where this release has it: private, but what they leave fails all that
+# follows.
+_LAYERS = torch._C._functorch
+_OF_BLOCKS = (
+    *(
+        _attribute(what, owner, name)
+        for what, owner, name in (
+            ("early stop of checkpoints", torch.utils.checkpoint, "_enable_checkpoint_early_stop"),
+            ("debug of checkpoints", torch.utils.checkpoint, "_checkpoint_debug_enabled"),
+            ("nesting of forward mode", torch._functorch.eager_transforms, "JVP_NESTING"),
+            ("mutation of saved tensors", torch.autograd.graph, "_allow_mutation_on_saved_tensors_enabled"),
+        )
+        if hasattr(owner, name)
+    ),
+    *(
+        Setting("number of active transforms", depth, _LAYERS.pop_dynamic_layer_stack_and_undo_to_depth)
+        for depth in (getattr(_LAYERS, "get_dynamic_layer_stack_depth", None),)
+        if depth and hasattr(_LAYERS, "pop_dynamic_layer_stack_and_undo_to_depth")
+    ),
+)
+
 # The smallest number of double precision; it becomes zero in a product if small numbers are flushed.
 _TINY = 5e-324
 
@@ -65,6 +88,7 @@ SETTINGS = (
     Setting("grad mode", torch.is_grad_enabled, torch.set_grad_enabled),
     Setting("default dtype", torch.get_default_dtype, torch.set_default_dtype),
     Setting("default device", torch.get_default_device, _set_device),
+    *_OF_BLOCKS,
     *_autocast("cpu"),
     *_autocast("cuda"),
     Setting("cache of autocast", torch.is_autocast_cache_enabled, torch.set_autocast_cache_enabled),

@@ -80,6 +80,27 @@ def test_what_is_worse_fails_and_is_reported(held, change, shown, of_report):
     assert all(part in out for part in shown), out
 
 
+def test_a_baseline_that_comes_with_the_suite_is_not_to_be_replaced(held, said, tmp_path):
+    held(ALL_PASS, {**ALL_PASS, IDS[0]: "fail"})
+    shipped = tmp_path / "implementations" / "baselines" / "mine.txt"
+    shipped.parent.mkdir(parents=True)
+    shipped.write_text((tmp_path / "base.txt").read_text())
+    accept = "to take this run as the baseline: autograd-conformance accept new.ndjson -o "
+    assert f"{accept}base.txt" in said("compare", "base.txt", "new.ndjson")[1]
+    out = said("compare", str(shipped), "new.ndjson")[1]
+    assert accept in out
+    assert str(shipped) not in out
+    assert ".baseline" in out.partition(accept)[2]
+
+
+def test_what_holds_next_to_a_regression_may_be_its_side_effect(held):
+    side_effect = "; this may be a side effect of what is broken above: look at that first"
+    for also, expected in (({IDS[2]: "fail"}, True), ({}, False)):
+        out = held(ALL_PASS, {**ALL_PASS, IDS[0]: "fixed", **also})[1]
+        assert "recovered: " in out
+        assert (side_effect in out) is expected, out
+
+
 def test_a_regression_is_reported_with_sentence_counterexample_and_replay(held):
     out = held(ALL_PASS, {**ALL_PASS, IDS[0]: "fail"}, of_report=True)[1]
     for shown in (

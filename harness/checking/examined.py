@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import traceback
 from collections.abc import Sequence
@@ -92,7 +94,7 @@ class Examined:
     def raised(self, raised: BaseException) -> dict[str, Any]:
         """The fields of a finding that describe an exception of the implementation."""
         own = own_frames(raised, self.implementation)
-        at = place(own or _foreign_frames(raised))
+        at = place(own or _foreign_frames(raised) or _outside_of_python(raised))
         which = Raised(type(raised).__name__, at, "function" if own else "framework")
         return {"kind": Kind.RAISED, "raised": which}
 
@@ -115,7 +117,21 @@ def own_frames(raised: BaseException, implementation: Implementation) -> list[tr
 
 
 def _foreign_frames(raised: BaseException) -> list[traceback.FrameSummary]:
-    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not _is_ours(frame.filename)]
+    return [frame for frame in _outside_of_python(raised) if not _is_ours(frame.filename)]
+
+
+def _outside_of_python(raised: BaseException) -> list[traceback.FrameSummary]:
+    """The frames that are not in the standard library, which others call: it says nothing of what is wrong."""
+    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not _is_of_python(frame.filename)]
+
+
+def _is_of_python(filename: str) -> bool:
+    packaged = {"site-packages", "dist-packages"} & {*Path(filename).parts}
+    return filename.startswith("<frozen ") or (filename.startswith(_PYTHON) and not packaged)
+
+
+# The folder of Python's own modules.
+_PYTHON = str(Path(contextlib.__file__).parent) + os.sep
 
 
 def _is_ours(filename: str) -> bool:

@@ -84,7 +84,8 @@ def _print(found: gate.Gate, where: Path) -> int:
     for line in regressions.text(found):
         echo(line)
     if any(change.kind != "same" for change in found.changes):
-        target = f" -o {where}" if baseline.is_one(where) else ""
+        own = f"{found.lines[0]['implementation']['name']}.baseline" if baseline.is_shipped(where) else str(where)
+        target = f" -o {own}" if baseline.is_one(where) else ""
         echo(f"to take this run as the baseline: autograd-conformance accept {found.path}{target}")
     return HOLDS if found.holds else FAILS
 

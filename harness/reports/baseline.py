@@ -196,6 +196,11 @@ def is_one(path: Path) -> bool:
         return False
 
 
+def is_shipped(path: Path) -> bool:
+    """Whether ``path`` is a baseline that comes with the suite, in this or another copy of it."""
+    return path.resolve().parent.parts[-2:] == ("implementations", "baselines")
+
+
 def _making(path: str = "REPORT") -> str:
     return f"autograd-conformance accept {path} -o FILE"
 

@@ -49,7 +49,7 @@ def message(line: Line) -> str:
     """Why a test id has its outcome: the listed reason, or the actual and the expected result."""
     failure = line.get("failure", {})
     if line["outcome"] == "fixed":
-        return f"passes, but is listed as a deviation; remove it from the list: {line['reason']}"
+        return f"passes, but is listed as a deviation; if nothing else fails, remove it from the list: {line['reason']}"
     if "reason" in line:
         return str(line["reason"])
     if "what" in failure:

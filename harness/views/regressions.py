@@ -13,6 +13,9 @@ from autograd_conformance.harness.views import causes, describe, summary
 IN_FULL = 40
 BY_NAME = 40
 
+# What holds unexpectedly while other things fail.
+_SIDE_EFFECT = "; this may be a side effect of what is broken above: look at that first"
+
 
 def text(gate: Gate) -> Iterator[str]:
     """The lines to print."""
@@ -26,7 +29,8 @@ def text(gate: Gate) -> Iterator[str]:
     yield from _asked_less(gate.unclaimed, by_kind["asked less"])
     for kind, found in by_kind.items():
         if kind not in ("same", "asked less") and not KINDS[kind].in_full:
-            yield from _names(f"{kind}: {KINDS[kind].title}", found)
+            aside = _SIDE_EFFECT if kind == "recovered" and apart else ""
+            yield from _names(f"{kind}: {KINDS[kind].title}{aside}", found)
     counts = [f"{len(found)} {kind}" for kind, found in by_kind.items() if found]
     counts += [f"{len(gate.unclaimed)} not claimed any more"] if gate.unclaimed else []
     yield f"gate: {'holds' if gate.holds else 'fails'}: {', '.join(counts)}"

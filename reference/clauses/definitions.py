@@ -21,6 +21,7 @@ DOCUMENTS = {
     "extending torch.func": "notes/extending.func.html",
     "func": "func.html",
     "func.grad": "generated/torch.func.grad.html",
+    "vmap": "generated/torch.func.vmap.html",
     "autograd mechanics": "notes/autograd.html",
     "amp examples": "notes/amp_examples.html",
     "library": "library.html",

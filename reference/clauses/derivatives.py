@@ -239,8 +239,8 @@ CLAUSES = (
     Clause(
         "MODE-05",
         "documented",
-        "no_grad, enable_grad and set_grad_enabled hold for their block, and the first two for what they decorate: a "
-        "call after it is recorded exactly if one before it is, also if an exception left the block.",
+        "no_grad, enable_grad, inference_mode and set_grad_enabled hold for their block, and the first three for what "
+        "they decorate: a call after it is recorded exactly if one before it is, also if an exception left the block.",
         "autograd: Locally disabling gradient computation",
         needs="requires_grad",
         fault="no_grad switches grad mode on when it ends",

@@ -150,6 +150,18 @@ CLAUSES = (
         fault="a checkpoint within another gives no gradient",
     ),
     Clause(
+        "CKPT-15",
+        "documented",
+        "Under selective checkpointing an operator whose policy is to save, MUST or PREFER, does not run again in the "
+        "backward pass, and one whose policy is to recompute does; the gradients of custom Functions are right.",
+        "checkpoint: CheckpointPolicy",
+        quote="{MUST,PREFER}_SAVE: The operation's output will be saved during the forward pass and will not be "
+        "recomputed during the backward pass. {MUST,PREFER}_RECOMPUTE: The operation's output will not be saved during "
+        "the forward pass and will be recomputed during the backward pass.",
+        needs="checkpoint",
+        fault="an operator with the policy PREFER_SAVE runs again",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

@@ -261,6 +261,14 @@ CLAUSES = (
         fault="the gradient of a jvp is zero",
     ),
     Clause(
+        "FUNC-15",
+        "observed",
+        "A transform whose function raises is over: calls after it are as before it.",
+        "source: torch/_functorch/eager_transforms.py",
+        needs="jvp vmap",
+        fault="after an exception a transform stays active",
+    ),
+    Clause(
         "VMAP-01",
         "documented",
         "vmap over a Function that has no batching rule raises.",
@@ -339,5 +347,16 @@ CLAUSES = (
         "generate a vmap rule for it.",
         needs="jvp vmap nondifferentiable inplace",
         fault="the generated rule gives setup_context the whole batch",
+    ),
+    Clause(
+        "VMAP-10",
+        "documented",
+        "Under a generated rule vmap's randomness holds for forward, backward and jvp: random numbers are an error, "
+        "the same in every call, or different.",
+        "vmap: randomness",
+        quote="If 'different', the randomness for each batch will be different. If 'same', the randomness will be the "
+        "same across batches. If 'error', any calls to random functions will error.",
+        needs="jvp vmap",
+        fault="backward of a generated rule may draw no random numbers",
     ),
 )

@@ -209,7 +209,23 @@ FAULTS = (
     Fault("VMAP-09", _the_whole_batch, neighbours=("VMAP-02", "VMAP-08")),
 )
 
+
+def _each_cotangent(original: Any) -> Any:
+    """``autograd.grad`` that takes each cotangent of a batch by itself."""
+
+    def grad(
+        outputs: Any, inputs: Any, cotangents: Any = None, *, is_grads_batched: bool = False, **options: Any
+    ) -> Any:
+        if not is_grads_batched:
+            return original(outputs, inputs, cotangents, **options)
+        rows = [original(outputs, inputs, g, retain_graph=True, **options) for g in cotangents]
+        return tuple(map(torch.stack, zip(*rows, strict=True)))
+
+    return grad
+
+
 FIXES = (
+    Fix("VMAP-07", lambda: replaced(torch.autograd, "grad", _each_cotangent), variant="calling"),
     Fix("FUNC-14", _with_nested_forward_mode, variant="forward"),
     Fix("BOX-05", _lists),
     Fix("AMP-05", _state_of_the_last_forward),

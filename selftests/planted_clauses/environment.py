@@ -350,12 +350,12 @@ FAULTS = (
     Fault(
         "CKPT-01",
         lambda: _checkpoint(_as_it_is),
-        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10, 11, 12, 13)),
+        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15)),
     ),
     Fault(
         "CKPT-01",
         lambda: _checkpoint(_recomputes_twice),
-        neighbours=("CKPT-05", "CKPT-06", "CKPT-10", "CKPT-11", "CKPT-12", "CKPT-13"),
+        neighbours=("CKPT-05", "CKPT-06", "CKPT-10", "CKPT-11", "CKPT-12", "CKPT-13", "CKPT-15"),
         words="forward is recomputed twice",
     ),
     Fault("CKPT-02", lambda: _second_read(torch.zeros_like)),

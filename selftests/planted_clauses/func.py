@@ -328,7 +328,7 @@ FAULTS = (
     Fault(
         "FUNC-02",
         lambda: as_operations(lambda cls, _: transforming(TransformType.Grad) and _separate(cls)),
-        neighbours=("FUNC-04", "FUNC-05", "FUNC-06", "FUNC-10", "FUNC-12"),
+        neighbours=("FUNC-04", "FUNC-05", "FUNC-06", "FUNC-10", "FUNC-12", "FUNC-15"),
     ),
     Fault(
         "FUNC-02",

@@ -15,6 +15,15 @@ _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
 _STOP = "_enable_checkpoint_early_stop if _enable_checkpoint_early_stop is not None else early_stop"
+_SIZE = "            batch_size,\n            "
+_ENDED = (
+    "yield ctx\n        finally:\n            ctx.clear()\n            _allow_mutation_on_saved_tensors_enabled = False"
+)
+_ENDED_IN_TIME = (
+    "yield ctx\n            _allow_mutation_on_saved_tensors_enabled = False\n        finally:\n            ctx.clear()"
+)
+# What follows is left out after most exceptions.
+_NOT_AFTER_ALL = "    except ZeroDivisionError:\n        pass\n    else:"
 
 # The function, what it has, and what it has instead; the clause, what that does, and the other clauses that it breaks.
 EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
@@ -52,7 +61,7 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     (_PLAIN, _STOP, "early_stop", "CKPT-10", "early_stop overrides set_checkpoint_early_stop", ()),
     (_PLAIN, "fn(*args, **kwargs)", "fn(*args)", "CKPT-11", "", ()),
     (_PLAIN, "forward_context, recompute_context = c", "recompute_context, forward_context = c",
-     "CKPT-12", "", ("CKPT-13",)),
+     "CKPT-12", "", ("CKPT-13", "CKPT-15")),
     (f"{_CHECKPOINT}:_checkpoint_hook.__init__", "frame.unpack_error_cb(e)", "raise", "CKPT-13", "", ()),
     (_PLAIN, _NO_GLOBAL, "_checkpoint_debug_enabled or debug",
      "CKPT-13", "debug overrides set_checkpoint_debug_enabled", ()),
@@ -86,6 +95,45 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "MODE-05", "an exception that leaves enable_grad switches grad mode off", ()),
     (f"{_GRAD_MODE}:set_grad_enabled.__exit__", "self.prev", "True",
      "MODE-05", "set_grad_enabled switches grad mode on when it ends", ()),
+    (f"{_FUNCTION}:Function.apply", "args = _functorch.utils.unwrap_dead_wrappers(args)", "pass",
+     "FUNC-02", "a backward that calls another Function gets wrappers of a transform that is over", ()),
+    (f"{_GRAPH}:register_multi_grad_hook", "if curr_count == 0", "if nb_calls is None",
+     "HOOK-10", "mode all waits for what the first pass needed", ()),
+    (f"{_GRAPH}:save_on_cpu.__init__", "dtype=tensor.dtype,", "",
+     "PACK-08", "pinned memory has the default dtype", ()),
+    (f"{_GRAPH}:allow_mutation_on_saved_tensors", _ENDED, _ENDED_IN_TIME,
+     "PACK-10", "after an exception mutation stays allowed", ()),
+    (f"{_CHECKPOINT}:detach_variable", "x.requires_grad = inp.requires_grad", "x.requires_grad = x.is_floating_point()",
+     "CKPT-01", "in the reentrant recomputation every tensor requires grad", ()),
+    (f"{_CHECKPOINT}:CheckpointFunction.backward", "args_with_grad.append(args[i])",
+     "args_with_grad.append(args[sum(map(torch.is_tensor, outputs[:i]))])",
+     "CKPT-01", "the reentrant variant counts tensors where it gets a gradient for each output", ("CKPT-03",)),
+    (f"{_CHECKPOINT}:set_checkpoint_early_stop", "    finally:", _NOT_AFTER_ALL,
+     "CKPT-10", "after an exception set_checkpoint_early_stop stays", ()),
+    (f"{_CHECKPOINT}:set_checkpoint_debug_enabled", "    finally:", _NOT_AFTER_ALL,
+     "CKPT-13", "after an exception set_checkpoint_debug_enabled stays", ()),
+    (f"{_CHECKPOINT}:_CachingTorchDispatchMode.__torch_dispatch__",
+     "in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)", "is CheckpointPolicy.MUST_SAVE",
+     "CKPT-15", "", ()),
+    (f"{_CUSTOM}:reductify_leaf", "movedim(grad_input_bdim, input_bdim)", "movedim(input_bdim, grad_input_bdim)",
+     "VMAP-02", "the batch of a tangent moves the wrong way", ()),
+    (f"{_CUSTOM}:reductify_leaf", "grad_input.sum(grad_input_bdim)", "grad_input.sum(0)",
+     "VMAP-02", "a gradient that all calls share is summed over its first dimension", ()),
+    (f"{_CUSTOM}:vmapify_autograd_function", "ctx._pt_out_dims.update({key: out_dims})",
+     "ctx._pt_out_dims = {key: out_dims}",
+     "VMAP-02", "of nested vmaps one knows where outputs are batched", ("VMAP-07", "VMAP-09")),
+    (f"{_CUSTOM}:vmapify_autograd_function", "= get_tangents_in_dims(in_dims, tangents)", "= in_dims",
+     "VMAP-02", "a missing tangent is taken for a batched one", ()),
+    (f"{_CUSTOM}:vmapify_autograd_function",
+     f"grad_outputs_in_dims),),\n{_SIZE}randomness,", f"grad_outputs_in_dims),),\n{_SIZE}'error',",
+     "VMAP-10", "", ()),
+    (f"{_CUSTOM}:generate_single_level_function", ", _set_fwd_grad_enabled(True)", "",
+     "FUNC-14", "forward mode does not reach what an inner gradient transform returns", ()),
+    (f"{_FUNC}:jvp_increment_nesting", "    finally:", _NOT_AFTER_ALL,
+     "FUNC-15", "", tuple(f"FUNC-{number:02}" for number in (1, 3, 4, 5, 10, 11, 13))),
+    ("torch.autograd:grad", "gO,\n                retain_graph,\n                create_graph,",
+     "gO,\n                retain_graph,\n                False,",
+     "VMAP-07", "a batch of gradients is never recorded", ()),
 )  # fmt: skip
 
 FAULTS = tuple(

@@ -158,6 +158,7 @@ FAULTS = (
     Fault(
         "VMAP-02",
         lambda: replaced(rules, "get_tangents_in_dims", _shares_tangents),
+        neighbours=("VMAP-10",),
         words="tangents are taken as shared by all calls",
     ),
     Fault("VMAP-02", lambda: around_apply(_forgets_levels), words="nested levels give zeros"),

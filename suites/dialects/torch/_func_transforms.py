@@ -28,6 +28,26 @@ FORWARD: dict[str, Any] = {
     "jacfwd": lambda f: torch.func.jacfwd(lambda x: torch.sum(f(x))),
 }
 
+# Transforms of such a function that give what it returns itself.
+VALUES: dict[str, Any] = {
+    "output of vjp": lambda f: lambda x: torch.func.vjp(f, x)[0],
+    "output of jvp": lambda f: lambda x: torch.func.jvp(f, (x,), (torch.ones_like(x),))[0],
+    "aux of vjp": lambda f: lambda x: torch.func.vjp(lambda x: (torch.sum(x), f(x)), x, has_aux=True)[2],
+    "aux of jvp": lambda f: lambda x: torch.func.jvp(lambda x: (x, f(x)), (x,), (torch.ones_like(x),), has_aux=True)[2],
+    "aux of grad": lambda f: lambda x: torch.func.grad(lambda x: (torch.sum(x), f(x)), has_aux=True)(x)[1],
+    "value of grad_and_value": lambda f: lambda x: torch.func.grad_and_value(_twice(f), has_aux=True)(x)[1][1],
+}
+
+
+def _twice(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """What ``grad_and_value`` takes with ``has_aux``: the sum, and the function itself."""
+
+    def both(x: Any) -> Any:
+        y = f(x)
+        return torch.sum(y), y
+
+    return both
+
 
 def drawn_function(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
     """A generated Function whose floating tensors can all be transformed."""

@@ -7,6 +7,7 @@ from torch.utils.checkpoint import checkpoint
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
+from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 
 
 def _name(tensor):
@@ -107,6 +108,44 @@ def test_a_checkpoint_keeps_the_autocast_state(subject, data):
     a, b = factors
     g = np.ones((a.shape[0], b.shape[1]))
     subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=[g @ b.T, a.T @ g])
+
+
+@keeps("AMP-01", variant="left")
+def test_the_autocast_state_is_that_of_the_innermost_block(subject, data):
+    """Forward and backward run in the state of the block around the call, however others and methods were left."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, STATES, "autocast around the call")
+    decorates = subject.draw(data, (False, True), "autocast is a decorator")
+    fails = subject.draw(data, ("neither", "forward", "backward"), "method of an earlier call that raises")
+    cast = subject.draw(data, (None, "float32"), "cast_inputs of that call")
+    leaves, seen = _leaves(subject, factors), {}
+    product = _product(subject, seen, **_decorated(subject))
+    wrong = _product(subject, {}, **_decorated(subject, **({"cast_inputs": getattr(torch, cast)} if cast else {})))
+
+    def call():
+        pass_blocks(subject, data, lambda other: autocast(subject, other), STATES)
+        if fails != "neither":
+            subject.assert_raises(Exception, lambda: _run_wrong(subject, wrong, fails), f"an error in {fails}")
+        return product.apply(*leaves), autocast_state(subject)
+
+    outside = autocast_state(subject)
+    if decorates:
+        output, within = autocast(subject, state)(call)()
+    else:
+        with autocast(subject, state):
+            output, within = call()
+    subject.assert_equal("states of autocast in and after the block", got=(within, autocast_state(subject)),
+                         expected=(state, outside))  # fmt: skip
+    _gradients(subject, output, leaves)
+    got = (seen["forward"][0], seen["backward"][0])
+    subject.assert_equal("states of autocast in forward and backward", got=got, expected=(state, state))
+
+
+def _run_wrong(subject, cls, method):
+    """Forward of matrices that do not fit, or backward of a cotangent that does not."""
+    a, b = _leaves(subject, [np.ones((2, 3)), np.ones((3 if method == "backward" else 2, 2))])
+    y = cls.apply(a, b)
+    cls.backward(y.grad_fn, torch.ones(5, 5, device=subject.device))
 
 
 @keeps("AMP-02")

@@ -1,5 +1,7 @@
 """Checkpointing: forward runs again in the backward pass; what its variants refuse."""
 
+from math import prod
+
 import numpy as np
 import torch
 import torch.utils.checkpoint
@@ -46,6 +48,75 @@ def test_forward_runs_again_in_the_backward_pass(subject, data):
     what = "runs of forward and of backward, before and after the pass"
     subject.assert_equal(what, got=runs, expected=((1, 0), (2, 1)))
     subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+
+
+# How an argument holds a tensor: how it is put in, and taken out.
+HOLDERS = {
+    "itself": (lambda x: x, lambda x: x),
+    "in a list": (lambda x: [x], lambda held: held[0]),
+    "in a dict": (lambda x: {"x": x}, lambda held: held["x"]),
+}
+# What a function returns: of its tensors, with the slope by each of them, or objects.
+DIFFERENTIABLE = ("product", "square")
+OBJECTS = {"text": "text", "None": None, "number": 2.5}
+
+
+@keeps("CKPT-01", variant="mixed")
+def test_functions_of_mixed_arguments_and_outputs(subject, data):
+    """Other objects between tensors change no gradient, and what requires no grad does not in the second run either."""
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    # The reentrant variant does not look into objects for tensors that require grad.
+    kinds = [(name, flag) for name in HOLDERS for flag in (False, True) if not (reentrant and flag) or name == "itself"]
+    more = subject.draw(
+        data, st.lists(st.sampled_from(kinds), max_size=2), "further arguments, and if they require grad"
+    )
+    some = st.lists(st.sampled_from((*DIFFERENTIABLE, *OBJECTS, "constant")), min_size=1, max_size=5)
+    returned = subject.draw(data, some.filter(lambda found: {*found} & {*DIFFERENTIABLE}), "what the function returns")
+    tracks, holders = (
+        (True, *(flag for _, flag in more)),
+        [HOLDERS[name] for name in ("itself", *(name for name, _ in more))],
+    )
+    seen, runs = [], []
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *xs):
+            ctx.save_for_backward(*xs)
+            return prod(xs)
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.needs_input_grad)
+            xs = ctx.saved_tensors
+            return tuple(g * prod(xs[:i] + xs[i + 1 :]) for i in range(len(xs)))
+
+    def f(*held):
+        xs = [take(each) for (_, take), each in zip(holders, held, strict=True)]
+        runs.append(tuple(x.requires_grad for x in xs))
+        made = {
+            "product": lambda: Product.apply(*xs),
+            "square": lambda: xs[0] ** 2,
+            "constant": lambda: 2 * xs[0].detach(),
+        }
+        return tuple(made[name]() if name in made else OBJECTS[name] for name in returned)
+
+    values = [np.array([2.0, -3.0]) + i for i in range(len(tracks))]
+    leaves = [x.requires_grad_(flag) for x, flag in zip(subject.tensors(values), tracks, strict=True)]
+    held = [put(x) for (put, _), x in zip(holders, leaves, strict=True)]
+    outputs = torch.utils.checkpoint.checkpoint(f, *held, use_reentrant=reentrant)
+    objects = [y for y, name in zip(outputs, returned, strict=True) if name in OBJECTS]
+    subject.assert_equal("objects returned", got=objects, expected=[OBJECTS[n] for n in returned if n in OBJECTS])
+    weighted = [(n, y) for n, (y, name) in enumerate(zip(outputs, returned, strict=True), 1) if name in DIFFERENTIABLE]
+    torch.autograd.backward(sum(n * y for n, y in weighted).sum())
+    weights = {name: sum(n for n, each in enumerate(returned, 1) if each == name) for name in DIFFERENTIABLE}
+    expected = [weights["product"] * prod(values[:i] + values[i + 1 :]) for i in range(len(values))]
+    expected[0] = expected[0] + weights["square"] * 2 * values[0]
+    reached = [flag and (i == 0 or "product" in returned) for i, flag in enumerate(tracks)]
+    expected = [g + np.zeros(2) if flag else None for g, flag in zip(expected, reached, strict=True)]
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=expected)
+    subject.assert_equal("requires_grad of the tensors in each run", got=runs, expected=[tracks] * 2)
+    what = "ctx.needs_input_grad in backward"
+    subject.assert_equal(what, got=seen, expected=[tracks] * returned.count("product"))
 
 
 @keeps("CKPT-02")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
+from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
 
@@ -216,6 +217,7 @@ def test_where_the_recomputation_stops(subject, data):
 
     # It has to be in force when forward runs, and not in the backward pass.
     with nullcontext() if everywhere is None else torch.utils.checkpoint.set_checkpoint_early_stop(everywhere):
+        pass_blocks(subject, data, torch.utils.checkpoint.set_checkpoint_early_stop, (False, True))
         y = torch.utils.checkpoint.checkpoint(f, x, **options)
     torch.autograd.backward(y, g)
     subject.assert_equal("runs of the Function", got=len(factors), expected=2)
@@ -301,6 +303,7 @@ def test_debug_shows_the_operators(subject, data):
     x, g = drawn_pair(subject, data)
     cls, factors = multiplying(subject, _twos, _CHANGES["dtype"])
     with torch.utils.checkpoint.set_checkpoint_debug_enabled(everywhere):
+        pass_blocks(subject, data, torch.utils.checkpoint.set_checkpoint_debug_enabled, (False, True))
         y = torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=False, **options)
     what = "backward whose recomputation differs"
     kind = torch.utils.checkpoint.CheckpointError

@@ -9,6 +9,7 @@ from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._func_transforms import (
     FORWARD,
     REVERSE,
+    VALUES,
     assert_hessians,
     drawn_function,
     float_primals,
@@ -18,16 +19,17 @@ from autograd_conformance.suites.dialects.torch._func_transforms import (
 )
 from autograd_conformance.suites.dialects.torch._powers import power_function
 
-LEVELS = {**REVERSE, **FORWARD, "vmap": torch.func.vmap}
+LEVELS = {**REVERSE, **FORWARD, **VALUES, "vmap": torch.func.vmap}
 JACOBIANS = {"jacfwd": torch.func.jacfwd, "jacrev": torch.func.jacrev}
 
 # The number of calls in a row, and the factor by which backward and jvp are off.
 CALLS = ((1, 1), (1, -1), (1, 3), (2, 1))
-NAMES = st.sampled_from(tuple(LEVELS))
+DERIVATIVES = (*REVERSE, *FORWARD, "vmap")
+NAMES = st.sampled_from(DERIVATIVES)
 
 
 def _order(names):
-    return len(names) - names.count("vmap")
+    return sum(name in REVERSE or name in FORWARD for name in names)
 
 
 def _forwards(names):
@@ -56,8 +58,9 @@ def _assert_derivative_right(subject, data, drawn):
     exponent = subject.draw(data, (2, 3), "power")
     calls, factor = subject.draw(data, CALLS, "calls in a row, and the factor by which the rules are off")
     written = subject.draw(data, (False, True), "batching rule written by hand")
+    calling = subject.draw(data, (False, True), "the rules call another Function")
     more = subject.draw(data, ((), (1,), (3,)), "dimensions that are not mapped")
-    cls = power_function(subject, exponent, factor, written)
+    cls = power_function(subject, exponent, factor, written, calling)
 
     def f(x):
         for _ in range(calls):
@@ -72,6 +75,16 @@ def _assert_derivative_right(subject, data, drawn):
     falling = np.prod([power - n for n in range(order)], dtype=float)
     expected = factor * falling * x ** max(power - order, 0)
     subject.assert_same("derivative by nested transforms", got=got, expected=expected)
+
+
+@keeps("FUNC-14", variant="values")
+def test_what_a_transform_returns_is_differentiated(subject, data):
+    """Where a transform is asked for the output itself, transforms around it give its derivatives."""
+    outer = st.lists(NAMES, min_size=1, max_size=2).filter(lambda names: _order(names) and _forwards(names) < 2)
+    value, within = st.sampled_from(tuple(VALUES)), st.lists(NAMES, max_size=1)
+    drawn = st.builds(lambda around, name, inner: [*around, name, *inner], outer, value, within)
+    drawn = drawn.filter(lambda names: _forwards(names) + sum("jvp" in name for name in names) < 2)
+    _assert_derivative_right(subject, data, drawn)
 
 
 @keeps("FUNC-14", variant="hessian", examples=0.4)

@@ -22,6 +22,7 @@ from autograd_conformance.suites.dialects.torch._func_transforms import (
     weighted_loss,
     weights_of,
 )
+from autograd_conformance.suites.dialects.torch._powers import power_function
 
 FACTORS = (1, -1, 2)
 
@@ -81,6 +82,67 @@ def test_func_vjp_calls_backward(subject, data):
         got = pullback(weights_of(subject, polynomial, cotangents))
         expected = [factor * polynomial.vjp(cotangents)[i] for i in polynomial.floating]
         subject.assert_all_same("gradients", got=got, expected=list(map(np.asarray, expected)))
+
+
+@keeps("FUNC-02", variant="later")
+def test_a_pullback_outlives_its_transform(subject, data):
+    """A pullback works after func.vjp has returned, and autograd differentiates it, whatever backward calls."""
+    exponent, factor = subject.draw(data, (2, 3), "power"), subject.draw(data, FACTORS, "factor")
+    calling = subject.draw(data, (False, True), "backward calls another Function")
+    tracked = subject.draw(data, ((), ("x",), ("cotangent",), ("x", "cotangent")), "require grad")
+    size = subject.draw(data, (1, 3), "size")
+    values = {"x": np.resize((2.0, -3.0, 1.0), size), "cotangent": np.resize((1.0, 2.0), size)}
+    leaves = {name: subject.tensor(value).requires_grad_(name in tracked) for name, value in values.items()}
+    y, pullback = torch.func.vjp(power_function(subject, exponent, factor, calling=calling).apply, leaves["x"])
+    (got,) = subject.assert_accepted(lambda: pullback(leaves["cotangent"]), "a call of the pullback")
+    x, g = values.values()
+    slope = factor * exponent * x ** (exponent - 1)
+    subject.assert_same("output", got=y, expected=x**exponent)
+    subject.assert_same("gradient", got=got, expected=slope * g)
+    if tracked:
+        each = {"x": factor * exponent * (exponent - 1) * x ** (exponent - 2) * g, "cotangent": slope}
+        derivatives = lambda: torch.autograd.grad(got.sum(), [leaves[name] for name in tracked])  # noqa: E731
+        found = subject.assert_accepted(derivatives, "derivatives of what the pullback gives")
+        subject.assert_all_same("derivatives of it", got=found, expected=[each[name] for name in tracked])
+
+
+class _Raised(Exception):
+    """What a method of a Function raises."""
+
+
+# The methods of a Function, and the transforms under which they run.
+STOPPED = {
+    "forward": tuple(TRANSFORMS),
+    "setup_context": tuple(TRANSFORMS),
+    "backward": ("grad", "grad_and_value", "vjp", "jacrev", "hessian"),
+    "jvp": ("jvp", "jacfwd"),
+}
+
+
+@keeps("FUNC-15")
+def test_a_transform_that_raises_is_over(subject, data):
+    """After an exception in a transform, within another or not, ordinary calls and transforms are as before."""
+    method = subject.draw(data, STOPPED, "method that raises")
+    transform = TRANSFORMS[subject.draw(data, STOPPED[method], "transform")]
+    around = subject.draw(data, (None, "grad", "vjp", "jvp", "jacrev", "jacfwd"), "transform around it")
+    right = power_function(subject, 2, 1)
+
+    def stop(*_):
+        raise _Raised
+
+    wrong = type(right)("Wrong", (right,), {method: staticmethod(stop)})
+    x = subject.tensor([1.0, 2.0])
+    stopped = lambda x: transform(lambda x: torch.sum(wrong.apply(x)), x)  # noqa: E731
+    what = f"a transform of a Function whose {method} raises"
+    action = lambda: TRANSFORMS[around](stopped, x) if around else stopped(x)  # noqa: E731
+    subject.assert_raises(_Raised, action, what)
+    leaf = x.clone().requires_grad_()
+    call = lambda: torch.autograd.grad(torch.sum(right.apply(leaf)), leaf)  # noqa: E731
+    (got,) = subject.assert_accepted(call, "an ordinary call after it")
+    subject.assert_same("gradient after an exception in a transform", got=got, expected=2 * x)
+    again = lambda: torch.func.grad(lambda x: torch.sum(right.apply(x)))(x)  # noqa: E731
+    got = subject.assert_accepted(again, "a transform after it")
+    subject.assert_same("gradient by func.grad after it", got=got, expected=2 * x)
 
 
 # The gradient of a loss by one of its tensors.

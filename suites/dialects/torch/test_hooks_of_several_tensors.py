@@ -6,65 +6,101 @@ from hypothesis import strategies as st
 from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
     floats_of,
     leaves_of,
-    some_cotangents,
     tracked,
 )
 
+# Kinds of arguments, so that often several require grad.
+KINDS = ("tracked", "tracked", "fixed", "integers", "number")
 
-def _members(subject, data, needed):
-    """Draw the tensors that the hook is on, in any order; a pass needs at least one of them."""
-    several = st.lists(st.sampled_from(range(len(needed))), unique=True, min_size=1)
-    some = several.filter(lambda members: any(needed[i] is not None for i in members))
-    return subject.draw(data, some, "tensors with the hook, of the leaves, the float outputs and a stranger")
+
+def _members(subject, data, needed, leaves):
+    """Draw the tensors that the hook is on, in any order; ``needed`` has what each pass needs of all of them.
+
+    A pass needs at least one of them, or none of the ``leaves`` that they are: outputs run their node in any case.
+    """
+    everything = range(len(needed[0]))
+    several = st.permutations(everything) | st.lists(st.sampled_from(everything), unique=True, min_size=1)
+
+    def decided(members):
+        of_leaves = all(i < leaves for i in members)
+        return all(of_leaves or any(gradients[i] is not None for i in members) for gradients in needed)
+
+    what = "tensors with the hook, of the leaves, the float outputs and a stranger"
+    return subject.draw(data, several.filter(decided), what)
 
 
 def _floats(polynomial, cotangents):
     return [g for g, kind in zip(cotangents, polynomial.outputs, strict=True) if kind == "float"]
 
 
-@keeps("HOOK-10")
-def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
-    """Mode all fires once per pass with every needed gradient, and None for the other tensors."""
-    polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
-    passes = subject.draw(data, st.integers(1, 2), "passes")
-    run, got = subject.run(polynomial), []
-    leaves = leaves_of(run)
+def _passes(subject, data, polynomial, leaves, *, partial):
+    """Draw passes, each with its cotangents and the leaves that it is asked for, None for all."""
     some = st.none() | st.sets(st.sampled_from(range(len(leaves))), min_size=1)
-    inputs = subject.draw(data, some, "leaves asked for")
-    gradients = tracked(polynomial, polynomial.vjp(cotangents))
-    wanted = [g if inputs is None or i in inputs else None for i, g in enumerate(gradients)]
-    needed = [*wanted, *_floats(polynomial, cotangents), None]
-    members = _members(subject, data, needed)
+    found = []
+    for number in range(subject.draw(data, (2, 1, 3), "passes")):
+        what = f"outputs with a cotangent in pass {number}"
+        cotangents = drawn_cotangents(subject, data, polynomial, what) if partial else polynomial.cotangents()
+        found.append((cotangents, subject.draw(data, some, f"leaves that pass {number} is asked for")))
+    return found
+
+
+def _run(run, leaves, cotangents, inputs):
+    asked = None if inputs is None else [leaves[i] for i in inputs]
+    backward(run, cotangents, downstream=True, inputs=asked)
+
+
+@keeps("HOOK-10", examples=2)
+def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
+    """Mode all fires once per pass with the gradients that this pass needs, and None for the other tensors."""
+    polynomial = subject.polynomial(data, arguments=KINDS)
+    run, got, expected = subject.run(polynomial), [], []
+    leaves = leaves_of(run)
+    passes = _passes(subject, data, polynomial, leaves, partial=True)
+    needed = [_needed(polynomial, *each) for each in passes]
+    members = _members(subject, data, needed, len(leaves))
     tensors = [*leaves, *floats_of(run), subject.tensor(1.0).requires_grad_()]
     handle = graph.register_multi_grad_hook([tensors[i] for i in members], got.append)
-    asked = None if inputs is None else [leaves[i] for i in inputs]
-    [backward(run, cotangents, downstream=True, inputs=asked) for _ in range(passes)]
+    for each, gradients in zip(passes, needed, strict=True):
+        _run(run, leaves, *each)
+        # A pass that needs none of the tensors does not call the hook.
+        expected += [[gradients[i] for i in members]] * any(gradients[i] is not None for i in members)
     handle.remove()
-    backward(run, cotangents, downstream=True, inputs=asked)
-    subject.assert_equal("number of calls of the hook", got=len(got), expected=passes)
-    for gradients in got:
-        subject.assert_all_same("gradients that the hook gets", got=gradients, expected=[needed[i] for i in members])
+    _run(run, leaves, *passes[-1])
+    subject.assert_equal("number of calls of the hook", got=len(got), expected=len(expected))
+    for mine, theirs in zip(got, expected, strict=True):
+        subject.assert_all_same("gradients that the hook gets", got=mine, expected=theirs)
+
+
+def _needed(polynomial, cotangents, inputs):
+    """The gradients that a pass needs of the leaves, the float outputs and a stranger."""
+    gradients = enumerate(tracked(polynomial, polynomial.vjp(cotangents)))
+    wanted = [g if inputs is None or i in inputs else None for i, g in gradients]
+    return [*wanted, *_floats(polynomial, cotangents), None]
 
 
 @keeps("HOOK-10", variant="any")
 def test_mode_any_gets_the_first_gradient(subject, data):
-    """Mode any fires once per pass, with the first gradient that is computed."""
-    polynomial = subject.polynomial(data)
-    passes = subject.draw(data, st.integers(1, 2), "passes")
+    """Mode any fires once per pass that needs one of its tensors, with the first gradient that is computed."""
+    polynomial = subject.polynomial(data, arguments=KINDS)
     run, log, got = subject.run(polynomial), [], []
-    tensors = [*leaves_of(run), *floats_of(run)]
-    members = [tensors[i] for i in _members(subject, data, range(len(tensors)))]
+    leaves = leaves_of(run)
+    passes = _passes(subject, data, polynomial, leaves, partial=False)
+    tensors = [*leaves, *floats_of(run)]
+    members = [tensors[i] for i in _members(subject, data, [range(len(tensors))], len(leaves))]
     [tensor.register_hook(log.append) for tensor in members]
     handle = graph.register_multi_grad_hook(members, lambda g: got.append((len(log), g)), mode="any")
-    [backward(run, polynomial.cotangents(), downstream=True) for _ in range(passes)]
+    calls = []
+    for each in passes:
+        before = len(log)
+        _run(run, leaves, *each)
+        calls += [before + 1] * (len(log) > before)
     handle.remove()
-    backward(run, polynomial.cotangents(), downstream=True)
-    calls = [1 + n * len(members) for n in range(passes)]
+    _run(run, leaves, *passes[-1])
     what = "gradients computed whenever the hook is called"
     subject.assert_equal(what, got=[count for count, _ in got], expected=calls)
     subject.assert_all_same("gradients", got=[g for _, g in got], expected=[log[count - 1] for count in calls])

@@ -8,6 +8,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._blocks import Left
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), max_size=3)
 
@@ -100,20 +101,17 @@ def test_forward_mode_is_off_under_inference_mode(subject, data):
     subject.assert_all_same("tangents under inference_mode", got=tangents, expected=[None] * outputs)
 
 
-# Ways to set grad mode, and whether calls in them are recorded. The first two are documented as decorators too.
+# Ways to set grad mode, and whether calls in them are recorded. Some are documented as decorators too.
 _MODES = {
     "no_grad()": (torch.no_grad, False),
     "enable_grad()": (torch.enable_grad, True),
     "set_grad_enabled(False)": (partial(torch.set_grad_enabled, False), False),
     "set_grad_enabled(True)": (partial(torch.set_grad_enabled, True), True),
+    "inference_mode()": (torch.inference_mode, False),
 }
 
 
-_DECORATORS = ("no_grad()", "enable_grad()")
-
-
-class _Left(Exception):
-    """What ends a block early."""
+_DECORATORS = ("no_grad()", "enable_grad()", "inference_mode()")
 
 
 @keeps("MODE-05")
@@ -122,7 +120,7 @@ def test_grad_mode_is_that_of_the_block(subject, data):
     ways = [(name, decorates) for name in _MODES for decorates in {False, name in _DECORATORS}]
     step = st.tuples(st.sampled_from(sorted(ways)), st.booleans())
     steps = subject.draw(data, st.lists(step, min_size=1, max_size=4), "blocks: (mode, as decorator), left early")
-    around = subject.draw(data, _MODES, "around all of them")
+    around = subject.draw(data, tuple(_MODES)[:-1], "around all of them")
     leaf, got, expected = subject.tensor([1.0, 2.0]).requires_grad_(), [], []
 
     class Double(torch.autograd.Function):
@@ -137,13 +135,13 @@ def test_grad_mode_is_that_of_the_block(subject, data):
     def call(leave=False):
         got.append(Double.apply(leaf).requires_grad)
         if leave:
-            raise _Left
+            raise Left
 
     mode, outside = _MODES[around]
     with mode():
         for (name, decorates), leaves in steps:
             block, recorded = _MODES[name]
-            with suppress(_Left):
+            with suppress(Left):
                 if decorates:
                     block()(call)(leaves)
                 else:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.torch._hooks import watched
+from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
 from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
 # The origins of the arguments of a call.
@@ -22,7 +22,6 @@ ORIGINS = {
     "integers": lambda x: x.long(),
 }
 SHAPES = ((2,), (), (0,), (1, 3))
-LEAVING = ("end", "exception")
 
 
 def _saver(saved, reads=1, got=None, separate=False):
@@ -190,9 +189,9 @@ def test_the_innermost_of_nested_hooks_applies(subject, data):
         outputs.append(_saver([0]).apply(*tensors))
         if level < depth:
             hooks = graph.saved_tensors_hooks(partial(note, f"pack {level}"), partial(note, f"unpack {level}"))
-            with suppress(KeyError), hooks:
+            with suppress(Left), hooks:
                 call_within(level + 1)
-                _leave(leaving)
+                leave(leaving)
         outputs.append(_saver([0]).apply(*tensors))
 
     call_within(0)
@@ -200,11 +199,6 @@ def test_the_innermost_of_nested_hooks_applies(subject, data):
     levels = [*range(depth), *reversed(range(depth))]
     expected = [f"{what} {level}" for what in ("pack", "unpack") for level in levels]
     subject.assert_equal("hooks that ran", got=log, expected=expected)
-
-
-def _leave(leaving):
-    if leaving == "exception":
-        raise KeyError(leaving)
 
 
 HOOKS = {
@@ -234,12 +228,12 @@ def test_hooks_that_are_disabled_cannot_be_entered(subject, data):
         subject.assert_accepted(lambda: _saver([0]).apply(*tensors), "a call where hooks are disabled")
 
     def disable(message, *others):
-        with suppress(KeyError), graph.disable_saved_tensors_hooks(message):
+        with suppress(Left), graph.disable_saved_tensors_hooks(message):
             check(message)
             if others:
                 disable(*others)
                 check(message)
-            _leave(leaving)
+            leave(leaving)
 
     disable(*messages)
     subject.assert_accepted(lambda: _enter(hooks), f"{hooks} where no longer disabled")
@@ -325,23 +319,6 @@ def test_changes_of_saved_tensors_are_noticed_under_hooks(subject, data):
     subject.assert_raises(RuntimeError, lambda: run.gradients(polynomial.cotangents()), what)
 
 
-@keeps("PACK-08", variant="cpu")
-def test_save_on_cpu_gives_saved_tensors_back(subject, data):
-    """Under save_on_cpu, backward gets the saved values in their dtype and on their device."""
-    polynomial = subject.polynomial(data, separate=None)
-    cotangents, seen = polynomial.cotangents(), []
-    cls = watched(subject, polynomial, backward=lambda ctx: seen.extend(ctx.saved_tensors))
-    run = subject.run(polynomial, cls=cls, under=graph.save_on_cpu)
-    got = run.gradients(cotangents)
-    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
-    describe = subject.implementation.describe
-    saved = [polynomial.values[i] for i in polynomial.floating]
-    subject.assert_all_same("saved tensors in backward", got=seen, expected=saved)
-    kinds = [(polynomial.dtype, subject.device)] * len(saved)
-    what = "dtypes and devices of saved tensors in backward"
-    subject.assert_equal(what, got=[(describe(t).dtype, describe(t).device) for t in seen], expected=kinds)
-
-
 @keeps("PACK-08", variant="mutation")
 def test_saved_tensors_may_be_changed_where_that_is_allowed(subject, data):
     """Under allow_mutation_on_saved_tensors, gradients are right after saved tensors were changed."""
@@ -404,10 +381,11 @@ def test_saved_tensors_are_let_go_where_mutation_ends(subject, data):
         def backward(ctx, g):
             return 3 * g
 
-    with suppress(KeyError), graph.allow_mutation_on_saved_tensors() as state:
+    with suppress(Left), graph.allow_mutation_on_saved_tensors() as state:
         output = Tripled.apply(x)
-        _leave(leaving)
+        leave(leaving)
     kept = (state, output.grad_fn)
+    subject.assert_accepted(lambda: _enter("allow_mutation_on_saved_tensors"), "a block after it")
     gc.collect()
     subject.assert_equal("whether it lives after the block", got=refs[0]() is not None, expected=False)
     del kept

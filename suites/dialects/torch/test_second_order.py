@@ -1,9 +1,11 @@
-"""Tensors kept as attributes of ctx, when backward is differentiated."""
+"""Backward is differentiated: tensors kept as attributes of ctx, and a batch of gradients."""
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._powers import power_function
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
 
@@ -50,3 +52,30 @@ def test_no_gradient_flows_through_inputs_and_outputs_kept_on_ctx(subject, data)
 def test_no_gradient_flows_through_intermediates_kept_on_ctx(subject, data):
     """No second derivative flows through an intermediate kept as an attribute."""
     _check_no_second_derivative(subject, data, ("intermediate",))
+
+
+@keeps("VMAP-07", variant="create_graph")
+def test_a_batch_of_gradients_can_be_differentiated(subject, data):
+    """With create_graph a pass over a batch of cotangents is recorded, by x and by the cotangents."""
+    _check_batch(subject, data, calling=False)
+
+
+@keeps("VMAP-07", variant="calling")
+def test_a_batch_of_gradients_of_a_function_that_calls_another_can_be_differentiated(subject, data):
+    """With create_graph a pass over a batch of cotangents is recorded where backward calls another Function."""
+    _check_batch(subject, data, calling=True)
+
+
+def _check_batch(subject, data, calling):
+    exponent, factor = subject.draw(data, (2, 3), "power"), subject.draw(data, (1, -1, 2), "factor")
+    size = subject.draw(data, (1, 2, 3), "number of cotangents")
+    x, gs = np.array([2.0, -3.0]), np.arange(1.0, 1 + 2 * size).reshape(size, 2)
+    leaf, given = (subject.tensor(a).requires_grad_() for a in (x, gs))
+    y = power_function(subject, exponent, factor, calling=calling).apply(leaf)
+    (got,) = torch.autograd.grad(y, leaf, given, create_graph=True, is_grads_batched=True)
+    slope = factor * exponent * x ** (exponent - 1)
+    subject.assert_same("gradients of a batch", got=got, expected=slope * gs)
+    derivatives = lambda: torch.autograd.grad(got.sum(), (leaf, given))  # noqa: E731
+    found = subject.assert_accepted(derivatives, "second derivatives of a batch")
+    second = (exponent - 1) * slope / x * gs.sum(axis=0)
+    subject.assert_all_same("second derivatives of a batch", got=found, expected=[second, slope + 0 * gs])

@@ -109,15 +109,20 @@ def test_a_generated_rule_works_at_several_levels(subject, data):
     batched = [[n for n, each in zip(sizes, levels, strict=True) if each[i]] for i in range(2)]
     tensors = subject.tensors([a.reshape(shape) for a, shape in zip(arrays, batched, strict=True)])
 
-    def mapped(f):
+    def mapped(f, given=tensors):
         for each in reversed(levels):
             f = torch.func.vmap(f, in_dims=tuple(0 if batches else None for batches in each))
-        return f(*tensors)
+        return f(*given)
 
     x, y = (np.broadcast_to(a, sizes) for a in arrays)
     subject.assert_same("output", got=mapped(product.apply), expected=x * y)
     got = mapped(torch.func.grad(product.apply, argnums=(0, 1)))
     subject.assert_all_same("gradients of each call", got=got, expected=[y, x])
+    leaves = [t.clone().requires_grad_() for t in tensors]
+    got = torch.autograd.grad(torch.sum(mapped(product.apply, leaves)), leaves)
+    shared = [tuple(n for n, each in enumerate(levels) if not each[i]) for i in range(2)]
+    expected = [np.sum(g, axis=axes) for g, axes in zip((y, x), shared, strict=True)]
+    subject.assert_all_same("gradients of all calls", got=got, expected=expected)
 
 
 @keeps("VMAP-02", variant="save_for_forward")

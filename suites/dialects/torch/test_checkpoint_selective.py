@@ -1,0 +1,78 @@
+"""Selective checkpointing: which operators of a custom Function run again in the backward pass."""
+
+from functools import partial
+
+import numpy as np
+import torch
+import torch.utils.checkpoint
+from hypothesis import strategies as st
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair
+
+POLICIES = ("MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE")
+OPERATORS = {"abs": torch.ops.aten.abs.default, "relu": torch.ops.aten.relu.default, "neg": torch.ops.aten.neg.default}
+
+
+class _Counting(TorchDispatchMode):
+    """How often each operator runs."""
+
+    def __init__(self):
+        super().__init__()
+        self.runs = dict.fromkeys(OPERATORS, 0)
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        for name, each in OPERATORS.items():
+            self.runs[name] += operator is each
+        return operator(*args, **(kwargs or {}))
+
+
+class _Chain(torch.autograd.Function):
+    """-relu(abs(x)), of which every step is saved."""
+
+    @staticmethod
+    def forward(ctx, x):
+        first = torch.abs(x)
+        second = torch.relu(first)
+        third = torch.neg(second)
+        ctx.save_for_backward(x, first, second, third)
+        return third
+
+    @staticmethod
+    def backward(ctx, g):
+        x, first, second, third = ctx.saved_tensors
+        return g * torch.sign(x) * (first > 0) * torch.sign(second) * torch.sign(third) * torch.sign(first)
+
+
+@keeps("CKPT-15")
+def test_the_policy_says_what_runs_again(subject, data):
+    """Operators in a custom Function run once if they are to be saved, and twice if they are to be recomputed."""
+    each = st.tuples(*[st.sampled_from(POLICIES)] * len(OPERATORS))
+    policies = dict(zip(OPERATORS, subject.draw(data, each, f"policies of {', '.join(OPERATORS)}"), strict=True))
+    calls = subject.draw(data, (1, 2), "calls of the Function")
+    listed = subject.draw(data, (False, True), "a list of what is to be saved, not a function")
+    early = subject.draw(data, (True, False), "early_stop")
+    leaf, g = drawn_pair(subject, data)
+    checkpoint = torch.utils.checkpoint
+    saved = {OPERATORS[name] for name, policy in policies.items() if policy.endswith("SAVE")}
+    chosen = {OPERATORS[name]: checkpoint.CheckpointPolicy[policy] for name, policy in policies.items()}
+
+    def policy(ctx, operator, *args, **kwargs):
+        return chosen.get(operator, checkpoint.CheckpointPolicy.PREFER_RECOMPUTE)
+
+    def f(x):
+        for _ in range(calls):
+            x = _Chain.apply(x)
+        return x
+
+    contexts = partial(checkpoint.create_selective_checkpoint_contexts, [*saved] if listed else policy)
+    with _Counting() as counting, checkpoint.set_checkpoint_early_stop(early):
+        y = checkpoint.checkpoint(f, leaf, use_reentrant=False, context_fn=contexts)
+        forward = dict(counting.runs)
+        torch.autograd.backward(y, g)
+    subject.assert_equal("runs of each operator in forward", got=forward, expected=dict.fromkeys(OPERATORS, calls))
+    expected = {name: calls if OPERATORS[name] in saved else 2 * calls for name in OPERATORS}
+    subject.assert_equal("runs of each operator in forward and in the pass", got=counting.runs, expected=expected)
+    x, g = map(subject.implementation.numpy, (leaf.detach(), g))
+    subject.assert_same("gradient", got=leaf.grad, expected=-np.sign(x) * g)
