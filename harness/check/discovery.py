@@ -126,7 +126,7 @@ def _discovered(
     new_memory = "new_memory" in implementation.capabilities
     reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
     refusals, every = declined(known, dtypes[0], note)
-    # Chance numbers say nothing about a map.
+    # Chance numbers say nothing about a map, nor about a length.
     maps = not declaration.stochastic and not reads and maps_entries(known)
     return Facts(
         outputs,
@@ -149,7 +149,7 @@ def _discovered(
         sparse=any(each.sparse for each in back.values()),
         maps_entries=maps,
         sweeps=tuple(largest_errors(known)) if maps else (),
-        long_shapes=long_shapes(known),
+        long_shapes=() if reads else long_shapes(known),
         declined=refusals,
         tried_all=every,
     )
