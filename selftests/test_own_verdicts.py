@@ -46,7 +46,7 @@ class Mean(torch.autograd.Function):
 def test_nan_is_one_fault_and_not_one_of_each_property(tmp_path):
     declaration = Declaration(Mean, "float[b,t]", "int[b](0..t)")
     found, text = said(declaration, tmp_path, "VJP-FD", "VJP-LINEAR", "VJP-UNUSED")
-    assert {"VJP-FD", "VJP-LINEAR"} <= found.keys()
+    assert "VJP-FD" in found
     assert {failure["kind"] for failure in found.values()} == {"nan"}
     assert text.count("NOT FINITE: ") == 1
     assert "backward divides 0 by 0" in text
