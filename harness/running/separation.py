@@ -17,7 +17,8 @@ _FUNCTION = "it calls another Function, which a test defines"
 
 # The tests of properties that can be separated: all that they assert is computed from arrays and descriptions.
 SEPARABLE = (
-    "FWD-VALUE", "FWD-MASK", "FWD-LAYOUT", "FWD-EMPTY", "FWD-DTYPE", "VJP-REF", "VJP-FD", "VJP-LINEAR", "VJP-MASK",
+    "FWD-VALUE", "FWD-VALUE/sizes", "FWD-VALUE/specials", "VJP-REF/sizes", "VJP-REF/specials", "FWD-MASK",
+    "FWD-LAYOUT", "FWD-EMPTY", "FWD-DTYPE", "VJP-REF", "VJP-FD", "VJP-LINEAR", "VJP-MASK",
     "VJP-SUBSET", "VJP-COTANGENT-LAYOUT", "VJP-SAME-TENSOR", "VJP-CHAIN/instances", "VJP-ACCUMULATE", "VJP-REPEAT",
     "VJP-FINITE", "DBL-CORRECT", "DBL-ONCE", "JVP-REF", "JVP-ADJOINT", "BATCH-VMAP", "BATCH-VMAP/cotangents",
     "VJP-PURE/owned", "ENV-COMPILE", "ENV-AUTOCAST", "ENV-SAVED-HOOKS", "ENV-SAVED-HOOKS/checkpoint", "ENV-DEVICE",
