@@ -319,5 +319,7 @@ def test_lines_of_clauses_keep_the_schema(command):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "harness" / "reports" / "report.schema.json").read_text())
     run = command("torch", "--properties", "NIG-*", "-n", "0", "--profile", "quick")
+    assert run.status == 0, run.out + run.err
+    assert any(line["kind"] == "result" for line in run.lines)
     for line in run.lines:
         jsonschema.validate(line, schema)

@@ -165,9 +165,6 @@ def test_a_refusal_of_forward_is_no_fault(function):
     assert faults_of(Declaration(function, "float[n,m]")) == []
 
 
-# What the suite itself raises is not a refusal.
-
-
 def test_a_refusal_of_extreme_values_is_no_fault():
     lines = Checked(Declaration(ops.HugeRefused, "float[n,m]"), seed=0).lines("VJP-FINITE")
     (line,) = (each for each in lines if "variant" not in each)
@@ -180,6 +177,9 @@ def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
     lines = list(Checked(declaration, seed=0).lines("VJP-FD", "VJP-REF", "FWD-EMPTY", "FWD-MASK", "VJP-REPEAT"))
     assert [line["failure"] for line in lines if line["outcome"] == "fail"] == []
     assert {line["property"] for line in lines if line.get("excused")} >= {"FWD-EMPTY", "VJP-REF"}
+
+
+# What the suite itself raises is not a refusal.
 
 
 def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
