@@ -10,6 +10,7 @@ import numpy as np
 
 from autograd_conformance.implementations.protocol import ScriptText
 from autograd_conformance.implementations.scripting import Named
+from autograd_conformance.implementations.series import listed
 from autograd_conformance.implementations.torch_demonstrations import demonstrate
 
 WIDTH = 116
@@ -71,9 +72,12 @@ def literal(array: Any, dtype: str, device: str = "cpu") -> str:
         return f"torch.ones({shape}, {options})" if first == 1 else f"torch.full({shape}, {number(first)}, {options})"
     text = _nested(array.tolist())
     if len(text) > WIDTH:
-        flat = textwrap.fill(", ".join(map(number, array.reshape(-1).tolist())), WIDTH)
+        text, one_by_one = listed(array, number)
+        rows = f"[\n{textwrap.indent(textwrap.fill(text[1:-1], WIDTH), '    ')}\n]" if one_by_one else text
         reshaped = "" if array.ndim == 1 else f".reshape{shape}"
-        return f"torch.tensor([\n{textwrap.indent(flat, '    ')}\n], {options}){reshaped}"
+        if not one_by_one and len(rows) > WIDTH - 40:
+            return f"torch.tensor(\n    {rows},\n    {options}){reshaped}"
+        return f"torch.tensor({rows}, {options}){reshaped}"
     return f"torch.tensor({text}, {options})"
 
 

@@ -64,7 +64,8 @@ def test_the_exhibit_is_caught(exhibit, property_id):
 @cache
 def failure_of(exhibit, property_id):
     """The test that catches an exhibit, and its failure as a report holds it."""
-    for claim, _ in checks.tests_of(property_id, exhibit.function, TORCH, "cpu"):
+    found = checks.tests_of(property_id, exhibit.function, TORCH, "cpu")
+    for claim, _ in sorted(found, key=lambda pair: pair[0].variant != ""):
         raised = checks.caught(property_id, claim.variant, exhibit.function, TORCH)
         if raised is not None:
             return named(property_id, claim.variant), json_of(raised.finding.as_json())

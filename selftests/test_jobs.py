@@ -229,4 +229,4 @@ def test_jobs_of_real_runs_are_one(command, tmp_path):
     assert done.exit_code == 0, done.output
     for line in ndjson.read(tmp_path / "all.ndjson"):
         LINES.validate(line)
-    assert CliRunner().invoke(cli.main, ["compare", whole, whole]).output.startswith("gate: holds: 4 same")
+    assert CliRunner().invoke(cli.main, ["compare", whole, whole]).output.startswith("gate: holds: 12 same")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from autograd_conformance.harness.check.lengths import LONG
+from autograd_conformance.harness.check import lengths
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
@@ -81,7 +81,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
     if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
         return Verdict(REFUSED, claim.if_refused if by_rule else "")
-    if outcome == "vacuous" and line.get("variant") == LONG:
+    if outcome == "vacuous" and line.get("variant") == lengths.LONG:
         # The other lengths say whether the gradient was verified.
         return None
     if outcome == "vacuous":

@@ -41,6 +41,7 @@ def tests_of(
         and claim.where(function)
         and (claim.abstract, claim.simulated) == (abstract, simulated)
         and claim.needs <= implementation.capabilities
+        and set(claim.dtypes) & set(function.dtypes)
     ]
 
 

@@ -27,7 +27,7 @@ def _claimed(example, results):
     """
     normal = PRECISION[example.call.dtype].normal
     flushed = {
-        n: np.where(np.abs(example.values[slot]) < normal, 0.0 * example.values[slot], example.values[slot])
+        n: np.where(np.abs(example.values[slot]) < normal, np.copysign(0.0, example.values[slot]), example.values[slot])
         for n, slot in enumerate(example.slots)
         if example.call.tensors[n].dtype in REAL
     }
