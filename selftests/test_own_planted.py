@@ -44,6 +44,9 @@ UNKNOWABLE = {
     "NotMarked": "which outputs are differentiable is what the Function says, and shown",
     "HalfAtTheKink": "any convention at a kink is right",
     "SaturatedExcluded": "any convention at a kink is right",
+    "TailPast65536Lost": "a user's Function may build all pairs, so that so many elements are not tried",
+    "SumsToNothing": "which outputs are finite next to a number that is not finite is what the Function says",
+    "MaskedByProduct": "which gradients are finite next to a number that is not finite is what the Function says",
 }
 
 # The properties with which a fault in numbers may be found where there is no reference.

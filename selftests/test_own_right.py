@@ -122,9 +122,11 @@ class ZeroAtZero(torch.autograd.Function):
     ids=["relu", "cholesky", "at 0", "leaky", "numpy", "surrogate"],
 )
 def test_a_reference_finds_what_is_wrong(declaration, property_id):
-    (found,) = faults_of(declaration, property_id)
-    assert found[1].word == "wrong"
-    assert "reference=" in found[0]["failure"]["hint"]
+    found = faults_of(declaration, property_id)
+    assert found
+    for line, judgement in found:
+        assert judgement.word == "wrong"
+        assert "reference=" in line["failure"]["hint"]
 
 
 def test_calls_that_the_reference_refuses_are_left_out_and_counted():

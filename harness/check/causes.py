@@ -84,6 +84,8 @@ class Causes:
             # The engine itself raises if it cannot use what backward returned.
             plain = "VJP-REF" if own_frames(raised, self.implementation) else returned_wrongly(raised)
             return self._nearest(call, partial(runs, self.subject), plain)
+        if self.function.referee is not None and self._misses_reference(call):
+            return "FWD-VALUE"
         if about.group == "second order":
             if not self._judge.derives(contiguous(call)):
                 return self._first_right(call, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
@@ -101,6 +103,12 @@ class Causes:
         found = self._of_values(call, "VJP-REF")
         extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
         return None if extreme else found
+
+    def _misses_reference(self, call: Call) -> bool:
+        """Whether forward alone differs from the reference that the user gave: backward derives this forward."""
+        calls = self._ordinary(call) if self.subject.claim_id.startswith("FWD-VALUE/") else [contiguous(call)]
+        own = self._judge_of(replace(self.function, soft=None))
+        return all(not own.as_referred(each) and own.derives(each) for each in calls)
 
     def _of_values(self, call: Call, plain: str) -> str | None:
         """The property that explains wrong numbers; where other operations choose the layouts, one about these."""
@@ -163,7 +171,10 @@ class Causes:
 
     @cached_property
     def _judge(self) -> _Judge:
-        judge = _Judge(self.implementation, self.function, self.subject.device, "VJP-REF")
+        return self._judge_of(self.function)
+
+    def _judge_of(self, function: Own) -> _Judge:
+        judge = _Judge(self.implementation, function, self.subject.device, "VJP-REF")
         judge.policy = self._policy(judge)
         return judge
 
@@ -266,6 +277,16 @@ class _Judge(Subject):
                 call, example.result_names, got=example.results(times=times), expected=example.expected.results()
             )
         )
+
+    def as_referred(self, call: Call) -> bool:
+        """Whether no output is found to differ from the user's reference; it may refuse the call."""
+        assert isinstance(self.function, Own)
+        assert self.function.referee is not None
+        try:
+            names, got, expected = zip(*self.function.referee.outputs(self.made(call)), strict=True)
+        except Exception:  # noqa: BLE001 - a user's reference may raise anything
+            return True
+        return _holds(lambda: self.assert_close(call, names, got=got, expected=expected))
 
     def transports(self, call: Call) -> bool:
         """Whether no tangent of the outputs is found to be wrong."""

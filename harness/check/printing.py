@@ -238,7 +238,7 @@ def _own(line: ndjson.Line) -> Any:
 
 
 # The variants of tests that can be the cause where the plain test holds: the others look at special values or averages.
-_CAUSES = ("owned", "seeds", "leaves", "instances", "flags", "severed")
+_CAUSES = ("owned", "seeds", "leaves", "instances", "flags", "severed", "long")
 
 
 def _root(name: Any, causes: Mapping[Any, str]) -> Any:
