@@ -72,7 +72,13 @@ class Causes:
 
     def likely(self, call: Call, about: str) -> str:
         """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
-        return likely.of_layouts(self.function, call, self._judge.passes) if about in _OF_LAYOUTS else ""
+        if about in _OF_LAYOUTS:
+            return likely.of_layouts(self.function, call, self._judge.passes)
+        if about != "VJP-FD":
+            return ""
+        plain, right = contiguous(call), self._judge.derives
+        by_index = likely.of_equal_indices(self.function, plain, right)
+        return by_index or likely.of_conjugates(self.function, plain, right)
 
     def _found(self, call: Call, raised: Exception | None) -> str | None:
         about = self._property

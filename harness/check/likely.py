@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from autograd_conformance.harness.check import lazy
 from autograd_conformance.harness.check.declaration import Declaration
+from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.reference.definitions import Function
-from autograd_conformance.strategies.calls import Call, reshaped, with_cotangents, with_inputs
+from autograd_conformance.strategies.calls import Call, recast, reshaped, with_cotangents, with_inputs
 from autograd_conformance.strategies.layouts import LAYOUTS
 from autograd_conformance.strategies.shapes import shape_tuples
 
 # The other shapes in which a layout is tried.
 _SHAPES = 3
 
+
+# So many calls with equal indices, and so many without; the elements of a small tensor; the numbers that are tried.
+_CALLS, _SMALL, _SEEDS = 6, 12, 4
+_REAL = {"complex128": "float64", "complex64": "float32"}
 
 # Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
 _SINGLE = 2.0**-32, 2.0**-22
@@ -57,6 +64,54 @@ def of_overflow(call: Call, about: str, got: Any, expected: Any) -> str:
     return (
         f"{where} divides by a number that is 0 or tiny, or a product, power or sum overflows in {call.dtype}; divide "
         "or scale first, or compute that part in a wider dtype"
+    )
+
+
+def of_equal_indices(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
+    """The cause if small calls are wrong where an index has equal entries, and only there; empty otherwise.
+
+    ``right`` says whether a call is not found to be wrong.
+    """
+    slots = repeating(function, call)
+    if not slots:
+        return ""
+    found: dict[bool, list[bool]] = {True: [], False: []}
+    for each in _small(function, call):
+        kind = found[bool(repeating(function, each) & slots)]
+        if len(kind) < _CALLS:
+            kind.append(right(each))
+        if False in found[False] or all(len(kind) == _CALLS for kind in found.values()):
+            break
+    enough = all(len(kind) > _CALLS // 2 for kind in found.values())
+    # Equal entries that are masked, or beyond a length, may be right.
+    if not enough or not all(found[False]) or sum(found[True]) > len(found[True]) // 2:
+        return ""
+    names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
+    return (
+        f"where entries of {names} are equal, their gradients are assigned, where they have to be added: index_add_, "
+        "scatter_add_, or index_put_ with accumulate=True"
+    )
+
+
+def _small(function: Function, call: Call) -> Iterator[Call]:
+    """The call in small shapes, with several numbers in each."""
+    for shapes in shape_tuples(function):
+        if all(0 < math.prod(shape) <= _SMALL for shape in shapes):
+            moved = reshaped(call, shapes, function)
+            if moved is not None:
+                yield from (replace(moved, seed=seed) for seed in range(_SEEDS))
+
+
+def of_conjugates(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
+    """The cause if a call is wrong in complex numbers alone, not in real ones; empty otherwise.
+
+    ``right`` says whether a call is not found to be wrong.
+    """
+    if _REAL.get(call.dtype) not in function.dtypes or not right(recast(call, _REAL[call.dtype], function)):
+        return ""
+    return (
+        "right in real numbers: a factor of backward is not conjugated (g * x.conj() for x * y), or its real part, or "
+        "a factor of 2, is missing or too many"
     )
 
 

@@ -94,6 +94,9 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
         yield from _script(line, path, _ALONE if alone else missing_scripts.get(path, ""))
         for other in _other_exceptions(line, others):
             yield from _wrapped(f"also raised: {other['failure']['got']} ({ndjson.test_of(other)})", 4)
+        for other in others:
+            if _own(other) == _own(line) and "number" in other:
+                yield from _also(other["failure"])
         same = dict.fromkeys(map(ndjson.test_of, others))
         same.pop(ndjson.test_of(line), None)
         if same:
@@ -147,14 +150,14 @@ def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
 
 
 def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
-    """The faults, and after each one the further failures of its test."""
+    """The faults, and after each one the further failures of its test; "alike" if the verdict is the same."""
     for line, v in faults:
         yield line, v
         for number, failure in enumerate(line["failure"].get("further", ()), 2):
             other = {**line, "failure": failure, "number": number}
             judgement = verdict(other)
             assert judgement is not None
-            yield other, judgement
+            yield {**other, "alike": judgement == v and v.word != RAISES}, judgement
 
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
@@ -232,9 +235,9 @@ def _is_nan(line: ndjson.Line) -> bool:
 
 
 def _own(line: ndjson.Line) -> Any:
-    """The test of a failure; a further failure of it is another one."""
+    """The test of a failure; a further failure of it that is not like the first one is another one."""
     test = ndjson.test_of(line)
-    return (test, line["number"]) if "number" in line else test
+    return (test, line["number"]) if "number" in line and not line["alike"] else test
 
 
 # The variants of tests that can be the cause where the plain test holds: the others look at special values or averages.
@@ -300,6 +303,14 @@ def _fault(line: ndjson.Line, v: Verdict) -> Iterator[str]:
         yield from _wrapped(f"advice: {v.advice}", 4)
     if v.guess:
         yield from _wrapped(f"likely cause (a guess): {v.guess}", 4)
+
+
+def _also(failure: Mapping[str, Any]) -> Iterator[str]:
+    """A further failure that is like the first one of its test."""
+    yield from _wrapped(f"also: {failure.get('hint') or in_words(failure)}", 4)
+    for key in ("right_with", "call"):
+        if failure.get(key):
+            yield from _wrapped(f"{_DETAILS[key]}: {failure[key]}", 6)
 
 
 def _path(line: ndjson.Line, scripts: Path) -> Path:
