@@ -114,7 +114,7 @@ class Causes:
         """Whether forward alone differs from the reference that the user gave: backward derives this forward."""
         calls = self._ordinary(call) if self.subject.claim_id.startswith("FWD-VALUE/") else [contiguous(call)]
         own = self._judge_of(replace(self.function, soft=None))
-        return all(not own.as_referred(each) and own.derives(each) for each in calls)
+        return any(not own.as_referred(each) and own.derives(each) for each in calls)
 
     def _of_values(self, call: Call, plain: str) -> str | None:
         """The property that explains wrong numbers; where other operations choose the layouts, one about these."""
