@@ -40,7 +40,7 @@ REACHES = {
 }
 
 # The nearby points to look at, and those to look at before a claim is called wrong.
-_FEW, _MANY = 6, 256
+_FEW, _MANY = 8, 256
 
 # From one radius to the next, the change from the point itself shrinks by this factor at least; otherwise it is a jump.
 _SHRINKS = 3.0
@@ -85,7 +85,7 @@ class Near:
         """Compare a claimed slope with those nearby. There are none where the function jumps, or leaves its domain."""
         with np.errstate(all="ignore"):
             found = _Found(self._size, self._length, self._reach)
-            for number, place in enumerate(self._places(seed)):
+            for number, place in enumerate(self._places(direction, seed)):
                 if number >= (_FEW if found.slopes(rounding).admit(claim) else _MANY):
                     break
                 if not self._look(place, direction, found):
@@ -99,9 +99,16 @@ class Near:
         unclear = not math.isfinite(slopes.tolerance) or (not math.isfinite(claim) and not slopes.agree)
         return (Verdict.INCONCLUSIVE if unclear else Verdict.DISAGREES), slopes
 
-    def _places(self, seed: int) -> Iterator[Arrays]:
-        """Directions from the point to those nearby: all entries up, all down, and random ones."""
+    def _places(self, direction: Arrays, seed: int) -> Iterator[Arrays]:
+        """Directions from the point to those nearby: along the slope, all entries up, all down, and random ones.
+
+        Of a convex function, the slopes ahead and behind are the largest and the smallest.
+        """
         rng = np.random.default_rng(seed)
+        for sign in (1, -1):
+            yield tuple(
+                None if s is None or d is None else sign * d for s, d in zip(self._scales, direction, strict=True)
+            )
         yield self._scales
         yield tuple(None if s is None else -s for s in self._scales)
         while True:

@@ -44,6 +44,25 @@ def _of_norm(g, y, x):
     return _column(g) * torch.where(y == 0, 0, x / torch.where(y == 0, 1, y))
 
 
+def _norm(at_zero):
+    """The norm of each row, with that gradient of a row of zeros."""
+
+    def gradients(g, y, x):
+        zero = torch.zeros_like(x) + torch.tensor([*at_zero, *[0.0] * x.shape[-1]], dtype=x.dtype)[: x.shape[-1]]
+        return _column(g) * torch.where(_column(y) == 0, zero, x / _column(torch.where(y == 0, 1, y)))
+
+    return _function(lambda x: x.norm(dim=-1), gradients)
+
+
+def _polar(a):
+    u, _, vh = torch.linalg.svd(a, full_matrices=False)
+    return u @ vh
+
+
+def _nuclear(a):
+    return torch.linalg.svdvals(a).sum()
+
+
 def _of_sinc(g, y, x):
     inner = torch.where(x == 0, 1, x)
     return g * torch.where(x == 0, 0, (x.cos() - y) / inner)
@@ -96,6 +115,7 @@ WRONG = {
         _function(lambda x: x.square(), lambda g, _, x: 2 * g * x * (x.diff(dim=-1, prepend=x[..., :1] - 1) != 0)),
         ROWS,
     ),
+    "at the norm of zeros, longer than 1": (_norm([1.0, 1.0]), ROWS),
     "at one": (_function(torch.sin, lambda g, _, x: g * x.cos() * (x != 1)), ONE),
     "complex at zero": (_function(lambda x: x * (1 + 2j), lambda g, _, x: g * (1 - 2j) * (x != 0)), ("complex[...]",)),
     "an entry of a sparse tensor at one": (_function(torch.sparse.mm, _of_sparse_at_one), SPARSE),
@@ -127,6 +147,8 @@ RIGHT = {
     "cummax": (lambda x: x.cummax(-1).values, ROWS),
     "floor": (_function(torch.floor, lambda g, *_: 0 * g), ONE),
     "norm": (_function(lambda x: x.norm(dim=-1), _of_norm), ROWS),
+    "norm, as long as it may be at 0": (_norm([1.0]), ROWS),
+    "nuclear norm": (_function(_nuclear, lambda g, _, a: g * _polar(a)), ("float[n,m]",)),
     "sinc": (_function(_sinc, _of_sinc), ONE),
     "another value at zero": (lambda x: torch.where(x == 0, 1.0, 3 * x), ONE),
     "square root of abs": (lambda x: x.abs().sqrt(), ONE),
