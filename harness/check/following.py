@@ -24,8 +24,8 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import isolation
 from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords, last_words
+from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.running.results import died_line
-from autograd_conformance.harness.running.selection import matching
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.reference.properties import PROPERTIES
 
@@ -119,7 +119,7 @@ class Following:
     def _why_nothing(self, plan: Plan) -> str:
         """Why no test applies, and what to do."""
         given = self.options["properties"]
-        chosen = set(matching("property", given, PROPERTIES))
+        chosen = set(matching("property", without_variants(given), PROPERTIES))
         lacking = {word: tests for word, tests in REQUESTS.items() if word not in plan.options.get("also", ())}
         asked = [w for w, tests in lacking.items() if chosen & {test.partition("/")[0] for test in tests}]
         none, request = f"no test{f' of {given}' if given else ''} applies", " and ".join(f"--also {w}" for w in asked)

@@ -29,7 +29,7 @@ from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
-from autograd_conformance.harness.running.selection import matching
+from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.properties import PROPERTIES
@@ -89,7 +89,11 @@ _EPILOG = (
     help="The implementation that the Function is written for.",
 )
 @click.option("--functions", metavar="PATTERN", help="Functions of a file to check: names or globs, comma-separated.")
-@click.option("--properties", metavar="PATTERN", help="Properties to check: ids or globs, comma-separated.")
+@click.option(
+    "--properties",
+    metavar="PATTERN",
+    help="Properties to check: ids or globs, comma-separated; VJP-FD/long is one test.",
+)
 @click.option(
     "--profile", default="gate", show_default=True, metavar="|".join(_PROFILES), help="How many examples to run."
 )
@@ -206,7 +210,7 @@ def _verify(
 def _verify_properties(patterns: str | None) -> None:
     """Raise UsageProblem for patterns that match no property."""
     try:
-        matching("property", patterns, PROPERTIES, command="autograd-conformance list properties")
+        matching("property", without_variants(patterns), PROPERTIES, command="autograd-conformance list properties")
     except UsageProblem:
         for pattern in map(str.strip, (patterns or "").split(",")):
             clauses = [name for name in CLAUSES if fnmatchcase(name, pattern)]

@@ -51,7 +51,11 @@ def _cores() -> int:
 @click.command()
 @click.argument("implementation", default="torch")
 @click.option("--functions", metavar="PATTERN", help="Functions to check: names or globs, comma-separated.")
-@click.option("--properties", metavar="PATTERN", help="Properties and clauses to check: ids or globs, comma-separated.")
+@click.option(
+    "--properties",
+    metavar="PATTERN",
+    help="Properties and clauses to check: ids or globs, comma-separated; VJP-FD/long is one test.",
+)
 @click.option("--suite", metavar="PATH", help="Folder or file of tests to run instead of the complete suite.")
 @click.option(
     "--profile", default="gate", show_default=True, metavar="|".join(PROFILES), help="How many examples to run."

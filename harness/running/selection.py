@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +20,7 @@ from autograd_conformance.harness.running import corpus, identity, separation, s
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
+from autograd_conformance.harness.running.patterns import matching, names_test, without_variants
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
 from autograd_conformance.implementations.separate import opened as opened_separately
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
@@ -41,26 +41,6 @@ def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     if given not in valid:
         raise UsageProblem(f"unknown {kind} {given!r}; {choose_from(given, valid)}")
     return given
-
-
-def matching(
-    kind: str, patterns: str | None, valid: Iterable[str], hidden: Iterable[str] = (), *, command: str = ""
-) -> tuple[str, ...]:
-    """The valid names that match a comma-separated list of names and globs; hidden names match only exactly.
-
-    ``command`` lists the valid names. Raises UsageProblem.
-    """
-    if patterns is None:
-        return tuple(valid)
-    chosen: dict[str, None] = {}
-    for pattern in filter(None, map(str.strip, patterns.split(","))):
-        found = [name for name in valid if fnmatchcase(name, pattern)] + [name for name in hidden if name == pattern]
-        if not found:
-            raise UsageProblem(f"no {kind} matches {pattern!r}; {choose_from(pattern, valid, command=command)}")
-        chosen.update(dict.fromkeys(found))
-    if not chosen:
-        raise UsageProblem(f"{patterns!r} names no {kind}; {choose_from(patterns, valid, command=command)}")
-    return tuple(chosen)
 
 
 def _implementation(given: str, *, separate: bool, python: str | None) -> Implementation:
@@ -194,7 +174,7 @@ class Selection:
         every = catalog.functions(implementation)
         contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
-        claims = matching("property or clause", options.properties, valid, command=_LISTS)
+        claims = matching("property or clause", without_variants(options.properties), valid, command=_LISTS)
         properties = tuple(name for name in claims if name in PROPERTIES)
         # Clauses are not about single Functions.
         about_all = options.functions is None and catalog.documented
@@ -247,6 +227,7 @@ class Selection:
         chosen = {*self.properties, *self.clauses}, {"", *(f.name for f in self.functions)}, {*self.all_devices}
         about = claim.partition("/")[0], function, device
         whole = self.profile.thorough and self.options["tests"] is None and self.options["pytest"] is None
+        whole &= names_test(self.options["properties"], *claim.partition("/")[::2])
         return self.replays or (whole and all(name in names for name, names in zip(about, chosen, strict=True)))
 
     def tries(self, test_id: str) -> Iterator[Try]:
@@ -274,7 +255,9 @@ class Selection:
 
     def wants(self, claim: AnyClaim) -> bool:
         """Whether the run includes the test with this claim."""
-        return claim.id in (*self.properties, *self.clauses) and (self.profile.thorough or not claim.slow)
+        chosen = claim.id in (*self.properties, *self.clauses)
+        chosen &= names_test(self.options.get("properties"), claim.id, claim.variant)
+        return chosen and (self.profile.thorough or not claim.slow)
 
     def subjects(self, claim: AnyClaim) -> Sequence[Subject | ClauseSubject]:
         """The subjects of the test with this claim."""
