@@ -10,9 +10,8 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
     },
     "budget": {
         ("wrong", "VJP-FD"): "budget_middle_one.py",
-        # Another row, which is all 0 and 1, divides by 0, whatever the cotangent.
+        # Another row, which is all 0 and 1, divides by 0.
         ("not finite", "VJP-FINITE"): "budget_middle_one.py",
-        ("not finite", "VJP-UNUSED/severed"): "budget_middle_one.py",
         ("not finite", "DBL-CORRECT"): "budget_second_nan.py",
     },
     "spikes": {
