@@ -75,9 +75,8 @@ def literal(array: Any, dtype: str, device: str = "cpu") -> str:
         text, one_by_one = listed(array, number)
         rows = f"[\n{textwrap.indent(textwrap.fill(text[1:-1], WIDTH), '    ')}\n]" if one_by_one else text
         reshaped = "" if array.ndim == 1 else f".reshape{shape}"
-        if not one_by_one and len(rows) > WIDTH - 40:
-            return f"torch.tensor(\n    {rows},\n    {options}){reshaped}"
-        return f"torch.tensor({rows}, {options}){reshaped}"
+        row = f"torch.tensor({rows}, {options}){reshaped}"
+        return row if one_by_one or len(row) <= WIDTH else f"torch.tensor(\n    {rows},\n    {options}){reshaped}"
     return f"torch.tensor({text}, {options})"
 
 

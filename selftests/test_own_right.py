@@ -128,6 +128,38 @@ def test_a_reference_finds_what_is_wrong(declaration, property_id):
     assert "reference=" in head["failure"]["hint"]
 
 
+class WrongUnderMasks(torch.autograd.Function):
+    """Backward is right for forward, but not if the second factor requires no grad."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y * (1 if ctx.needs_input_grad[1] else 2), g * x
+
+
+class WrongInLayouts(WrongUnderMasks):
+    """Backward is right for forward, but not for cotangents that are not contiguous."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y * (1 if g.is_contiguous() else 2), g * x
+
+
+@pytest.mark.parametrize(
+    ("function", "other"), [(WrongUnderMasks, "VJP-MASK"), (WrongInLayouts, "VJP-COTANGENT-LAYOUT")]
+)
+def test_a_forward_that_misses_the_reference_hides_no_other_fault(function, other):
+    declaration = Declaration(function, "float[n]", "float[n]", reference=lambda x, y: x * y + x)
+    heads = printing.headlines(faults_of(declaration))
+    assert {line["property"] for line in heads} == {"FWD-VALUE", other}
+
+
 def test_calls_that_the_reference_refuses_are_left_out_and_counted():
     def picky(x):
         if x.numel() < 2:

@@ -48,7 +48,7 @@ REQUESTS = {
 }
 # Requests that a Function can also make itself, by defining a rule: see `Function.batching`.
 _SEEN = ("vmap",)
-# Tests that users' Functions never get.
+# Tests that users' Functions never get. One that builds all pairs cannot take a million elements: see lengths.py.
 # At numbers that are not finite or overflow, only VJP-FINITE knows which results to expect of a user's Function.
 _NEVER = (
     "ENV-DEVICE",

@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from autograd_conformance.harness.check.mistakes import deliberate
 from autograd_conformance.harness.checking.examined import own_frames, place
@@ -26,7 +27,7 @@ from autograd_conformance.strategies.values import DOMAINS
 _CHOICES, _SECONDS = 12, 3.0
 TITLE = "DECLARED BUT REFUSED"
 ADVICE = (
-    "if forward should take such calls, mend it; if not, declare only what it takes: a named dimension in place of "
+    "if forward should take such calls, fix it; if not, declare only what it takes: a named dimension in place of "
     "..., as in 'float[n]', lengths by sizes=, '2*d' for a multiple, fewer choices, or values as in 'float[n] positive'"
 )
 # The calls that are shown, and the characters of an exception.
@@ -179,11 +180,15 @@ def _in_shapes(function: Function, shapes: Shapes, dtype: str) -> Iterator[Call]
     """A simple call in these shapes for each choice of the other arguments."""
     statics = [a.choices(shapes) for a in function.arguments if not isinstance(a, Array)]
     for drawn in itertools.islice(itertools.product(*statics), _CHOICES):
-        given, chosen = iter(shapes), iter(drawn)
-        args = [
-            simple_tensor(a, next(given), dtype) if isinstance(a, Array) else next(chosen) for a in function.arguments
-        ]
-        yield Call(function.name, tuple(args), (Cotangent(),))
+        yield Call(function.name, simple_arguments(function, shapes, drawn, dtype), (Cotangent(),))
+
+
+def simple_arguments(function: Function, shapes: Shapes, others: Iterable[Any], dtype: str) -> tuple[Any, ...]:
+    """Tensors that no Function has a good reason to refuse, and the other arguments, each in its place."""
+    given, chosen = iter(shapes), iter(others)
+    return tuple(
+        simple_tensor(a, next(given), dtype) if isinstance(a, Array) else next(chosen) for a in function.arguments
+    )
 
 
 def simple_tensor(argument: Array, shape: tuple[int, ...], dtype: str) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,8 @@ from autograd_conformance.strategies.shapes import shape_tuples
 _SHAPES = 3
 
 
-# So many calls with equal indices, and so many without; the elements of a small tensor; the numbers that are tried.
-_CALLS, _SMALL, _SEEDS = 6, 12, 4
+# So many calls with equal indices, and so many without, of those tried; the elements of a small tensor, and its seeds.
+_CALLS, _TRIED, _SMALL, _SEEDS = 6, 400, 12, 4
 _REAL = {"complex128": "float64", "complex64": "float32"}
 
 # Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
@@ -76,7 +77,7 @@ def of_equal_indices(function: Function, call: Call, right: Callable[[Call], boo
     if not slots:
         return ""
     found: dict[bool, list[bool]] = {True: [], False: []}
-    for each in _small(function, call):
+    for each in islice(_small(function, call), _TRIED):
         kind = found[bool(repeating(function, each) & slots)]
         if len(kind) < _CALLS:
             kind.append(right(each))

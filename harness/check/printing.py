@@ -307,8 +307,8 @@ def _fault(line: ndjson.Line, v: Verdict) -> Iterator[str]:
 
 def _also(failure: Mapping[str, Any]) -> Iterator[str]:
     """A further failure that is like the first one of its test."""
-    yield from _wrapped(f"also: {failure.get('hint') or in_words(failure)}", 4)
-    for key in ("right_with", "call"):
+    yield from _wrapped(f"also: {in_words(failure)}", 4)
+    for key in ("hint", "right_with", "call"):
         if failure.get(key):
             yield from _wrapped(f"{_DETAILS[key]}: {failure[key]}", 6)
 
