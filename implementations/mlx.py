@@ -22,6 +22,10 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, mx.array)
 
 
+def _has_gradient(array: Any) -> bool:
+    return bool(mx.issubdtype(array.dtype, mx.inexact))
+
+
 def _apply(lowered: Lowered) -> Any:
     """A call of a custom function. A rule gets primals and outputs, and recomputes whatever else its ctx holds."""
     needed = [True] * len(lowered.tensors)
@@ -33,8 +37,12 @@ def _apply(lowered: Lowered) -> Any:
         primals = as_tuple(primals)
         computed, ctx = lowered.forward(primals, needed)
         found = lowered.backward(ctx.rebound(computed, outputs), cotangents)
-        # A rule returns the structure of its primals, which cannot hold None.
-        return tuple(mx.zeros_like(primals[i]) if g is None else g for i, g in enumerate(found))
+        # An integer has no gradient: a rule writes zeros where a body writes None.
+        given = zip(found, primals, strict=False)
+        return (
+            *(mx.zeros_like(x) if g is None and not _has_gradient(x) else g for g, x in given),
+            *found[len(primals) :],
+        )
 
     def jvp(primals: Any, tangents: Any) -> Tensors:
         outputs, ctx = lowered.forward(as_tuple(primals), needed)

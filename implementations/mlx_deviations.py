@@ -77,7 +77,24 @@ _OUTPUT_RETURNED_TWICE = Cause(
     seen=_SEEN,
 )
 
+_NONE_IN_RULE = Cause(
+    grade=Grade.WRONG,
+    reason="None in what a vjp rule returns is dropped without a word: the gradients behind it go to the arguments "
+    "before them, and the last arguments get the cotangent as their gradient",
+    promise=_RULES,
+    link=f"{_DOCSTRING}custom_function.html",
+    script="none_in_rule.py",
+    seen=_SEEN,
+)
+
 DEVIATIONS = (
+    Deviation(ids=("MLX-VJP-05/none",), shows=(Found("the other gradients"),), cause=_NONE_IN_RULE),
+    Deviation(ids=("FN-03",), shows=(Found(starting="gradients, position "),), cause=_NONE_IN_RULE),
+    Deviation(
+        ids=("VMAP-07", "VMAP-07/numpy"),
+        shows=(Found(starting="gradients", containing=", position "),),
+        cause=_NONE_IN_RULE,
+    ),
     Deviation(
         ids=(*_VALUES, "BATCH-VMAP/cotangents", "ENV-COMPILE"),
         functions=("Exp", "Sinh"),
@@ -208,7 +225,7 @@ DEVIATIONS = (
     ),
     Deviation(
         ids=("BATCH-VMAP", "VJP-CHAIN"),
-        functions=("NumpyMul",),
+        functions=("LinearFunction", "LinearFunctionSetupContext", "NumpyMul"),
         shows=(Hung(call=WITHOUT_ELEMENTS, at=_EVALUATION),),
         frequency=Frequency.SOMETIMES,
         cause=Cause(

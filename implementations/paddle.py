@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +39,7 @@ class Context(py_layer.PyLayerBackward):
         """From one cotangent for each tensor in the outputs to one gradient for each tensor in the arguments."""
         given = iter(cotangents)
         found = as_tuple(super().backward(*(next(given) if each else None for each in self.returned)))
+        # A tensor for an input that stops gradients is refused: see PADDLE-LAYER-06.
         mine = [found[i] if self.needs_input_grad[i] else None for i in self.slots if i < len(found)]
         return (*mine, *found[self.count :])
 
@@ -81,14 +82,6 @@ def _tensor(value: Any, *others: Any) -> Any:
     if paddle.is_tensor(value):
         return value
     return paddle.to_tensor(value, dtype=next((x.dtype for x in others if paddle.is_tensor(x)), None))
-
-
-def _summed(outputs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """The distinct outputs, as Paddle requires, and the sum of the cotangents of each."""
-    found: dict[int, tuple[Any, Any]] = {}
-    for y, g in zip(outputs, cotangents, strict=True):
-        found[id(y)] = y, found[id(y)][1] + g if id(y) in found else g
-    return [y for y, _ in found.values()], [g for _, g in found.values()]
 
 
 class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImplementation):
@@ -150,12 +143,11 @@ class PaddleImplementation(adapting.RecordingImplementation, adapting.NumPyImple
         return paddle.enable_grad()
 
     def grad(self, outputs: Any, inputs: Any, cotangents: Any, differentiable: bool) -> Any:
-        ends, given = _summed(outputs, cotangents)
-        return paddle.grad(ends, inputs, given, True, differentiable, allow_unused=True)
+        return paddle.grad(outputs, inputs, cotangents, True, differentiable, allow_unused=True)
 
     def accumulate(self, outputs: Any, cotangents: Any, differentiable: bool) -> None:
         if outputs:
-            paddle.autograd.backward(*_summed(outputs, cotangents))
+            paddle.autograd.backward(outputs, cotangents)
 
     def requires_grad(self, tensor: Any) -> bool:
         return not tensor.stop_gradient

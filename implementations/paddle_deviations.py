@@ -349,6 +349,20 @@ OF_THE_CONTRACT = (
         ),
     ),
     Deviation(
+        ids=("ENG-03", "ENG-03/ways", "ENG-04/repeated", "ENG-16", "GRAD-14", "OUT-03"),
+        shows=(
+            Raised("RuntimeError", containing="outputs contain duplicate tensor"),
+            Raised("AssertionError", containing="contains duplicate paddle.Tensor object"),
+        ),
+        cause=Cause(
+            grade=Grade.DIFFERENCE,
+            reason="a tensor that is given twice among the outputs is refused, by paddle.grad and by backward",
+            link=_GRAD,
+            script="repeated_output.py",
+            seen=_SEEN,
+        ),
+    ),
+    Deviation(
         ids=("GRAD-15",),
         shows=(Found("number of pairs of .grad fields and cotangents that share memory"),),
         cause=_backward(

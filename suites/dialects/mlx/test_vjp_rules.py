@@ -119,6 +119,23 @@ def test_what_the_rule_returns_are_the_gradients(subject, data):
     _assert_tree(subject, "gradients", call.gradients, structure, leaves(call.returned))
 
 
+@keeps("MLX-VJP-05", variant="none")
+def test_gradients_next_to_none_keep_their_places(subject, data):
+    """A rule with None among its gradients is refused, or the others stay at their places."""
+    count = subject.draw(data, st.integers(2, 4), "number of arguments")
+    missing = subject.draw(data, st.sets(st.integers(0, count - 1), min_size=1, max_size=count - 1), "None for")
+    returned = [None if n in missing else n + 2.0 for n in range(count)]
+    f = mx.custom_function(lambda *xs: sum(xs[1:], xs[0]))
+    f.vjp(lambda *_: tuple(None if g is None else mx.array(g) for g in returned))
+    try:
+        _, gradients = mx.vjp(f, [mx.array(1.0)] * count, [mx.array(10.0)])
+    except subject.implementation.refusals:
+        return
+    others = [n for n in range(count) if n not in missing]
+    got, expected = [gradients[n].item() for n in others], [returned[n] for n in others]
+    subject.assert_equal("the other gradients", got=got, expected=expected)
+
+
 @keeps("MLX-VJP-06")
 def test_unused_outputs_have_a_cotangent_of_zeros(subject, data):
     """Outputs that the loss does not use have cotangents of zeros, in the right dtype."""
