@@ -19,7 +19,7 @@ def copied(view, track=False):
 
 def _related(w: Words) -> str:
     if w.shown.aspect not in ("value", "raised"):
-        raise NoScript("the shapes of two calls do not fit")
+        raise NoScript("the outputs of two calls do not fit")
     parts: list[OtherCall] = w.shown.more["parts"]()
     number, tracked = w.shown.number, w.shown.tracked
     slot = next((slot for part in parts for slot in part.statics), None)

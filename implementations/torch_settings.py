@@ -112,8 +112,25 @@ def _numpy_state() -> Any:
     return [part.tobytes() if isinstance(part, np.ndarray) else part for part in np.random.get_state()]
 
 
+def _devices() -> bool:
+    """Whether a device that is not the CPU may have random numbers of its own."""
+    custom = torch._C._get_privateuse1_backend_name() != "privateuseone"
+    return custom or any(each.is_available() for each in (torch.cuda, torch.mps, torch.xpu, torch.mtia))
+
+
+def _seed_torch(seed: int) -> None:
+    """Seed torch's random numbers.
+
+    For each device that is absent, `torch.manual_seed` formats a stack, and keeps it: a millisecond a call.
+    """
+    if _devices():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
+
 RANDOM_STATES = (
-    RandomState("torch's random numbers", lambda: torch.get_rng_state().numpy().tobytes(), torch.manual_seed),
+    RandomState("torch's random numbers", lambda: torch.get_rng_state().numpy().tobytes(), _seed_torch),
     RandomState("NumPy's random numbers", _numpy_state, np.random.seed),
     RandomState("Python's random numbers", random.getstate, random.seed),
 )

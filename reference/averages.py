@@ -56,10 +56,14 @@ class Systematic:
         more = max(0.0, _OF_MOVED * abs(moved) - self.least)
         return replace(self, limit=self.limit + more)
 
+    def beside(self, other: float) -> Systematic:
+        """The same error with a limit that is larger by that of ``other`` operations."""
+        return replace(self, limit=self.limit + abs(other))
+
 
 def systematic(got: Any, expected: Any, precision: Precision, *, conditioning: float = 1.0) -> Iterator[Systematic]:
     """The systematic errors of real results, whose first axis counts calls: of all entries, and of parts of them."""
-    scale = _typical(expected)
+    scale = typical(expected)
     if scale <= 16 * precision.normal:
         return
     size = np.maximum(np.abs(expected), scale)
@@ -75,7 +79,8 @@ def systematic(got: Any, expected: Any, precision: Precision, *, conditioning: f
                 yield Systematic(where, bias, value, least + SIGMAS * deviation + 4 * squares, least)
 
 
-def _typical(expected: Any) -> float:
+def typical(expected: Any) -> float:
+    """The median of the sizes of numbers other than zero; 0 if there are none."""
     sizes = np.abs(expected)[np.isfinite(expected) & (expected != 0)]
     return float(np.median(sizes)) if sizes.size else 0.0
 

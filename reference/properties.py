@@ -68,7 +68,7 @@ _ALL = (
     ),
     Property(
         "FWD-DTYPE",
-        "output dtype, shape and device are what the reference says",
+        "outputs have the dtype, shape and device that the reference has, or that follow from the inputs",
         cause="forward makes a tensor with the default dtype",
         cure="make it with x.new_zeros or zeros_like; if the dtype is intended, declare casts=True",
         verdict="misfits",
@@ -83,6 +83,13 @@ _ALL = (
         rank=14,
         explains="the plain call with the same values is wrong as well (VJP-REF); fix that first",
         head=5,
+        of_variant=(
+            (
+                "range",
+                "a square, a power or a product in backward overflows or underflows in float16 where forward computes "
+                "in a larger range: let backward compute in float32 as well",
+            ),
+        ),
     ),
     Property(
         "VJP-FD",
@@ -95,6 +102,11 @@ _ALL = (
                 "long",
                 "short tensors are right, and this length is not: look at the last block, if it is not a whole one, at "
                 "how blocks are added up, and at limits for the length",
+            ),
+            (
+                "small",
+                "ordinary values are right, and small ones are not: look at the branch for small values, such as a "
+                "series, and at guards against a division by zero: a clamp, a maximum or an epsilon",
             ),
             (
                 "kinks",
@@ -181,8 +193,8 @@ _ALL = (
         "VJP-PURE",
         "cotangents, inputs and outputs are not modified, and no gradient shares memory with another one or with a "
         "tensor the user holds",
-        cause="backward writes into grad_output or a saved tensor, or returns the same tensor twice",
-        cure="return a clone",
+        cause="backward writes into grad_output or a saved tensor, or returns an input, or one tensor twice",
+        cure="clone what it writes to or returns",
         of_variant=(("owned", "backward returns a tensor that it keeps and writes into again; return a new one"),),
         rank=3,
         explains="backward writes into grad_output or a gradient that it returned before (VJP-PURE); fix that first",
@@ -247,6 +259,13 @@ _ALL = (
         cure="save inputs or outputs, return the intermediate as an output, or decorate backward with "
         "once_differentiable",
         if_refused="declare once=True if that is intended",
+        of_variant=(
+            (
+                "small",
+                "second derivatives at ordinary values are right, and at small ones they are not: look at the branch "
+                "for small values, such as a series with too few terms, in backward and in what it calls",
+            ),
+        ),
         rank=11,
         verifies="second derivative",
         of_several_calls=True,

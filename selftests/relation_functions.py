@@ -223,6 +223,42 @@ def triple_of_two(a, b, c):
     return (a * b * c).sum(-1) + a.sum(-1) + b.sum(-1) + 2 * c.sum(-1)
 
 
+class MeanOfGroups(torch.autograd.Function):
+    """The second output, how many members a group has, has no columns; the third is the same for each."""
+
+    @staticmethod
+    def forward(ctx, x, w, group):
+        count = torch.bincount(group, minlength=len(w))
+        share = 1 / count.clamp(min=1).to(x.dtype)
+        ctx.save_for_backward(group, share, w)
+        ctx.mark_non_differentiable(count)
+        sums = torch.zeros(len(w), x.shape[1], dtype=x.dtype).index_add(0, group, x)
+        return sums * share[:, None], count, torch.sin(w)
+
+    @staticmethod
+    def backward(ctx, g, _, h):
+        group, share, w = ctx.saved_tensors
+        return (g * share[:, None])[group], h * torch.cos(w), None
+
+
+class MeanOfGroupsTwice(MeanOfGroups):
+    """A backward that sees the columns of another output."""
+
+    @staticmethod
+    def backward(ctx, g, _, h):
+        gx, gw, _ = MeanOfGroups.backward(ctx, g, _, h)
+        return gx, gw * (1 + 0.5 * (g.shape[1] > 1)), None
+
+
+class MeanOfColumns(MeanOfGroups):
+    """An output without the columns that differs between them."""
+
+    @staticmethod
+    def forward(ctx, x, w, group):
+        means, count, sine = MeanOfGroups.forward(ctx, x, w, group)
+        return means, count + (x[:, 0] > x[:, -1]).sum(), sine
+
+
 def rotated(z, w):
     return z * torch.tanh(w)
 
@@ -250,6 +286,8 @@ _PRODUCT = ("float[b,n,m]", "float[b,m,k]")
 _PAIR = ("float[b,n]", "float[b,n]")
 _VECTORS = ("float[b,3]", "float[b,3]")
 _NORM = ("float[b,n]", "float[n]", "float[n]")
+_GROUPED = ("float[b,n]", "float[k]", "int[b](0..k-1)")
+_GROUPINGS = (MeanOfGroups, MeanOfGroupsTwice, MeanOfColumns)
 _SHORT = {"n": (1, 2), "m": (1, 3), "k": (2,)}
 
 # The right Function first, then the wrong ones, by the property that these break.
@@ -270,6 +308,7 @@ _GROUPS = {
         _declared((pooled, pooled_one_more), ("float[b,n]", "int[b](0..n)"), independent="b"),
         _declared(_SCALED, ("float[b,n]",), independent="b"),
         _declared((rotated, rotated_to_the_mean), ("complex[n]", "float[n]"), independent="n"),
+        _declared(_GROUPINGS, _GROUPED, independent="n"),
         _declared((multiplied, multiplied_by_first), _PRODUCT, independent="b", sizes=_SHORT),
     ],
     SYMMETRIC: [

@@ -25,6 +25,7 @@ from autograd_conformance.strategies.values import (
     EXTREMES,
     FILLS,
     SPECIALS,
+    TINY,
     admits_specials,
     fill,
     overwrite,
@@ -84,7 +85,8 @@ def test_fills_are_exact_in_every_dtype_and_stay_in_their_domain(dtype: str, dom
 def test_fills_differ() -> None:
     found = {name: make(np.random.default_rng(0), 100).tolist() for name, make in FILLS.items()}
     assert len({tuple(values) for values in found.values()}) == len(FILLS)
-    assert {name for domain in DOMAINS.values() for name in domain.fills} == set(FILLS)
+    # The tests at small values put theirs over what a domain draws.
+    assert {name for domain in DOMAINS.values() for name in domain.fills} == set(FILLS) - {TINY}
     both_signs = [name for name, values in found.items() if min(values) < 0 < max(values)]
     assert set(both_signs) == set(FILLS) - {"ones", "zeros"}
     assert fill("normal", "any", (2, 3), np.random.default_rng(0), complex_values=True).imag.any()

@@ -147,164 +147,6 @@ def test_two_errors_of_the_engine_are_two_faults():
     assert len(found(another_error_for_zeros)) > 1
 
 
-def _heads(declaration, *asked):
-    """The headlines of a Function's faults, and how many tests found any."""
-    judged = ((line, verdict(line)) for line in Checked(declaration, seed=0).lines(*asked))
-    faults = [(line, v) for line, v in judged if v is not None and v.fault]
-    return [ndjson.test_of(line) for line in headlines(faults)], {ndjson.test_of(line) for line, _ in faults}
-
-
-class WrongTangent(torch.autograd.Function):
-    """x * x, whose jvp forgets the factor 2."""
-
-    @staticmethod
-    def forward(x):
-        return x * x
-
-    @staticmethod
-    def setup_context(ctx, inputs, _):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    @staticmethod
-    def backward(ctx, g):
-        return 2 * g * ctx.saved_tensors[0]
-
-    @staticmethod
-    def jvp(ctx, t):
-        return t * ctx.saved_tensors[0]
-
-
-class Reused(torch.autograd.Function):
-    """sin(x). Backward returns a buffer of the class, and writes into it again."""
-
-    buffers: dict = {}  # noqa: RUF012 - the fault
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.sin()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        buffer = Reused.buffers.setdefault((x.shape, x.dtype), torch.empty(x.shape, dtype=x.dtype))
-        return buffer.copy_(g * x.cos())
-
-
-class Probes(torch.autograd.Function):
-    """The mean of fixed random products; forward seeds the random numbers of the process."""
-
-    @staticmethod
-    def forward(ctx, x):
-        torch.manual_seed(0)
-        z = torch.randint(0, 2, x.shape).to(x.dtype) * 2 - 1
-        ctx.save_for_backward(z)
-        return x * z
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0]
-
-
-class Squeezed(torch.autograd.Function):
-    """|x - y|^2 of all pairs of rows. Backward drops every dimension of length 1."""
-
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x, y)
-        return (x[:, None] - y[None]).square().sum(-1)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        d = (2 * g[..., None] * (x[:, None] - y[None])).squeeze()
-        return d.sum(1), -d.sum(0)
-
-
-class NormOfRows(torch.autograd.Function):
-    """The norm of each row, with a small number under the root; without it in backward, which is 0 / 0 for zeros."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return (x.square().sum(-1) + 1e-6).sqrt()
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return g.unsqueeze(-1) * x / x.norm(dim=-1, keepdim=True)
-
-
-class Line(torch.autograd.Function):
-    """w^2 / (x^2 + w^2), with an approximation in backward that is wrong far from 0."""
-
-    @staticmethod
-    def forward(ctx, x, w):
-        ctx.save_for_backward(x, w)
-        return w * w / (x * x + w * w)
-
-    @staticmethod
-    def backward(ctx, g):
-        x, w = ctx.saved_tensors
-        d = x * x + w * w
-        wing = -2 * g * w / x**3
-        return torch.where(x.abs() > 8, wing, -2 * g * x * w * w / d**2), 2 * g * w * x * x / d**2
-
-
-class OfContiguous(torch.autograd.Function):
-    """2 x. Backward is right for a contiguous cotangent alone."""
-
-    @staticmethod
-    def forward(ctx, x):  # noqa: ARG004 - the interface
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, g):  # noqa: ARG004 - the interface
-        return 2 * g if g.is_contiguous() else 3 * g
-
-
-class OfContiguousInputs(torch.autograd.Function):
-    """2 x. Backward is right for a contiguous input alone."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.factor = 2 if x.is_contiguous() else 3
-        return 2 * x
-
-    @staticmethod
-    def backward(ctx, g):
-        return ctx.factor * g
-
-
-ONE_FAULT = {
-    "VJP-FD": (Declaration(Line, "float[n](-20..20)", "float[](0.5..2)"), {"VJP-FD", "VJP-FD/kinks"}),
-    "VJP-COTANGENT-LAYOUT": (Declaration(OfContiguous, "float[n,m]"), {"VJP-COTANGENT-LAYOUT", "VJP-CHAIN"}),
-    "FWD-LAYOUT": (Declaration(OfContiguousInputs, "float[n,m]"), {"FWD-LAYOUT", "VJP-CHAIN"}),
-    "VJP-FINITE": (Declaration(NormOfRows, "float[b,n]", once=True), {"VJP-FINITE"}),
-    "JVP-REF": (Declaration(WrongTangent, "float[n]"), {"JVP-REF", "JVP-ADJOINT"}),
-    "VJP-PURE/owned": (
-        Declaration(Reused, "float[n]", once=True),
-        {"VJP-PURE/owned", "VJP-CHAIN/instances", "ENV-THREADS", "MEM-FREE"},
-    ),
-    "ENV-SETTINGS/seeds": (Declaration(Probes, "float[n,m]"), {"ENV-SETTINGS/seeds", "ENV-THREADS"}),
-    "VJP-REF": (
-        Declaration(Squeezed, "float[n,d]", "float[m,d]"), {"VJP-REF", "FWD-LAYOUT", "VJP-FIT"},
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("head", ONE_FAULT)
-def test_what_follows_from_a_fault_has_no_block_of_its_own(head):
-    declaration, tests = ONE_FAULT[head]
-    heads, found_by = _heads(declaration, *{test.split("/")[0] for test in tests})
-    # Threads meet by chance.
-    assert found_by - {"VJP-REF/averages"} >= tests - {"ENV-THREADS"}
-    assert heads == [head]
-
-
 class Dropped(torch.autograd.Function):
     """Dropout that draws its mask again in backward."""
 
@@ -324,7 +166,9 @@ DROPPED = Declaration(Dropped, "float[n]", stochastic=True)
 
 def test_what_is_declared_is_not_advised():
     faults = [verdict(line) for line in Checked(DROPPED, seed=0).lines("VJP-FD", "DBL-CORRECT")]
-    assert [v.follows for v in faults] == ["ENV-RANDOM"] * 4
+    faults = [v for v in faults if v is not None]
+    assert len(faults) >= 4
+    assert {v.follows for v in faults} == {"ENV-RANDOM"}
     assert not any("stochastic" in v.guess for v in faults)
     assert all("save what it drew" in v.guess for v in faults)
 
@@ -390,3 +234,34 @@ def _scaled(constant, factor=1.0):
 def test_an_error_of_the_size_of_a_rounding_to_float32_is_called_so(function, argument, words):
     found = next(v for line, v in faults_of(Declaration(function, argument), "VJP-FD") if "variant" not in line)
     assert (found.word, words in found.guess) == ("wrong", True), found.guess
+
+
+class Flat(torch.autograd.Function):
+    """x + x, whose backward has no answer for the length of nothing."""
+
+    @staticmethod
+    def forward(_, x):
+        return x + x
+
+    @staticmethod
+    def backward(_, g):
+        return 2 * g.reshape(g.shape[0], -1).reshape(g.shape)
+
+
+class FlatAndTransposed(Flat):
+    """One whose backward also raises for a layout."""
+
+    @staticmethod
+    def backward(_, g):
+        return 2 * g.view(g.numel()).reshape(g.shape)
+
+
+def test_what_raises_for_empty_tensors_alone_is_their_fault():
+    asked = "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-REPEAT", "ENV-RANDOM", "VJP-COTANGENT-LAYOUT"
+    sizes = {"n": (0, 1, 2), "m": (1, 3)}
+    found = faults_of(Declaration(Flat, "float[n,m]", sizes=sizes), *asked)
+    assert {v.follows for line, v in found if line["property"] != "FWD-EMPTY"} == {"FWD-EMPTY"}
+    (head,) = headlines(found)
+    assert head["property"] == "FWD-EMPTY"
+    laid = faults_of(Declaration(FlatAndTransposed, "float[n,m]", sizes=sizes), "VJP-COTANGENT-LAYOUT", "FWD-EMPTY")
+    assert [(line["property"], v.follows) for line, v in laid] == [("VJP-COTANGENT-LAYOUT", "")]

@@ -15,7 +15,7 @@ from torch.autograd import Function
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, verdict
+from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
 from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.selftests.planted.definitions import TORCH
 from autograd_conformance.suites.declared import Checked
@@ -154,6 +154,58 @@ def test_the_exit_status_is_2(tmp_path):
             text=True,
             check=False,
         )
+        assert done.returncode == status, done.stdout + done.stderr
+
+
+def _with_context(_, x):
+    return x * 2
+
+
+def _doubling(**methods):
+    """x * 2, with forward as given."""
+    plain = {"forward": _with_context, "backward": lambda _, g: 2 * g}
+    return type("Doubling", (Function,), {k: staticmethod(m) for k, m in {**plain, **methods}.items()})
+
+
+_NO_RULE = {"forward": lambda x: x * 2, "setup_context": lambda *_: None}
+
+
+def _by_second(info, dims, x):
+    if info.batch_size > 1:
+        raise ValueError("only one at a time")
+    return x * 2, dims[0]
+
+
+@pytest.mark.parametrize(
+    ("methods", "also", "word", "says"),
+    [
+        ({}, ("vmap",), DECLINED, "write forward without ctx, and a static method setup_context"),
+        (_NO_RULE, ("vmap",), DECLINED, "let a static method vmap move each batch dimension"),
+        ({**_NO_RULE, "vmap": _by_second}, (), REFUSED, "let a static method vmap move each batch dimension"),
+        ({**_NO_RULE, "vmap": _by_second}, ("vmap",), DECLINED, "let a static method vmap"),
+    ],
+)
+def test_what_is_asked_for_and_refused_is_declared_but_refused(methods, also, word, says, tmp_path):
+    declaration = Declaration(_doubling(**methods), "float[n]", also=also)
+    lines, facts = list(Checked(declaration, seed=0).lines("BATCH-VMAP")), discover(declaration, TORCH)
+    ((_, found),) = [pair for pair in judged(lines, compared=False, asked=facts.asked) if pair[1] is not None]
+    assert (found.word, found.fault) == (word, False)
+    text = " ".join(" ".join(printing.rows("Doubling", facts, lines, tmp_path)).split())
+    assert says in text
+    assert ("declared calls refused; 0 checks hold" in text) == (word == DECLINED)
+    assert ("DECLARED BUT REFUSED: BATCH-VMAP: in " in text) == (word == DECLINED)
+    assert ("refused (not a fault)" in text) == (word == REFUSED)
+
+
+def test_a_request_that_is_refused_ends_with_2(tmp_path):
+    (tmp_path / "ops.py").write_text(
+        "import torch\n\n\nclass Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
+        "        return x + x\n\n    @staticmethod\n    def backward(ctx, g):\n        return 2 * g\n"
+    )
+    words = [COMMAND, "check", "ops.py:Twice", "--profile", "quick", "--arg", "float[n]", "--properties"]
+    for tests, also, status in (("VJP-FD,BATCH-VMAP", ("--also", "vmap"), 2), ("VJP-FD", (), 0)):
+        environment = outside_with(Path(tmp_path))
+        done = subprocess.run([*words, tests, *also], cwd=tmp_path, env=environment, capture_output=True, text=True)
         assert done.returncode == status, done.stdout + done.stderr
 
 

@@ -184,7 +184,7 @@ def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
 
 def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
     lines = list(Checked(Declaration(ops.OneMissing, "float[n]", "float[n]"), seed=0).lines("VJP-FD", "DBL-CORRECT"))
-    assert {line["outcome"] for line in lines} == {"fail"}
+    assert {line["outcome"] for line in lines if line.get("variant") != "small"} == {"fail"}
     assert sum(line.get("excused", 0) for line in lines) == 0
 
 

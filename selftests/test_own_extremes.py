@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 import torch
 from torch.nn import functional
 
+from autograd_conformance.benchmarks.right.signal import Biquad
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
@@ -141,6 +142,7 @@ WRONG = {
         ONE,
     ),
     "log cosh": (function(_log_cosh, lambda g, _, x: g * torch.sinh(x) / torch.cosh(x)), ONE),
+    "three times, with NumPy": (function(opaque(lambda x: 3 * x), lambda g, _, x: 3 * g * x / x), ONE),
     "tanh": (function(torch.tanh, lambda g, _, x: g * 4 * (2 * x).exp() / ((2 * x).exp() + 1) ** 2), ONE),
 }
 
@@ -151,6 +153,23 @@ def test_what_built_in_operations_do_is_accepted(name):
     f, arguments = RIGHT[name]
     for seed in range(5):
         assert failures(Declaration(f, *arguments), seed) == []
+
+
+def test_a_gradient_that_does_not_fit_may_spoil_another_one():
+    call = Call(
+        Biquad.__name__,
+        (
+            Tensor((6,), dtype="float16", requires_grad=True, fill="zeros"),
+            Tensor((), dtype="float16", requires_grad=True, fill="zeros", specials=((0, 128.0),)),
+        ),
+        (Cotangent(),),
+    )
+    declaration = Declaration(Biquad, "float[t]", "float[]", once=True, sizes={"t": (1, 2, 6)})
+    subject = next(iter(Checked(declaration).subjects(claims()["VJP_FINITE"][0])))
+    example = subject.example(call)
+    gradients = example.run()[1]
+    assert np.isnan(gradients[1].item())
+    subject.assert_finite(example, gradients, given=True)
 
 
 @pytest.mark.parametrize("name", WRONG)

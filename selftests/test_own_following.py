@@ -89,7 +89,7 @@ def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
     before, after = text.split("Waiting (", 1)
     assert FOUND in before
     assert f"{word}: not all of its checks were made" in after
-    assert "1 check holds, 3 do not" in after
+    assert "1 check holds, 4 do not" in after
     assert "must hold: gradients agree" in after
     # The terminal breaks this line anywhere.
     assert f"After:notchecked:{word}" in after.replace(" ", "")
@@ -104,7 +104,7 @@ def test_the_progress_is_shown_below_what_was_found(folder):
     place = next(n for n, line in enumerate(shown) if line.startswith(FOUND))
     bar = next(n for n, line in enumerate(shown) if "━" in line)
     assert place < bar
-    assert re.fullmatch(r"[34] of 10 checks, 1 fault, 0:\d\d", shown[bar + 1])
+    assert re.fullmatch(r"[345] of 12 checks, 1 fault, 0:\d\d", shown[bar + 1])
     assert any(line.startswith("finding out about ") for lines in done.screens for line in lines)
 
 
@@ -140,11 +140,11 @@ def test_a_killed_process_costs_the_check_that_it_made(folder):
     assert "the process ended without a word" in text
     # The other checks are made, and none is made again.
     ids = [line["id"] for line in ndjson.read(folder / "r.ndjson") if line["kind"] == "result"]
-    assert len(ids) == len(set(ids)) == 10
+    assert len(ids) == len(set(ids)) == 12
     assert ndjson.flaw(ndjson.read(folder / "r.ndjson")) is None
     waiting, after = text.split("After (", 1)
-    assert "1 check holds, 4 do not" in waiting
-    assert "5 checks hold, 0 do not" in after
+    assert "1 check holds, 5 do not" in waiting
+    assert "6 checks hold, 0 do not" in after
 
 
 def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(folder):
@@ -154,7 +154,7 @@ def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(f
     done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     tests = [(line["function"], ndjson.test_of(line)) for line in ndjson.read(folder / "r.ndjson")[1:-1]]
-    expected = ["VJP-FD", "VJP-FD/kinks", "VJP-FD/long", "FWD-DTYPE", "ENV-THREADS"]
+    expected = ["VJP-FD", "VJP-FD/kinks", "VJP-FD/long", "VJP-FD/small", "FWD-DTYPE", "ENV-THREADS"]
     assert tests == [(name, test) for name in ("Waiting", "After") for test in expected if (name, test) in tests]
     assert {test for _, test in tests} == set(expected)
     # What one cause explains is shown once, and the verdict follows when it is known.

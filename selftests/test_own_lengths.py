@@ -88,6 +88,45 @@ def test_what_is_wrong_in_long_tensors_alone_is_found(name):
     assert "the worst entry is argument 0" in line["failure"]["hint"]
 
 
+class OfEvenLengths(torch.autograd.Function):
+    """A sum from each entry on. Backward is wrong in the last dimension if that is even and longer than 2."""
+
+    @staticmethod
+    def forward(ctx, x, dim):
+        ctx.dim = dim
+        return x.flip(dim).cumsum(dim).flip(dim)
+
+    @staticmethod
+    def backward(ctx, g):
+        wrong = ctx.dim == -1 and g.shape[-1] % 2 == 0 and g.shape[-1] > 2
+        return g.cumsum(ctx.dim) * (1.01 if wrong else 1.0), None
+
+
+class NearZero(torch.autograd.Function):
+    """A square. Backward is wrong near 0.3, which few entries are."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * torch.where((x - 0.3).abs() < 1e-2, 3 * x, 2 * x)
+
+
+@pytest.mark.parametrize(
+    "declaration", [Declaration(OfEvenLengths, "float[n,m]", "-1"), Declaration(NearZero, "float[n]")]
+)
+def test_what_short_tensors_show_as_well_is_not_blamed_on_the_length(declaration):
+    faults = faults_of(declaration, "VJP-FD")
+    assert faults
+    for line, verdict in faults:
+        assert "short tensors are right" not in verdict.guess
+        assert line.get("variant") != "long" or verdict.follows == "VJP-FD"
+
+
 def test_the_script_shows_it(tmp_path):
     declaration = Declaration(WRONG["the last block of 64 is forgotten"], *MATRIX)
     with scripts.importable(declaration, tmp_path) as found:

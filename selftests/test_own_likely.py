@@ -98,3 +98,104 @@ class LossOfShapes(torch.autograd.Function):
 def test_one_fault_in_several_shapes_is_one_block():
     faults = faults_of(Declaration(LossOfShapes, "float[n,m]"), "VJP-FD")
     assert [line["property"] for line in printing.headlines(faults)] == ["VJP-FD"]
+
+
+class Targets(torch.autograd.Function):
+    """softplus(x) - x t. There is no gradient for t."""
+
+    @staticmethod
+    def forward(ctx, x, t):
+        ctx.save_for_backward(x, t)
+        return torch.nn.functional.softplus(x) - x * t
+
+    @staticmethod
+    def backward(ctx, g):
+        x, t = ctx.saved_tensors
+        return g * (torch.sigmoid(x) - t), None
+
+
+class TargetsDoubled(Targets):
+    """The other gradient is wrong, too."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * Targets.backward(ctx, g)[0], None
+
+
+class Shifted(torch.autograd.Function):
+    """x * t + b. Each gradient is guarded by the flag of the next argument."""
+
+    @staticmethod
+    def forward(ctx, x, t, b):
+        ctx.save_for_backward(x, t)
+        return x * t + b
+
+    @staticmethod
+    def backward(ctx, g):
+        x, t = ctx.saved_tensors
+        need = (*ctx.needs_input_grad[1:], False)
+        return g * t if need[0] else None, g * x if need[1] else None, g if need[2] else None
+
+
+class Crossed(torch.autograd.Function):
+    """x @ y of complex matrices. A factor is not conjugated."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x @ y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, y = ctx.saved_tensors
+        return g @ y.mH, x.mT @ g
+
+
+class Rounded(torch.autograd.Function):
+    """x + sign(t). The gradient of t is zero, and None says so."""
+
+    @staticmethod
+    def forward(ctx, x, t):
+        ctx.shape = t.shape
+        return x + t.sign()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.sum_to_size(ctx.shape), None
+
+
+MISSING = "if it is meant to have no gradient, declare it constant: 'float[n] unit constant'"
+
+
+def test_an_argument_without_gradient_is_named():
+    faults = faults_of(Declaration(Targets, "float[n]", "float[n] unit"), "VJP-FD")
+    likely = {line["failure"].get("likely", "") for line in printing.headlines(faults)}
+    assert len(likely) == 1
+    assert all("backward returned None for argument 1 (t)" in each and MISSING in each for each in likely)
+    assert "surrogate" not in " ".join(v.guess for _, v in faults)
+
+
+def test_an_argument_whose_flag_is_that_of_another_is_named():
+    faults = faults_of(Declaration(Shifted, "float[n]", "float[n]", "float[n]"), "VJP-FD")
+    assert any("backward returned None for argument 2 (b)" in line["failure"].get("likely", "") for line, _ in faults)
+
+
+def test_of_complex_numbers_alone_a_conjugate_is_named():
+    faults = faults_of(Declaration(Crossed, "complex[n,m]", "complex[m,k]"), "VJP-FD")
+    assert all("conjugated" in line["failure"].get("likely", "") for line in printing.headlines(faults))
+    assert faults
+
+
+def test_an_argument_without_gradient_explains_no_other_fault():
+    faults = faults_of(Declaration(TargetsDoubled, "float[n]", "float[n] unit"), "VJP-FD")
+    assert faults
+    assert not any("returned None" in line["failure"].get("likely", "") for line, _ in faults)
+
+
+@pytest.mark.parametrize(
+    "declaration",
+    [Declaration(Rounded, "float[n]", "float[n] nonzero"), Declaration(Targets, "float[n]", "float[n] unit constant")],
+    ids=["zero", "constant"],
+)
+def test_none_may_be_right(declaration):
+    assert not faults_of(declaration, "VJP-FD")

@@ -9,9 +9,10 @@ pytest.importorskip("torch")
 
 import torch
 from torch.autograd import Function
+from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration, likely, printing
-from autograd_conformance.harness.check.verdicts import TRIED, Verdict
+from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.strategies.calls import Call, Tensor
 
@@ -57,6 +58,96 @@ class ClampedNorm(DividingNorm):
         return (g / n.clamp_min(torch.finfo(n.dtype).tiny))[..., None] * x
 
 
+class Softplus(Function):
+    """Backward divides infinity by infinity for large numbers."""
+
+    @staticmethod
+    def forward(ctx, x, beta):
+        ctx.save_for_backward(x)
+        ctx.beta = beta
+        return functional.softplus(beta * x) / beta
+
+    @staticmethod
+    def backward(ctx, g):
+        e = torch.exp(ctx.beta * ctx.saved_tensors[0])
+        return g * e / (1 + e), None
+
+
+def unit(w, x):
+    """Built-in operations alone, whose squares underflow."""
+    return functional.normalize(w.t() @ x, dim=0)
+
+
+class SmoothAbs(Function):
+    """Forward computes in single precision. The constant of backward underflows in half precision."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        w = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+        return (w * w + 1e-8).sqrt().to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x / (x * x + 1e-8).sqrt().clamp_min(1e-4)
+
+
+class Dropped(Function):
+    """The mask of backward is that of the last call, and the gradient too large."""
+
+    @staticmethod
+    def forward(ctx, x):
+        Dropped.mask = (torch.rand_like(x, dtype=torch.float32) < 0.5).to(x.dtype)
+        ctx.save_for_backward(x)
+        return x * x * Dropped.mask
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2.2 * g * ctx.saved_tensors[0] * Dropped.mask
+
+
+class Centred(Function):
+    """Right, but its entries depend on each other."""
+
+    @staticmethod
+    def forward(_, x):
+        return x - x.mean()
+
+    @staticmethod
+    def backward(_, g):
+        return g - g.mean()
+
+
+def test_what_backward_loses_alone_is_a_fault():
+    # Squares of the numbers underflow, but not in the formula of forward.
+    (line,) = [line for line, _ in faults_of(Declaration(SmoothAbs, "float[...]"), "VJP-REF")]
+    assert line["variant"] == "sweep"
+
+
+def test_random_numbers_of_a_formula_excuse_nothing():
+    declaration = Declaration(Dropped, "float[n]", stochastic=True, dtypes="float32")
+    assert "VJP-FD" in {v.follows or line["property"] for line, v in faults_of(declaration, "VJP-FD", "VJP-REF")}
+
+
+def test_what_is_declared_wrongly_is_no_wrong_output():
+    faults = faults_of(Declaration(Centred, "float[b]", independent="b"))
+    assert {v.follows or line["property"] for line, v in faults} == {"DECL-INDEPENDENT"}
+
+
+def test_special_numbers_that_a_sweep_meets_are_no_wrong_derivative():
+    (found,) = [v for _, v in faults_of(Declaration(Softplus, "float[...]", "float(0.5..2)"), "VJP-FD")]
+    assert (found.word, found.follows) == ("not finite", "VJP-FINITE")
+    assert "overflows" in found.guess
+
+
+@pytest.mark.share(2)
+def test_what_built_in_operations_lose_is_no_fault_of_them():
+    for seed in range(4):
+        found = faults_of(Declaration(unit, "float[n,m]", "float[n]", sizes={"n": (1, 2, 3)}), seed=seed)
+        assert [line["id"] for line, v in found if (v.follows or line["property"]) != "FWD-VALUE"] == []
+
+
 @pytest.mark.parametrize("function", [DividingProduct, DividingNorm])
 def test_what_is_nan_at_zero_is_said_of_zero(function):
     faults = faults_of(Declaration(function, "float[b,n]", dtypes="float64"), *LOOKING)
@@ -71,6 +162,14 @@ def _nan(test):
     property_id, _, variant = test.partition("/")
     line = {"id": f"{test}[F-cpu]", "property": property_id, "function": "F", "failure": {"kind": "nan"}}
     return {**line, **({"variant": variant} if variant else {})}, Verdict("not finite")
+
+
+@pytest.mark.parametrize("met", ["VJP-REF", "VJP-FD", "FWD-VALUE"])
+def test_an_output_that_is_nan_is_said_of_forward(met):
+    failure = {"kind": "nan", "what": "output 0 (output) at (0,)", "got": "nan", "expected": "0.0"}
+    found = verdict({"id": f"{met}[F-cpu]", "property": met, "function": "F", "outcome": "fail", "failure": failure})
+    assert found is not None
+    assert (found.follows or met, found.guess.split()[0]) == ("FWD-VALUE", "forward")
 
 
 def test_the_property_about_it_heads_what_is_nan():

@@ -56,6 +56,45 @@ def test_no_gradient_is_claimed_where_a_slope_is_infinite():
     assert faults_of(declaration, "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE", "VJP-FD") == []
 
 
+class Standardised(torch.autograd.Function):
+    """In half precision it computes in single precision, as its second and third output show."""
+
+    @staticmethod
+    def forward(ctx, x):
+        wide = x.float() if x.element_size() < 4 else x
+        mean = wide.mean(-1, keepdim=True)
+        scale = ((wide - mean).square().mean(-1, keepdim=True) + 1).rsqrt()
+        y = (wide - mean) * scale
+        ctx.save_for_backward(y, scale)
+        ctx.mark_non_differentiable(mean, scale)
+        return y.to(x.dtype), mean, scale
+
+    @staticmethod
+    def backward(ctx, g, *_):
+        y, scale = ctx.saved_tensors
+        g = g.to(y.dtype)
+        return scale * (g - g.mean(-1, keepdim=True) - y * (g * y).mean(-1, keepdim=True))
+
+
+class StandardisedInSingle(Standardised):
+    """Its differentiable output has the wrong dtype as well."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y, mean, scale = Standardised.forward(ctx, x)
+        return y.to(scale.dtype), mean, scale
+
+
+def test_statistics_of_half_precision_may_be_of_single_precision():
+    tests = "FWD-DTYPE", "FWD-VALUE", "VJP-FIT", "VJP-REF", "VJP-FD"
+    sizes = {"n": (1, 2, 5)}
+    assert faults_of(Declaration(Standardised, "float[b,n]", sizes=sizes), *tests) == []
+    ((line, found),) = faults_of(Declaration(StandardisedInSingle, "float[b,n]", sizes=sizes), "FWD-DTYPE")
+    assert found.word == "misfits"
+    assert line["failure"]["got"].count("float32") == 3
+    assert line["failure"]["expected"].count("float32") == 2
+
+
 @pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
 def test_what_the_engine_does_is_no_fault(declaration):
     assert faults_of(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []
@@ -236,3 +275,24 @@ def test_arguments_of_one_shape_are_equal_on_purpose_alone():
 def test_the_most_precise_dtype_is_the_plain_one_in_whatever_order_they_are_declared():
     declared = Declaration(right.Relu, "float[n]", dtypes=("float16", "float32", "float64"))
     assert declared.candidates == ("float64", "float32", "float16")
+
+
+class LogSoftmax(torch.autograd.Function):
+    """In half precision the square of the sum of a long row overflows, and so does what backward then sums."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = torch.log_softmax(x, -1)
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g - y.exp() * g.sum(-1, keepdim=True)
+
+
+def test_a_composition_that_overflows_by_itself_says_nothing():
+    declaration = Declaration(LogSoftmax, "float[n]", sizes={"n": (257,)})
+    outcomes = {line["outcome"] for seed in range(4) for line in Checked(declaration, seed=seed).lines("VJP-CHAIN")}
+    assert outcomes == {"pass"}

@@ -365,3 +365,56 @@ def test_a_callable_may_not_leave_grad_mode_off():
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_what_is_set_back_is_no_fault(change, where):
     assert faults_of(Declaration(_with(change, where), "float[n]"), "ENV-SETTINGS") == []
+
+
+class Bounded(torch.autograd.Function):
+    """A backward that sets entries of its cotangent to 0, most often none."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x.abs() > 100)
+        return x.clamp(-100, 100)
+
+    @staticmethod
+    def backward(ctx, g):
+        (outside,) = ctx.saved_tensors
+        with torch.no_grad():
+            g[outside] = 0
+        return g.clone()
+
+
+class Halving(Bounded):
+    """A backward that changes the values of its cotangent."""
+
+    @staticmethod
+    def backward(_, g):
+        with torch.no_grad():
+            return g.mul_(0.5).clone()
+
+
+class Negative(torch.autograd.Function):
+    """-x in place, without mark_dirty."""
+
+    @staticmethod
+    def forward(_, x):
+        return x.neg_()
+
+    @staticmethod
+    def backward(_, g):
+        return -g
+
+
+def test_what_was_written_to_with_its_own_values_is_said_to_be():
+    name = "cotangent of output 0 (output)"
+    for function, says in ((Bounded, f"{name} (was written to in place, with the same values)"), (Halving, name)):
+        line, found = faults_of(Declaration(function, "float[n]"), "VJP-PURE")[0]
+        assert (found.word, line["failure"]["got"]) == ("mutates", f"[{says!r}]")
+
+
+def test_an_input_that_does_not_come_back_is_named():
+    ((line, found),) = faults_of(Declaration(Negative, "float[n]", inplace=(0,)), "FWD-PURE")
+    failure = line["failure"]
+    assert found.word == "mutates"
+    assert failure["got"] == "x was changed in place, but what forward returns is not x"
+    assert failure["hint"] == "call ctx.mark_dirty(x) in forward, and return x"
+    assert scripts.status(failure["script"]) == 1

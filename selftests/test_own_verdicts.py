@@ -12,6 +12,7 @@ import torch
 
 from autograd_conformance.harness.check import Declaration, printing, standalone
 from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, combined
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.implementations import load
@@ -181,6 +182,7 @@ def test_a_fault_that_a_new_process_does_not_show_has_no_script_and_a_cause(tmp_
     assert done.returncode == 1, done.stdout + done.stderr
     assert "no script: a script that makes this call in a process of its own shows no fault" in text
     assert "keeps something of earlier calls" in text
+    assert "right with" not in text
     assert not list(tmp_path.glob("*/Cached-VJP-REF.py"))
 
 
@@ -251,5 +253,26 @@ def test_a_check_that_decides_nothing_is_no_success(tmp_path):
     words = [COMMAND, "check", "mine.py", "--properties", "MEM-WRITTEN", "--profile", "quick"]
     done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
     assert "float[n]; declared: surrogate, conditioning 2, sizes" in done.stdout
+    assert "its gradients are not compared with slopes: surrogate is declared without soft=" in done.stdout
     assert "0 checks hold, 0 do not, 1 undecided" in done.stdout
     assert done.returncode == UNDECIDED
+
+
+@pytest.mark.parametrize("error", ["FlakyFailure", "FlakyReplay", "FlakyStrategyDefinition"])
+def test_a_test_whose_calls_do_not_repeat_is_no_error_of_the_suite(error):
+    line = {"outcome": "error", "property": "DBL-ONCE", "failure": {"type": error, "message": "Inconsistent data"}}
+    found = verdict(line)
+    assert (found.word, found.follows) == ("wrong", "VJP-REPEAT")
+    assert found.fault
+
+
+@pytest.mark.parametrize("variant", ["long", "small"])
+def test_what_other_calls_verify_may_be_undecided_at_some_lengths_and_values(variant):
+    line = {
+        "outcome": "vacuous",
+        "property": "VJP-FD",
+        "variant": variant,
+        "vacuous": ndjson.UNCHECKED,
+        "reason": "kinks",
+    }
+    assert verdict(line) is None

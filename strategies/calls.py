@@ -236,6 +236,11 @@ def masked(call: Call, mask: Sequence[bool]) -> Call:
     return replace(call, args=args)
 
 
+def with_fill_of_cotangents(call: Call, fill: str) -> Call:
+    """The call with that fill in each cotangent."""
+    return replace(call, cotangents=tuple(g and replace(g, fill=fill) for g in call.cotangents))
+
+
 def with_cotangents(call: Call, layout: str) -> Call:
     """The same call with all cotangents in ``layout``."""
     return replace(call, cotangents=tuple(c and replace(c, layout=layout) for c in call.cotangents))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.reference.definitions import Array, Function
-from autograd_conformance.strategies.calls import Call, Tensor, tensor_values
+from autograd_conformance.strategies.calls import Call, Tensor, tensor_values, with_fill_of_cotangents
 from autograd_conformance.strategies.values import DOMAINS
 
 
@@ -22,7 +22,7 @@ def in_double(call: Call, function: Function) -> Call:
     rng = np.random.default_rng(call.seed)
     rows = zip(function.arguments, call.args, tensor_values(call, function), strict=False)
     args = tuple(_refined(argument, given, values, rng) for argument, given, values in rows)
-    return replace(call, args=args, cotangents=tuple(g and replace(g, fill="dense") for g in call.cotangents))
+    return with_fill_of_cotangents(replace(call, args=args), "dense")
 
 
 def _refined(argument: Any, given: Any, values: Any, rng: np.random.Generator) -> Any:

@@ -144,6 +144,89 @@ def _sides_up_to(largest: int, function: Function) -> tuple[int, ...]:
     return (1, largest)
 
 
+def _sizes_of(function: Function, shapes: Shapes) -> dict[str, int | Shape] | None:
+    """The lengths of the named dimensions behind these shapes, and the shapes of the free ones; None if unknown."""
+    sizes: dict[str, int | Shape] = {}
+    for argument, shape in zip(function.arrays, shapes, strict=True):
+        tokens, place = argument.dims.split(), 0
+        for token in tokens:
+            is_free = token[0] in "*~"
+            end = place + (len(shape) - len(tokens) + 1 if is_free else 1)
+            if is_free:
+                sizes[token] = shape[place:end]
+            elif re.fullmatch("[a-z_]+", token):
+                sizes[token] = shape[place]
+            place = end
+    unknown = [name for name in dict.fromkeys(n for a in function.arrays for n in _named(a.dims)) if name not in sizes]
+    longest = max(map(max, filter(None, shapes)), default=0)
+    if longest ** len(unknown) > _ASSIGNMENTS:
+        return None
+    for lengths in itertools.product(range(1, longest + 1), repeat=len(unknown)):
+        found = {**sizes, **dict(zip(unknown, lengths, strict=True))}
+        if tuple(_resolve(argument.dims, found) for argument in function.arrays) == shapes:
+            return found
+    return None
+
+
+def steps(function: Function, shapes: Shapes) -> tuple[Shapes, ...]:
+    """The shapes in which one dimension is a step shorter or longer than in these, the shorter ones first.
+
+    A step is one, or as far as the declared length next to it.
+    """
+    if any(argument.dims.startswith("~") for argument in function.arrays):
+        found = [_stepped(shapes, place, by) for by in (-1, 1) for place in range(1, max(map(len, shapes)) + 1)]
+        return tuple(dict.fromkeys(each for each in found if each != shapes))
+    sizes = _sizes_of(function, shapes) or {}
+    changed: list[dict[str, int | Shape]] = []
+    for by in (-1, 1):
+        for name, size in sizes.items():
+            if isinstance(size, tuple):
+                sides = (tuple(side + by * (n == d) for n, side in enumerate(size)) for d in range(len(size)))
+                changed += [{**sizes, name: side} for side in sides]
+            else:
+                changed += [{**sizes, name: length} for length in _next_length(function, name, size, by)]
+    each = (tuple(_resolve(argument.dims, found) for argument in function.arrays) for found in changed)
+    return tuple(dict.fromkeys(found for found in each if all(side >= 0 for shape in found for side in shape)))
+
+
+def _next_length(function: Function, name: str, length: int, by: int) -> tuple[int, ...]:
+    declared = function.sizes.get(name, NOT_EMPTY)
+    if declared == NOT_EMPTY:
+        return (length + by,)
+    return tuple(sorted((n for n in declared if (n - length) * by > 0), key=lambda n: abs(n - length))[:1])
+
+
+def _stepped(shapes: Shapes, place: int, by: int) -> Shapes:
+    """Shapes that broadcast together, with the longest sides at this place from the end changed."""
+    longest = max(shape[-place] for shape in shapes if len(shape) >= place)
+    alike = ((len(s) >= place and s[-place] == longest, s) for s in shapes)
+    return tuple(tuple(side + by * (has and n == len(s) - place) for n, side in enumerate(s)) for has, s in alike)
+
+
+def equal_sides(function: Function, shapes: Shapes, length: int, more: int = 0) -> Shapes | None:
+    """The shapes with every dimension of this length, and so many more of the free ones; None if there are none."""
+    if any(argument.dims.startswith("~") for argument in function.arrays):
+        ranks = [len(shape) + more for shape in shapes]
+        return tuple((length,) * rank for rank in ranks) if min(ranks) > 0 or not more else None
+    sizes = _sizes_of(function, shapes)
+    if sizes is None:
+        return None
+    changed: dict[str, int | Shape] = {}
+    for name, size in sizes.items():
+        if isinstance(size, tuple):
+            least, most = function.sizes.get(name, (0, MAX_RANK))
+            rank = len(size) + more
+            if more and not max(least, 1) <= rank <= most:
+                return None
+            changed[name] = (length,) * rank
+        elif function.sizes.get(name, NOT_EMPTY) != NOT_EMPTY and length not in function.sizes[name]:
+            return None
+        else:
+            changed[name] = length
+    found = tuple(_resolve(argument.dims, changed) for argument in function.arrays)
+    return found if not more or found != equal_sides(function, shapes, length) else None
+
+
 def long_shape(function: Function, length: int) -> Shape | None:
     """The shape of the only tensor with so many entries along one dimension; None if all its lengths are limited."""
     (argument,) = function.arrays

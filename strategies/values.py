@@ -53,6 +53,10 @@ MODERATE: dict[str, Callable[[Precision], float]] = {
     "twice minus log of largest": lambda p: -2 * EXTREMES["log of largest"](p),
 }
 
+# The fill of small values around which derivatives are taken, and the exponents of their magnitudes.
+TINY = "tiny"
+_EXPONENTS = 5, 13
+
 Fill = Callable[[np.random.Generator, int], Any]
 
 
@@ -66,6 +70,11 @@ def _normal(rng: np.random.Generator, size: int) -> Any:
 
 def _spaced(rng: np.random.Generator, size: int) -> Any:
     return (rng.permutation(size) - size // 2) / 4
+
+
+def _tiny(rng: np.random.Generator, size: int) -> Any:
+    # All of one magnitude: a norm of them is small as well.
+    return _dense(rng, size) * 2.0 ** -float(rng.integers(*_EXPONENTS))
 
 
 def _dense(rng: np.random.Generator, size: int) -> Any:
@@ -82,6 +91,7 @@ FILLS: dict[str, Fill] = {
     "dense": _dense,
     "small": lambda rng, size: _ramp(rng, size) * 2.0**-11,
     "smaller": lambda rng, size: _ramp(rng, size) * 2.0**-21,
+    TINY: _tiny,
     "increasing": lambda _, size: (np.arange(size) - size // 2) / 4,
     "decreasing": lambda _, size: (size // 2 - np.arange(size)) / 4,
     "spaced": _spaced,

@@ -16,10 +16,12 @@ from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.plugin import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.check.verdicts import BESIDE
 from autograd_conformance.harness.checking import further
 from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
 from autograd_conformance.harness.checking.marks import Claim, claims_in
 from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed
+from autograd_conformance.harness.outcomes import Vacuous
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import results
 from autograd_conformance.harness.running.selection import Selection
@@ -36,6 +38,7 @@ from autograd_conformance.suites.functions import (
     test_precision,
     test_relations,
     test_second_order,
+    test_small,
     test_state,
     test_sweeps,
     test_vjp_contract,
@@ -45,8 +48,8 @@ from autograd_conformance.suites.functions import (
 
 _MODULES = (
     test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_long, test_low_precision,
-    test_matrices, test_precision, test_relations, test_second_order, test_state, test_sweeps, test_vjp_contract,
-    test_vjp_state, test_vjp_values,
+    test_matrices, test_precision, test_relations, test_second_order, test_small, test_state, test_sweeps,
+    test_vjp_contract, test_vjp_state, test_vjp_values,
 )  # fmt: skip
 
 
@@ -168,6 +171,17 @@ def checks(declaration: Declaration, *, profile: str = "gate", seed: int | None 
     return type(f"Test{declaration.name}", (), {"__doc__": f"The properties of {declaration.name}.", **methods})
 
 
+def _asked(checked: Checked, claim: Claim, test: Any, subject: OwnSubject) -> None:
+    """Run one test, which is skipped if it compared nothing and need not."""
+    __tracebackhide__ = True
+    try:
+        checked.run(claim, test, subject)
+    except Vacuous as nothing:
+        if subject.variant not in BESIDE:
+            raise
+        pytest.skip(str(nothing))
+
+
 def _method(checked: Checked, claim: Claim, test: Any) -> Any:
     def method(_: Any) -> None:
         __tracebackhide__ = True
@@ -175,7 +189,7 @@ def _method(checked: Checked, claim: Claim, test: Any) -> Any:
         if not subjects:
             pytest.skip("this property does not apply to the Function")
         for subject in subjects:
-            checked.run(claim, test, subject)
+            _asked(checked, claim, test, subject)
         if all(subject.record.refused_throughout for subject in subjects):
             pytest.skip(f"refused in every example: {subjects[0].record.excuse}")
 

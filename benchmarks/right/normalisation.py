@@ -161,7 +161,8 @@ class LocalResponse(Function):
     def backward(ctx, g):
         (x,) = ctx.saved_tensors
         s = 1 + x.square().sum(1, keepdim=True)
-        return g / s - 2 * x * (g * x).sum(1, keepdim=True) / s**2
+        # Divided twice: the square of s overflows in float16 where the output does not.
+        return g / s - 2 * (x / s) * ((g * x).sum(1, keepdim=True) / s)
 
 
 _B = {"b": (1, 2), "c": (2, 4), "n": (1, 2, 3)}

@@ -1,4 +1,4 @@
-"""In a fork an output without dimensions comes back with one dimension."""
+"""In a fork an output without dimensions comes back with one dimension, if it is the only one."""
 
 from autograd_conformance.implementations.torch import TorchImplementation
 
@@ -9,7 +9,7 @@ class Fork(TorchImplementation):
     def function(self, cls):
         def call(*args):
             y = cls.apply(*args)
-            return y if y.ndim else y.reshape(1)
+            return y.reshape(1) if getattr(y, "ndim", 1) == 0 else y
 
         return call
 

@@ -60,7 +60,7 @@ class Announcer:
             self._display.write([""])
         title = f"{name} ({self.found.places[name]}): {self.found.described[name]}"
         self._display.write(printing.rows(title, facts, lines, self._scripts, unfinished))
-        verdicts = [v for _, v in judged(lines, compared=facts.compared) if v is not None]
+        verdicts = [v for _, v in judged(lines, compared=facts.compared, asked=facts.asked) if v is not None]
         nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
         undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
         undecided = undecided or bool(facts.declined)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -11,15 +12,15 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.lengths import LONG, shorter
+from autograd_conformance.harness.check.emptiness import has_empty, with_elements
+from autograd_conformance.harness.check.lengths import LONG, is_short, short_parts, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
-from autograd_conformance.harness.check.moving import changed_within
-from autograd_conformance.harness.check.outside import draws_in_backward
+from autograd_conformance.harness.check.moving import near
+from autograd_conformance.harness.check.outside import changes_with_mask, draws_in_backward
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.kinks import typical
-from autograd_conformance.harness.checking.observe import changes, copied, state
+from autograd_conformance.harness.checking.observe import all_finite, changes, copied, state
 from autograd_conformance.harness.checking.peculiarities import PECULIARITIES
 from autograd_conformance.harness.checking.policy import Policy
 from autograd_conformance.harness.checking.settings import changed_settings, reseeding
@@ -27,7 +28,6 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import first_order, forward_mode
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.reference.rounding import round_to
 from autograd_conformance.strategies.calls import (
     Call,
     Tensor,
@@ -35,13 +35,16 @@ from autograd_conformance.strategies.calls import (
     recast,
     varied,
     with_cotangents,
+    with_fill_of_cotangents,
     with_inputs,
 )
 from autograd_conformance.strategies.calls import copied as copied_call
 from autograd_conformance.strategies.layouts import REPEATED
 from autograd_conformance.strategies.sweeps import HALF
-from autograd_conformance.strategies.values import DOMAINS, MATRICES
+from autograd_conformance.strategies.values import MATRICES, TINY
 
+# How many calls with elements must run where one without them raises.
+_FULL = 3
 # How often a call is repeated to see whether it gives the same.
 _REPEATS = 6
 # The properties about layouts.
@@ -77,25 +80,38 @@ class Causes:
             return likely.of_layouts(self.function, call, self._judge.passes)
         if about != "VJP-FD":
             return ""
+        if self.subject.variant == LONG and not is_short(call):
+            return self._judge.wrong_part(call) if explaining() else ""
         plain, right = contiguous(call), self._judge.derives
+        missing = likely.missing(self.subject.made(plain))
+        if missing and self._judge.derives_but_for(plain, missing):
+            return likely.of_missing(self.function, missing)
         by_index = likely.of_equal_indices(self.function, plain, right)
         return by_index or likely.of_conjugates(self.function, plain, right)
 
     def _found(self, call: Call, raised: Exception | None) -> str | None:
         about = self._property
-        if explaining() and self._varies(contiguous(call)):
-            return "VJP-REPEAT"
-        if explaining() and self._draws(contiguous(call)):
-            return "ENV-RANDOM"
+        outside: dict[str, Callable[[Call], bool]] = {"VJP-REPEAT": self._varies, "ENV-RANDOM": self._draws}
+        if raised is None:
+            outside["FWD-MASK"] = partial(changes_with_mask, self.subject)
+        if explaining() and (shown := next((name for name, of in outside.items() if of(contiguous(call))), None)):
+            return shown
         if raised is not None:
             # The engine itself raises if it cannot use what backward returned.
             plain = "VJP-REF" if own_frames(raised, self.implementation) else returned_wrongly(raised)
-            return self._nearest(call, partial(runs, self.subject), plain)
+            if self._shares(call):
+                return "VJP-PURE"
+            found = self._nearest(call, partial(runs, self.subject), plain)
+            if found is None and about.of_other_layouts and explaining():
+                return self._of_layouts(call, lambda each: runs(self.subject, each) and self._judge.passes(each))
+            return "FWD-EMPTY" if found == plain and self._lacks_elements(call) else found
         if (about.compared or about.group == "second order") and self._misses_reference(call):
             return "FWD-VALUE"
         if about.group == "second order":
-            if not self._judge.derives(contiguous(call)):
-                return self._first_right(call, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
+            # The loss of a second derivative sends other cotangents than the call has.
+            for each in (contiguous(call), _with_dense_cotangents(contiguous(call))):
+                if not self._judge.derives(each):
+                    return self._first_right(each, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
             # What is wrong with the first derivative of such a call alone explains the second.
             return self._of_values(call, "VJP-FD") if explaining() else None
         if about.id == "JVP-ADJOINT" and not self._judge.transports(call):
@@ -103,13 +119,23 @@ class Causes:
         if about.own and not self._judge.derives(contiguous(call)):
             return "VJP-FD"
         if about.plain and self.subject.variant:
+            if self._overflows(call):
+                return "VJP-FINITE"
             right = all(map(self._judge.derives, self._ordinary(call))) and self._judge.derives_nearby(call)
+            if self.subject.variant == LONG and right and explaining():
+                right = not is_short(call) and not self._judge.wrong_part(call)
             # What a copy of the tensors or of the cotangents has not is a fault of layouts.
             laid = right and copied_call(call) != call
             return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
         found = self._of_values(call, "VJP-REF")
         extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
         return None if extreme else found
+
+    def _overflows(self, call: Call) -> bool:
+        """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
+        outputs, gradients = self.subject.made(call).run()
+        lost = not all_finite(self.implementation, [g for g in gradients if g is not None])
+        return lost and all_finite(self.implementation, outputs) and self._judge.derives(_tame(call))
 
     def _misses_reference(self, call: Call) -> bool:
         """Whether forward alone differs from the reference that the user gave: backward derives this forward.
@@ -125,19 +151,31 @@ class Causes:
     def _of_values(self, call: Call, plain: str) -> str | None:
         """The property that explains wrong numbers; where other operations choose the layouts, one about these."""
         found = self._nearest(call, self._judge.passes, plain)
-        return self._of_layouts(call) if found is None and self._property.of_other_layouts and explaining() else found
+        of_layouts = found is None and self._property.of_other_layouts and explaining()
+        return self._of_layouts(call, self._judge.passes) if of_layouts else found
 
-    def _of_layouts(self, call: Call) -> str | None:
+    def _of_layouts(self, call: Call, right: Callable[[Call], bool]) -> str | None:
         """The property about the layouts in which the call, which is right when it is made alone, is wrong."""
-        plain = contiguous(call)
+        # Equal numbers look the same in any layout.
+        plain = _with_dense_cotangents(contiguous(call))
         example = self.subject.made(plain)
         # An expanded cotangent has other values, too.
-        expanded = ["expanded"] * self._judge.passes(with_cotangents(plain, REPEATED))
+        expanded = ["expanded"] * right(with_cotangents(plain, REPEATED))
         laid = {
             "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in (*expanded, *example.cotangent_layouts)),
             "FWD-LAYOUT": (with_inputs(plain, layout) for layout in example.input_layouts),
         }
-        return next((name for name, calls in laid.items() if not all(map(self._judge.passes, calls))), None)
+        return next((name for name, calls in laid.items() if not all(map(right, calls))), None)
+
+    def _shares(self, call: Call) -> bool:
+        """Whether a test that changes gradients changes inputs, because backward returned these themselves."""
+        if self.subject.claim_id != "VJP-PURE/owned":
+            return False
+        example = self.subject.made(contiguous(call))
+        i = self.implementation
+        return _shows(
+            lambda: any(i.shares_memory(g, x) for g in example.run()[1] if g is not None for x in example.primals)
+        )
 
     def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
         """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
@@ -165,9 +203,17 @@ class Causes:
         ``plain`` if the simplest call fails as well; None if the call is right when it is made alone.
         """
         if right(call):
-            repeats = partial(right, times=2)
-            return plain if not right(copied_call(call)) else None if repeats(call) else "VJP-REPEAT"
+            # What is scaled by ones stays the same.
+            repeats = all(right(each, times=2) for each in (call, _with_dense_cotangents(call)))
+            return plain if not right(copied_call(call)) else None if repeats else "VJP-REPEAT"
         return self._first_right(call, right, plain)
+
+    def _lacks_elements(self, call: Call) -> bool:
+        """Whether the call raises for its tensors without elements alone: calls like it that have elements do not."""
+        if not has_empty(call):
+            return False
+        full = list(itertools.islice(with_elements(self.subject, contiguous(call)), _FULL))
+        return bool(full) and all(runs(self.subject, each) for each in full)
 
     def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:
         """The property about the first peculiarity without which the call is right; ``plain`` if there is none."""
@@ -176,7 +222,7 @@ class Causes:
     def _ordinary(self, call: Call) -> Iterator[Call]:
         """The call with ordinary values and lengths in the most precise dtype: nothing in it is peculiar."""
         plain = _tame(call)
-        if any(tensor.fill in MATRICES for tensor in call.tensors):
+        if any(tensor.fill in (*MATRICES, TINY) for tensor in call.tensors):
             plain = varied(plain, self.function)
         for each in shorter(plain, self.function) if self.subject.variant == LONG else (plain,):
             yield recast(replace(each, smooth=True), self.function.dtypes[0], self.function)
@@ -314,7 +360,18 @@ class _Judge(Subject):
         """Whether the first derivative of a call is not found to be wrong."""
         assert isinstance(self.function, Own)
         unknown = self.function.surrogate and self.function.soft is None
-        return unknown or _holds(lambda: self.assert_first_order(call, first_order(self.made(call))))
+        return unknown or self._derives_at(self.made(call))
+
+    def _derives_at(self, example: Example) -> bool:
+        return _holds(lambda: self.assert_first_order(example.call, first_order(example)))
+
+    def derives_but_for(self, call: Call, slots: Collection[int]) -> bool:
+        """Whether the first derivative is not found to be wrong along the arguments but those at these positions."""
+        example = self.made(call)
+        rows = zip(example.slots, example.track, strict=True)
+        # The call itself keeps its mask.
+        example.expected.track = tuple(tracked and slot not in slots for slot, tracked in rows)
+        return not any(example.expected.track) or self._derives_at(example)
 
     def derives_nearby(self, call: Call) -> bool:
         """Whether the first derivative is not found to be wrong near a call with special values or equal entries.
@@ -324,10 +381,14 @@ class _Judge(Subject):
         if not any(tensor.specials for tensor in call.tensors):
             return True
         example, rng = self.made(contiguous(call)), np.random.default_rng(call.seed)
-        return all(
-            _holds(lambda near=near: self.assert_first_order(call, first_order(near)))  # type: ignore[misc]
-            for near in (_near(example, share, rng) for share in _NEARBY)
-        )
+        return all(self._derives_at(near(example, share, rng)) for share in _NEARBY)
+
+    def wrong_part(self, call: Call) -> str:
+        """What is wrong with the first derivative in short tensors with the values of long ones; empty if it is not."""
+        for what, part in short_parts(self.made(contiguous(call))):
+            if not self._derives_at(part):
+                return what
+        return ""
 
     def equal(self, example: Example, got: Any, expected: Any) -> bool:
         """Whether gradients are not found to differ from the expected ones."""
@@ -349,10 +410,8 @@ def runs(subject: Subject, call: Call, times: int = 1) -> bool:
 def _holds(look: Callable[[], None]) -> bool:
     try:
         look()
-    except Broken:
-        return False
-    except Exception:  # noqa: BLE001 - an exception is another fault than a wrong number
-        return True
+    except Exception as raised:  # noqa: BLE001 - an exception is another fault than a wrong number
+        return not isinstance(raised, Broken)
     return True
 
 
@@ -364,18 +423,8 @@ def _shows(probe: Callable[[], bool]) -> bool:
         return False
 
 
-def _near(example: Example, share: float, rng: np.random.Generator) -> Example:
-    """The same call with every number moved by a share of its typical size."""
-    changed = {}
-    for number, (slot, argument, tensor) in enumerate(
-        zip(example.slots, example.arguments, example.call.tensors, strict=True)
-    ):
-        x = example.values[slot]
-        if tensor.requires_grad:
-            move = share * typical(x) * rng.uniform(0.5, 1, np.shape(x)) * rng.choice((-1.0, 1.0), np.shape(x))
-            move = argument.entries(x, DOMAINS[argument.values].tangent(move))
-            changed[number] = round_to(changed_within(argument, x, move), tensor.dtype)
-    return example.given(changed)
+def _with_dense_cotangents(call: Call) -> Call:
+    return with_fill_of_cotangents(call, "dense")
 
 
 def _tame(call: Call) -> Call:

@@ -360,8 +360,8 @@ class Declaration:
 
 
 _FACTS = (
-    "holds_others", "reads_new_memory", "composite", "maps_entries", "computes_in", "comes_back", "sparse", "coarse",
-    "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
+    "holds_others", "reads_new_memory", "composite", "maps_entries", "has_formula", "computes_in", "comes_back",
+    "sparse", "coarse", "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
 )  # fmt: skip
 
 
@@ -380,6 +380,7 @@ class Own(Function):
     reads_new_memory: bool = False
     composite: bool = True
     maps_entries: bool = False
+    has_formula: bool = False
     long_shapes: tuple[Shapes, ...] = ()
     sparse: bool = False
     coarse: tuple[str, ...] = ()

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.coarseness import coarse
-from autograd_conformance.harness.check.declaration import Declaration, Own, batches, has_jvp
+from autograd_conformance.harness.check.declaration import REQUESTS, Declaration, Own, batches, has_jvp
 from autograd_conformance.harness.check.declined import declined
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.lengths import long_shapes, simple_call
 from autograd_conformance.harness.check.mistakes import mistake
@@ -112,9 +113,8 @@ def _discovered(
     _verify_soft(declaration, subject.made(first))
     composite = _composite(declaration, subject, simple, len(outputs))
     examples = [untreated.made(call) for call in simple]
-    known = replace(
-        subject, function=replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes)
-    )
+    own = replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes, composite=composite)
+    known = replace(subject, function=own)
     _verify_relations(declaration, list(map(known.made, simple)))
     narrow = _coarse(declaration, known, working, dtypes)
     forward = least_precise(dtypes[0], [o.dtypes.get(dtypes[0], "") for o in outputs if o.differentiable])
@@ -128,6 +128,7 @@ def _discovered(
     refusals, every = declined(known, dtypes[0], note)
     # Chance numbers say nothing about a map, nor about a length.
     maps = not declaration.stochastic and not reads and maps_entries(known)
+    half = [known.made(recast(call, "float16", function)) for call in working[:_TRIED] if "float16" in dtypes]
     return Facts(
         outputs,
         dtypes,
@@ -139,6 +140,7 @@ def _discovered(
         is_class=not isinstance(subject.cls, Native),
         stale=tuple(stale(declaration, examples, oracle)),
         holds_others=_holds_others(examples[0]),
+        any_gradient=declaration.surrogate and declaration.soft is None,
         compared=declaration.reference is not None and composite,
         batches=batches(subject.cls, implementation),
         jvp=has_jvp(subject.cls, implementation),
@@ -148,10 +150,12 @@ def _discovered(
         computes_in=REAL_OF.get(forward, forward),
         sparse=any(each.sparse for each in back.values()),
         maps_entries=maps,
+        has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps else (),
         long_shapes=() if reads else long_shapes(known),
         declined=refusals,
         tried_all=every,
+        asked=tuple(test for word in declaration.also for test in REQUESTS[word]),
     )
 
 
@@ -270,7 +274,8 @@ def _outputs(declaration: Declaration, first: _Found, found: dict[str, _Found]) 
             name="output" if len(first.dtypes) == 1 else f"output{n}",
             differentiable=differentiable,
             dtypes={dtype: each.dtypes[n] for dtype, each in found.items()},
-            casts=declaration.casts,
+            # Statistics that are kept beside a result in half precision usually have single precision.
+            casts=declaration.casts or not differentiable,
         )
         for n, differentiable in enumerate(first.differentiable)
     )
@@ -359,7 +364,9 @@ def _composite(declaration: Declaration, subject: Subject, calls: Sequence[Call]
             some = "1 output" if returned == 1 else f"{returned} outputs"
             raise declaration.problem(f"its reference returns {some}, but the Function returns {count}")
         return composite
-    raise declaration.problem(f"its reference takes neither tensors nor arrays: {problems[0]}")
+    raise declaration.problem(
+        f"its reference took no call that was tried, neither with tensors nor with arrays: {problems[0]}"
+    )
 
 
 def _refers_in_double(declaration: Declaration, example: Example) -> bool:

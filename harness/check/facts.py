@@ -32,6 +32,8 @@ class Facts:
     stale: tuple[str, ...] = ()
     # Whether it uses tensors that require grad and are not arguments.
     holds_others: bool = False
+    # Whether gradients are declared to be others than those of forward, and nothing says which.
+    any_gradient: bool = False
     # Whether a reference gives gradients to compare with.
     compared: bool = False
     # Whether the reference takes double precision, though the Function does not.
@@ -55,17 +57,21 @@ class Facts:
     # Whether it maps single entries, and then a sentence for each 16-bit dtype: the largest errors over all numbers.
     maps_entries: bool = False
     sweeps: tuple[str, ...] = ()
+    # Whether built-in operations of its formula give gradients in float16.
+    has_formula: bool = False
     # Shapes with one long dimension that it takes, and that do not take it long.
     long_shapes: tuple[Shapes, ...] = ()
     # The calls that are declared and forward refuses, and whether all kinds of calls were tried.
     declined: tuple[Declined, ...] = ()
     tried_all: bool = False
+    # The tests that run because the declaration asks for them with also=.
+    asked: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
-        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps")}
+        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "asked")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
         long = tuple(tuple(map(tuple, shapes)) for shapes in found["long_shapes"])
         refused = tuple(
@@ -85,6 +91,8 @@ class Facts:
             yield f"does not take {what}: {why}"
         yield from in_words(self.refused_layouts)
         yield from self.sweeps
+        if self.any_gradient:
+            yield "its gradients are not compared with slopes: surrogate is declared without soft="
         if self.holds_others:
             yield "uses tensors that require grad but are not arguments; their gradients are not checked"
         for name in self.coarse:

@@ -10,7 +10,7 @@ from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.declined import simple_arguments
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.definitions import Array, Shapes
+from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
 from autograd_conformance.strategies.shapes import block_shape_tuples, shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
@@ -21,6 +21,8 @@ LONG = "long"
 LENGTHS = (65, 130, 257, 1025)
 # The longest side of short tensors, and the seeds that are tried in these.
 _SHORT, _SEEDS = 17, 2
+# The short sides to try instead of a long one; parts of the last are tried with the values of the long tensor.
+_SIDES = (3, 4, 5, 8, 17, 16)
 # The CPU time of forward and backward beyond which no longer tensors are tried. On a busy machine a call waits.
 _SECONDS, _WAITING = 0.01, 0.1
 
@@ -71,6 +73,44 @@ def shorter(call: Call, function: Own) -> Iterator[Call]:
             for fill in ("", "dense", "increasing"):
                 other = reshaped(replace(call, seed=call.seed + seed), shapes, function)
                 yield call if other is None else _filled(other, function, fill)
+
+
+def short_parts(example: Example) -> Iterator[tuple[str, Example]]:
+    """The call with a short side instead of each long one, in its own values, and in each part of those of the call.
+
+    Each with a sentence that is true if it is wrong.
+    """
+    call, function = example.call, example.function
+    longest = max((side for tensor in call.tensors for side in tensor.shape), default=0)
+    for side in _SIDES if longest > _SHORT else ():
+        cut = _cut(call, function, longest, side)
+        if cut is None:
+            return
+        short = example.of(cut)
+        yield f"not a limit of the length: tensors of length {side} are wrong as well", short
+        for start in range(0, longest - side + 1, side) if side == _SIDES[-1] else ():
+            part = slice(start, start + side)
+            values = {
+                number: example.values[slot][tuple(part if n == longest else slice(None) for n in tensor.shape)]
+                for number, (slot, tensor) in enumerate(zip(example.slots, call.tensors, strict=True))
+            }
+            where = f"the entries from {start} to {start + side - 1}"
+            yield (
+                f"not the length: {where} are wrong in a short tensor as well, so look at their values",
+                short.given(values),
+            )
+
+
+def _cut(call: Call, function: Function, longest: int, side: int) -> Call | None:
+    sides = {tensor: tuple(side if n == longest else n for n in tensor.shape) for tensor in call.tensors}
+    pairs = zip(function.arguments, call.args, strict=False)
+    shapes = [sides[value] if isinstance(value, Tensor) else () for a, value in pairs if isinstance(a, Array)]
+    return reshaped(call, tuple(shapes), function)
+
+
+def is_short(call: Call) -> bool:
+    """Whether no tensor is long."""
+    return all(side <= _SHORT for tensor in call.tensors for side in tensor.shape)
 
 
 def _suit(given: Sequence[Tensor | None], shapes: Shapes) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check import lazy
-from autograd_conformance.harness.check.declaration import Declaration
+from autograd_conformance.harness.check.declaration import Declaration, Own
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.strategies.calls import Call, recast, reshaped, with_cotangents, with_inputs
@@ -20,7 +22,8 @@ from autograd_conformance.strategies.shapes import shape_tuples
 
 # The other shapes in which a layout is tried.
 _SHAPES = 3
-
+# How far a point moves to show whether outputs change with it.
+_MOVED = 2.0**-8
 
 # So many calls with equal indices, and so many without, of those tried; the elements of a small tensor, and its seeds.
 _CALLS, _TRIED, _SMALL, _SEEDS = 6, 400, 12, 4
@@ -51,7 +54,37 @@ def of_declared(declaration: Declaration, about: str) -> str:
         return ""
     return (
         "backward is not the derivative of the function declared as soft=: a factor, a sign, a condition; or soft= "
-        "is not the function that is meant"
+        "is not the function that is meant (finite differences see what it computes behind detach(), too)"
+    )
+
+
+def missing(example: Example) -> frozenset[int]:
+    """The positions of arguments for which backward returns None, although the outputs change with them."""
+    expected = example.expected
+    try:
+        gradients, points = example.run()[1], expected.points()
+        moves = expected.directions(points)
+        rows = zip(expected.slots, example.track, gradients, strict=True)
+        none = [number for number, (_, tracked, g) in enumerate(rows) if tracked and g is None]
+        return frozenset(expected.slots[n] for n in none if _changes(expected, points, n, moves[n]))
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return frozenset()
+
+
+def _changes(expected: Expected, points: Sequence[Any], number: int, move: Any) -> bool:
+    """Whether the outputs of the function to differentiate change if this point moves."""
+    moved = [x + _MOVED * move if n == number else x for n, x in enumerate(points)]
+    pairs = zip(expected.outputs_at(points), expected.outputs_at(moved), strict=True)
+    return any(not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
+
+
+def of_missing(function: Own, slots: Collection[int]) -> str:
+    """The cause if all that is wrong is that backward returns None for the arguments at these positions."""
+    names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
+    declared = " and ".join(repr(f"{function.declaration.arguments[slot]} constant") for slot in sorted(slots))
+    return (
+        f"backward returned None for {names}, whose gradient is not zero; return the gradient; if it is meant to have "
+        f"no gradient, declare it constant: {declared}"
     )
 
 
@@ -104,11 +137,16 @@ def _small(function: Function, call: Call) -> Iterator[Call]:
 
 
 def of_conjugates(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
-    """The cause if a call is wrong in complex numbers alone, not in real ones; empty otherwise.
+    """The cause if a call is wrong in complex numbers, and not in real ones, if there are any; empty otherwise.
 
     ``right`` says whether a call is not found to be wrong.
     """
-    if _REAL.get(call.dtype) not in function.dtypes or not right(recast(call, _REAL[call.dtype], function)):
+    if call.dtype in _REAL and _REAL[call.dtype] not in function.dtypes:
+        return (
+            "backward is not the derivative of forward: a factor that is not conjugated (g * x.conj() for x * y), a "
+            "sign, a missing sum over a broadcast dimension"
+        )
+    if call.dtype not in _REAL or not right(recast(call, _REAL[call.dtype], function)):
         return ""
     return (
         "right in real numbers: a factor of backward is not conjugated (g * x.conj() for x * y), or its real part, or "

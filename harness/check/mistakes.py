@@ -5,14 +5,17 @@ from __future__ import annotations
 from autograd_conformance.harness.check.native import Steered, Varies
 from autograd_conformance.harness.outcomes import message_of
 
+# The end of a hint that says of an exception only that backward raised it.
+HANDLE = "handle it there, or let forward refuse it"
+
 _MISFIT = "returned an invalid gradient"
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
     "expected layout": "backward returns a gradient in a layout that the engine does not take for this input; return "
     "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",
-    _MISFIT: "backward returns a gradient that does not fit its input; sum over the dimensions "
-    "that were broadcast, and return a tensor of the input's shape",
+    _MISFIT: "backward returns a gradient that does not fit its input; return a tensor of the input's shape, and sum "
+    "over the dimensions that were broadcast, if there are any",
     "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
     "for each that is not a tensor",
 }

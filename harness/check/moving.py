@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.kinks import typical
 from autograd_conformance.reference.definitions import Array, Static
-from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.reference.rounding import Tracked, round_to
 from autograd_conformance.strategies.values import DOMAINS
 
 # The pairs of moves.
@@ -83,3 +85,17 @@ def changed_within(argument: Any, value: Any, change: Any) -> Any:
 def _between(values: Any, low: float, high: float) -> Any:
     # The bounds of complex numbers are those of the real part.
     return (np.real(values) > low) & (np.real(values) < high)
+
+
+def near(example: Example, share: float, rng: np.random.Generator) -> Example:
+    """The same call with every number moved by a share of its typical size."""
+    changed = {}
+    for number, (slot, argument, tensor) in enumerate(
+        zip(example.slots, example.arguments, example.call.tensors, strict=True)
+    ):
+        x = example.values[slot]
+        if tensor.requires_grad:
+            move = share * typical(x) * rng.uniform(0.5, 1, np.shape(x)) * rng.choice((-1.0, 1.0), np.shape(x))
+            move = argument.entries(x, DOMAINS[argument.values].tangent(move))
+            changed[number] = round_to(changed_within(argument, x, move), tensor.dtype)
+    return example.given(changed)

@@ -7,7 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from autograd_conformance.harness.check.verdicts import (
     REFUSED,
     UNVERIFIED,
     Verdict,
+    is_flaky,
     judged,
     verdict,
 )
@@ -30,6 +31,7 @@ from autograd_conformance.harness.outcomes import Kind, in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.reading import constant, lost_in
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.magnitudes import SMALL
 
 _WIDEST = 110
 
@@ -41,12 +43,18 @@ _DETAILS = {
     "bound": "bound", "chosen": "with", "hint": "hint", "right_with": "right with", "call": "call", "values": "values",
 }  # fmt: skip
 
+# The words of a hint that speak of another block.
+_ELSEWHERE = re.compile(r" as well\b| \([A-Z-]+\)|; fix that first")
+
 # A fault that a process of its own does not show.
-_ALONE = "a script that makes this call in a process of its own shows no fault, so that calls before it may matter"
+_ALONE = "a script that makes this call in a process of its own shows no fault"
+_DOUBTFUL = "the number that was expected may come from earlier calls, too"
 _EARLIER = (
     "the Function keeps something of earlier calls, for example a cache whose key lacks an argument, a class attribute "
     "or a global"
 )
+
+_AGAIN = "the same call gave something else when it was made again"
 
 Judged = tuple[ndjson.Line, Verdict]
 
@@ -62,9 +70,17 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
         yield from _wrapped(fact, 2)
     if unfinished:
         yield from _wrapped(unfinished, 2)
-    found = judged(lines, compared=facts.compared)
+    found = judged(lines, compared=facts.compared, asked=facts.asked)
     faults = [(line, v) for line, v in found if v is not None and v.fault]
     notes = [(line, v) for line, v in found if v is not None and not v.fault]
+    plain = {(line["property"], v.word) for line, v in notes if "variant" not in line}
+    wrong_ones = {ndjson.test_of(line) for line, _ in faults}
+    # What every test of a property says is said once, and what small values add to a fault is not said.
+    notes = [
+        (line, v)
+        for line, v in notes
+        if "variant" not in line or not ((line["property"], v.word) in plain or adds_nothing(line, wrong_ones))
+    ]
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
     wrong = len(faults)
     counts = f"{held} {'check holds' if held == 1 else 'checks hold'}, {wrong} {'does' if wrong == 1 else 'do'} not" + (
@@ -73,25 +89,30 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     unverified = [line["property"] for line, v in notes if v.word == UNVERIFIED]
     missing = " and ".join(each.verifies for each in PROPERTIES.values() if each.id in unverified)
     refused = [*declined.lines(facts.declined)]
-    refused += declined.lines_of_results([line for line, v in notes if v.word == DECLINED], facts.declined)
-    before = f"{missing} not verified; " if missing else "declared calls refused; " if refused else ""
+    refused += declined.lines_of_results([line for line, _ in notes if "declined" in line], facts.declined)
+    declined_too = refused or any(v.word == DECLINED for _, v in notes)
+    before = f"{missing} not verified; " if missing else "declared calls refused; " if declined_too else ""
     yield f"  {before}{counts}"
-    few = ", ".join(f"{ndjson.test_of(line)} ({line['slow']})" for line, v in found if v is None and "slow" in line)
-    if few:
-        yield from _wrapped(f"too slow for all examples, held in those before --time-limit: {few}", 2)
+    slow = [line for line, v in found if v is None and "slow" in line]
+    for line in slow:
+        made = f"{line['slow']} examples held before --time-limit; it was too short for all"
+        yield from _wrapped(f"{ndjson.test_of(line)}: {made}", 2)
     notes.sort(key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
     groups = _grouped(list(_every(faults)))
     texts = {_path(line, scripts): line["failure"].get("script", "") for line, _, _ in groups}
     missing_scripts = standalone.written({path: text for path, text in texts.items() if text})
     right = standalone.right([path for path, why in missing_scripts.items() if not why])
+    # Where one fault comes from earlier calls, so may what was expected of another call.
+    history = any(_path(line, scripts) in right and _is_whole(line, v) for line, v, _ in groups)
     for line, v, others in groups:
         yield ""
         path = _path(line, scripts)
-        alone = path in right
-        if alone:
-            path.unlink()
-        yield from _fault(line, replace(v, guess=_EARLIER) if alone else v)
-        yield from _script(line, path, _ALONE if alone else missing_scripts.get(path, ""))
+        alone, doubtful = path in right, history and v.word != RAISES
+        if alone or doubtful:
+            path.unlink(missing_ok=True)
+        shown = {**line, "failure": {**line["failure"], "right_with": ""}} if alone or doubtful else line
+        yield from _fault(shown, replace(v, guess=_EARLIER) if doubtful else v)
+        yield from _script(line, path, _ALONE if alone else _DOUBTFUL if doubtful else missing_scripts.get(path, ""))
         for other in _other_exceptions(line, others):
             yield from _wrapped(f"also raised: {other['failure']['got']} ({ndjson.test_of(other)})", 4)
         for other in others:
@@ -105,7 +126,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
         yield ""
         yield from _wrapped(f"STALE: {sentence}", 2)
     for line, v in notes:
-        if v.word != DECLINED:
+        if v.word != DECLINED or "declined" not in line:
             yield ""
             yield from _note(line, v)
     for indent, text in refused:
@@ -133,15 +154,23 @@ class Finds:
             return []
         name, failure = ndjson.test_of(line), line.get("failure", {})
         follows = self._follows.setdefault(line["function"], {})
+        v = _folded(line, v, follows)
         if v.word != RAISES:
             follows[name] = v.follows or (_NAN if _is_nan(line) else "")
         cause = (line["function"], _cause(line, v, follows))
         if cause in self._causes:
             return []
         self._causes.add(cause)
-        result = in_words(failure) if "what" in failure else failure.get("message", "")
+        said = _AGAIN if is_flaky(line) else failure.get("message", "")
+        result = in_words(failure) if "what" in failure else said
         shown = [*_headline(line, v, f"found: {line['function']}: ", 0), *_wrapped(result, 4)]
         return [*shown, *(_wrapped(f"call: {failure['call']}", 4) if failure.get("call") else [])]
+
+
+def _is_whole(line: ndjson.Line, v: Verdict) -> bool:
+    """Whether the printed call is all that a test did, so that its script makes the same."""
+    choices = line["failure"].get("chosen") or line["failure"].get("hint")
+    return PROPERTIES[line["property"]].plain and not (v.follows or choices or "variant" in line)
 
 
 def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:
@@ -162,7 +191,9 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
-    ranked = sorted(faults, key=_rank)
+    tests = {ndjson.test_of(line) for line, _ in faults}
+    # What is wrong at ordinary values is wrong at small ones, too.
+    ranked = sorted(((line, _folded(line, v, tests)) for line, v in faults), key=_rank)
     # Tests of one property may meet the same number.
     met: dict[Any, Any] = {}
     for line, _ in ranked:
@@ -185,6 +216,16 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
             cause = _root(met[_number(line)], causes)
         found.setdefault(raised.get(v.follows, cause) if by_engine else cause, []).append((line, v))
     return [_headed(group) for group in found.values()]
+
+
+def adds_nothing(line: ndjson.Line, tests: Collection[str]) -> bool:
+    """Whether a test at small values says nothing beside the faults that these ``tests`` found."""
+    return line.get("variant") == SMALL and line["property"] in tests
+
+
+def _folded(line: ndjson.Line, v: Verdict, tests: Collection[str]) -> Verdict:
+    """The verdict beside the faults that these ``tests`` found."""
+    return replace(v, follows=line["property"]) if adds_nothing(line, tests) else v
 
 
 def _number(line: ndjson.Line) -> tuple[Any, ...]:
@@ -241,7 +282,7 @@ def _own(line: ndjson.Line) -> Any:
 
 
 # The variants of tests that can be the cause where the plain test holds: the others look at special values or averages.
-_CAUSES = ("owned", "seeds", "leaves", "instances", "flags", "severed", "long")
+_CAUSES = ("owned", "seeds", "leaves", "instances", "flags", "severed", "small", "long")
 
 
 def _root(name: Any, causes: Mapping[Any, str]) -> Any:
@@ -272,15 +313,15 @@ def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line
     if not cause and all(_is_nan(line) for line, _ in group):
         # It shows in many properties, but one is about it.
         cause = next((line["property"] for line, _ in group if _seeks_nan(line["property"])), "")
-    (line, v), *others = sorted(group, key=lambda pair: pair[0]["property"] != cause)
+    (line, v), *others = sorted(group, key=lambda pair: (pair[0]["property"] != cause, bool(pair[1].follows)))
     return line, v, [other for other, _ in others]
 
 
 def _headline(line: ndjson.Line, v: Verdict, before: str, indent: int) -> Iterator[str]:
     """The verdict and the test, and below it what must hold."""
     test = ndjson.test_of(line)
-    # An exception says nothing about the property whose test met it, but about the one that it follows from.
-    name = v.follows if v.word == RAISES and v.follows else test
+    # It says nothing about the property whose test met it, but about the one that it follows from.
+    name = v.follows or test
     met = f" (met in {test})" if name != test else ""
     yield from _wrapped(f"{before}{v.word.upper()}: {name}{met}", indent)
     yield from _wrapped(f"must hold: {PROPERTIES[name.split('/')[0]].sentence}", 4)
@@ -291,18 +332,33 @@ def _fault(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     yield from _headline(line, v, "", 2)
     if "what" in failure:
         yield from _wrapped(in_words(failure), 4)
+    elif is_flaky(line):
+        yield from _wrapped(_AGAIN, 4)
     else:
         lost, frames = v.word in LOST, failure.get("traceback", [])
         yield from _wrapped(failure["message"] if lost else f"{failure['type']}: {failure['message']}", 4)
         # The stack of a lost process has the innermost frame first.
         yield from (f"      {row}" for row in (frames[:_FRAMES] if lost else frames[-_FRAMES:]))
+    explains = PROPERTIES[v.follows].explains if v.follows else ""
     for key, title in _DETAILS.items():
+        if not _helps(key, failure, v):
+            continue
         if failure.get(key):
-            yield from _wrapped(f"{title}: {failure[key]}", 4)
+            # The headline names what the fault follows from: there is nothing else to fix first.
+            known = key == "hint" and failure[key] == explains
+            text = _ELSEWHERE.sub("", failure[key]) if known else failure[key]
+            yield from _wrapped(f"{title}: {text}", 4)
     if v.advice:
         yield from _wrapped(f"advice: {v.advice}", 4)
     if v.guess:
         yield from _wrapped(f"likely cause (a guess): {v.guess}", 4)
+
+
+def _helps(key: str, failure: Mapping[str, Any], v: Verdict) -> bool:
+    """Whether a detail says something: no bound is about NaN, and a hint is about what the fault follows from."""
+    if key == "bound":
+        return failure.get("kind") != Kind.NAN
+    return key != "hint" or not v.follows or v.follows == failure.get("follows", v.follows)
 
 
 def _also(failure: Mapping[str, Any]) -> Iterator[str]:
@@ -331,10 +387,11 @@ def _script(line: ndjson.Line, path: Path, missing: str) -> Iterator[str]:
 
 def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     reason = line.get("reason", "")
-    if v.word == REFUSED:
+    if v.word in (REFUSED, DECLINED):
         reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
     blame = " (not a fault)" if v.word == REFUSED else ""
     word = f"{PROPERTIES[line['property']].verifies} {v.word}".upper() if v.word == UNVERIFIED else v.word
+    word = declined.TITLE if v.word == DECLINED else word
     yield from _wrapped(f"{word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
     if v.advice:
         yield from _wrapped(v.advice, 4)

@@ -7,7 +7,7 @@ import multiprocessing
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,12 @@ class Found:
     placed: dict[str, str] = field(default_factory=dict)
     described: dict[str, str] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+
+    def of(self, names: Collection[str]) -> Found:
+        """What it found about these Functions."""
+        facts = {name: facts for name, facts in self.plan.facts.items() if name in names}
+        problems = {name: problem for name, problem in self.problems.items() if name in names}
+        return replace(self, plan=replace(self.plan, facts=facts), problems=problems)
 
 
 # The message that the Function is called again: a slow one does not hang.

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.check.causes import runs
+from autograd_conformance.harness.check.emptiness import has_empty, with_elements
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.definitions import FLOATING, Array
+from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies.calls import Call, Tensor, contiguous, reshaped
-from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.calls import Call, Tensor, contiguous
 from autograd_conformance.strategies.values import MATRICES
 
 # What a rule for vmap refuses.
@@ -27,8 +27,7 @@ def refused(subject: Subject, call: Call) -> str | None:
         return "matrices with equal eigenvalues"
     plain = contiguous(call)
     about = PROPERTIES[subject.property_id]
-    empty = any(isinstance(a, Tensor) and 0 in a.shape for a in call.args)
-    if empty and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
+    if has_empty(call) and not runs_forward(subject, plain) and _runs_with_elements(subject, plain):
         return "tensors without elements"
     if about.group == "batching" and runs(subject, plain):
         return BATCHING
@@ -60,14 +59,4 @@ def runs_forward(subject: Subject, call: Call) -> bool:
 
 def _runs_with_elements(subject: Subject, call: Call) -> bool:
     """Whether forward takes the call in shapes of the same ranks with elements."""
-    arrays = zip(subject.function.arguments, call.args, strict=False)
-    given = [a if isinstance(a, Tensor) else None for argument, a in arrays if isinstance(argument, Array)]
-    for shapes in shape_tuples(subject.function):
-        # A tensor that is not given may have any shape.
-        pairs = list(zip(given, shapes, strict=False))
-        alike = all(tensor is None or len(tensor.shape) == len(shape) for tensor, shape in pairs)
-        if alike and not any(0 in shape for _, shape in pairs):
-            full = reshaped(call, shapes, subject.function)
-            if full is not None and runs_forward(subject, full):
-                return True
-    return False
+    return any(runs_forward(subject, full) for full in with_elements(subject, call))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from autograd_conformance.harness.check import lengths
+from autograd_conformance.harness.check import lengths, mistakes
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies import magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
@@ -32,6 +33,15 @@ _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
 
 # What is wrong, where the finding's hint says why: the run itself showed it.
 _SHOWN = ("precision",)
+
+# The variants of tests that may compare nothing: other lengths and values say whether the gradient was verified.
+BESIDE = (lengths.LONG, magnitudes.SMALL, magnitudes.RANGE)
+
+# The property that calls which give something else each time do not hold.
+_REPEATED = "VJP-REPEAT"
+
+# The properties of plain calls that compare gradients, and the one that compares outputs.
+_OF_GRADIENTS, _OF_OUTPUTS = ("VJP-REF", "VJP-FD"), "FWD-VALUE"
 
 # What to do next.
 _NEXT = {
@@ -80,25 +90,34 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     by_rule = not claim.notes_every_refusal or line["refused"] > 0
     some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
     if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
-        return Verdict(REFUSED, claim.if_refused if by_rule else "")
-    if outcome == "vacuous" and line.get("variant") == lengths.LONG:
-        # The other lengths say whether the gradient was verified.
+        return Verdict(REFUSED, _if_refused(line, claim.if_refused) if by_rule else "")
+    if outcome == "vacuous" and line.get("variant") in BESIDE:
         return None
     if outcome == "vacuous":
         return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
     failure = line.get("failure", {})
     if outcome == "error":
+        if is_flaky(line):
+            return Verdict(WRONG, guess=PROPERTIES[_REPEATED].advice, follows=_REPEATED)
         word = _OF_LOSS.get(failure.get("type", ""), ERROR)
         return Verdict(word, _NEXT[word])
     if outcome != "fail":
         return None
-    kind, follows, likely = Kind(failure["kind"]), failure.get("follows", ""), failure.get("likely", "")
+    kind, likely = Kind(failure["kind"]), failure.get("likely", "")
+    of_forward = failure.get("what", "").startswith("output ")
+    follows = failure.get("follows", "")
+    if of_forward and (follows or claim.id) in _OF_GRADIENTS:
+        # The test of a gradient met a wrong output. What was declared is not compared with a reference.
+        follows = "" if claim.own else _OF_OUTPUTS
+    if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
+        return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
         usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
         return Verdict(word, guess=likely or usual, follows=follows)
     if kind is Kind.RAISED:
-        known = bool(failure.get("hint")) or claim.compared or claim.outside
+        hint = failure.get("hint", "")
+        known = (hint and not hint.endswith(mistakes.HANDLE)) or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)
     if kind is Kind.NAN and claim.puts_nan:
         kind = Kind.WRONG
@@ -112,22 +131,42 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
 
 
+def is_flaky(line: ndjson.Line) -> bool:
+    """Whether a test ended because a call that it made again gave something else."""
+    return bool(line.get("failure", {}).get("type", "").startswith("Flaky"))
+
+
+def _if_refused(line: ndjson.Line, usual: str) -> str:
+    """What to do about a refusal."""
+    return next((advice for word, advice in _OF_EXCUSE.items() if usual and word in line.get("excuse", "")), usual)
+
+
 def mostly_refused(line: ndjson.Line) -> bool:
     """Whether a property holds, but more than half of its examples were refused."""
     return line["outcome"] in ("pass", "emulated") and 2 * line.get("excused", 0) > line["examples"]
 
 
-def judged(lines: Sequence[ndjson.Line], *, compared: bool) -> list[tuple[ndjson.Line, Verdict | None]]:
+def judged(
+    lines: Sequence[ndjson.Line], *, compared: bool, asked: Collection[str] = ()
+) -> list[tuple[ndjson.Line, Verdict | None]]:
     """The lines of a Function with their verdicts.
 
     ``compared`` says whether a reference gives gradients. Where these decide, finite differences are not needed, and
-    what they leave open is no news.
+    what they leave open is no news. ``asked`` are tests that the declaration asks for: nothing may refuse them.
     """
-    found = [(line, verdict(line)) for line in lines]
+    found = [
+        (line, _as_asked(line, verdict(line)) if ndjson.test_of(line) in asked else verdict(line)) for line in lines
+    ]
     if not compared:
         return found
     decided = {ndjson.test_of(line) for line, v in found if v is None or v.fault}
     return [(line, _beside_reference(line, v, decided)) for line, v in found]
+
+
+def _as_asked(line: ndjson.Line, found: Verdict | None) -> Verdict | None:
+    """The verdict on a test that the declaration asks for: what refuses most of its examples does not fit that."""
+    refused = found is not None and found.word == REFUSED and (mostly_refused(line) or line["outcome"] == "vacuous")
+    return replace(found, word=DECLINED) if found is not None and refused else found
 
 
 # The tests that compare with finite differences, and those that compare the same with a reference.
@@ -148,6 +187,10 @@ _HIDDEN_NAN = (
     "backward divides 0 by 0, multiplies 0 and infinity, or overflows; if where() hides this in the result, apply "
     "where() to the operands instead"
 )
+_LOST_IN_FORWARD = (
+    "forward divides 0 by 0, multiplies 0 and infinity, or overflows; bound the divisor by a number that the dtype "
+    "has, or compute such terms in a dtype with a larger range"
+)
 _TO_VERIFY = (
     "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "
     "everywhere; so take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or "
@@ -157,3 +200,8 @@ _WITH_REFERENCE = (
     "take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or let reference= "
     "take float64 and all that the Function takes"
 )
+# What to do about refusals whose exception has these words.
+_OF_EXCUSE = {
+    "setup_context": "write forward without ctx, and a static method setup_context; then set generate_vmap_rule = "
+    "True, or write a static method vmap"
+}

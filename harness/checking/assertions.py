@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from autograd_conformance.harness.checking.averages import Results, worst_averages
+from autograd_conformance.harness.checking.averages import ByFormula, Results, worst_averages
 from autograd_conformance.harness.checking.compare import difference, same_bits
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import Examined
@@ -224,10 +224,13 @@ class Assertions(Examined):
                 component={"what": what, "aspect": "value", "bound": slopes.tolerance},
             )  # fmt: skip
 
-    def assert_unbiased(self, example: Example, results: Results) -> None:
-        """Assert that the results of many calls are not off on average by more than rounding can cause."""
+    def assert_unbiased(self, example: Example, results: Results, by_formula: ByFormula) -> None:
+        """Assert that the results of many calls are not off on average by more than rounding can cause.
+
+        ``by_formula`` gives the gradients by built-in operations, if they are known.
+        """
         __tracebackhide__ = True
-        for name, worst in worst_averages(example, results, self.policy.conditioning):
+        for name, worst in worst_averages(example, results, self.policy.conditioning, by_formula):
             if worst is None and results.verifies:
                 self.record.leave_open("the expected numbers are too small, or too different, for an average")
                 continue

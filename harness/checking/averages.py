@@ -12,9 +12,9 @@ from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.transforms import second_order, weights_of
 from autograd_conformance.harness.outcomes import Kind
-from autograd_conformance.reference.averages import CALLS, Systematic, systematic
-from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, Tensor
+from autograd_conformance.reference.averages import CALLS, Systematic, systematic, typical
+from autograd_conformance.reference.rounding import PRECISION, Precision
+from autograd_conformance.strategies.calls import Call, Tensor, with_fill_of_cotangents
 from autograd_conformance.strategies.values import DOMAINS
 
 
@@ -23,7 +23,7 @@ class Results:
     """Which results of a call to compare: their names, what came back, and what the reference says for cotangents.
 
     ``missing`` is the kind of a result that is zero throughout, but should not be. ``verifies`` says whether no other
-    test compares them. ``allowed`` is a factor on what rounding may do to them.
+    test compares them. ``allowed`` is a factor on what rounding may do to them. ``order`` is that of the derivative.
     """
 
     names: Callable[[Example], Sequence[str]]
@@ -32,6 +32,7 @@ class Results:
     missing: Kind = Kind.WRONG
     verifies: bool = False
     allowed: float = 1.0
+    order: int = 0
 
 
 OUTPUTS = Results(
@@ -43,6 +44,7 @@ GRADIENTS = Results(
     lambda example: example.names,
     lambda example: example.run()[1],
     lambda expected, cotangents: expected.vjp(cotangents, exact=True),
+    order=1,
 )
 
 
@@ -73,21 +75,33 @@ SECOND = Results(
     missing=Kind.DETACHED,
     verifies=True,
     allowed=4.0,
+    order=2,
 )
 
+# What built-in operations of the same formula give, if they are known.
+ByFormula = Callable[[Example], tuple[Any, ...] | None]
+# How many times the error of built-in operations of the same formula is right, too.
+_OF_FORMULA = 4.0
+# How many units of what outputs, cotangents and inputs suggest a derivative must be.
+_CANCELLED = 4.0
 
-def worst_averages(example: Example, results: Results, conditioning: float) -> Iterator[tuple[str, Systematic | None]]:
+
+def worst_averages(
+    example: Example, results: Results, conditioning: float, by_formula: ByFormula
+) -> Iterator[tuple[str, Systematic | None]]:
     """The largest systematic error of each result, by name, over calls that differ from the example's in values only.
 
-    None for a result that has no average: it is almost zero everywhere, or has another shape in each call.
+    None for a result that has no average: it is almost zero everywhere, what is left of large terms that cancel, or has
+    another shape in each call.
     Where it exceeds its limit, the limit grows with what moving all inputs towards zero by one unit does: a kernel that
-    truncates each operation does something like it.
+    truncates each operation does something like it. It grows as well with the error of built-in operations.
     """
     conditioning *= results.allowed
     examples = [example.of(_other(example, number)) for number in range(CALLS)]
     expected = [_of_reference(each, results) for each in examples]
     got = [[None if y is None else example.implementation.numpy(y) for y in results.got(each)] for each in examples]
     precision, moved = PRECISION[example.call.dtype], None
+    known: list[Any] = []
     for number, name in enumerate(results.names(example)):
         pair = _stacked(got, number), _stacked(expected, number)
         if pair[0] is None or pair[1] is None or pair[0].shape != pair[1].shape:
@@ -97,18 +111,49 @@ def worst_averages(example: Example, results: Results, conditioning: float) -> I
             yield name, _ZERO
             continue
         found = list(systematic(*pair, precision, conditioning=conditioning))
+        if any(each.ratio > 1 for each in found) and results.order:
+            known = known or _by_formula(examples, by_formula, results)
+            if None not in known:
+                of_formula = _values(_stacked(known, number), pair[1], precision)
+                largest = max(map(abs, of_formula.values()), default=0.0)
+                found = [each.beside(largest * _OF_FORMULA) for each in found]
+            elif _cancels(examples, number, pair[1], results.order):
+                yield name, None
+                continue
         if any(each.ratio > 1 for each in found):
             moved = moved or [_of_reference(each, results, 1 - precision.unit) for each in examples]
-            truncated = systematic(_stacked(moved, number), pair[1], precision)
-            values = {(each.where, each.bias): each.value for each in truncated}
+            values = _values(_stacked(moved, number), pair[1], precision)
             found = [each.excusing(values.get((each.where, each.bias), 0.0) * conditioning) for each in found]
         yield name, max(found, key=lambda each: each.ratio, default=None)
 
 
+def _by_formula(examples: Sequence[Example], by_formula: ByFormula, results: Results) -> list[Any]:
+    """What built-in operations give for each call; None where it is not known, as it is of second derivatives."""
+    return [by_formula(each) if results.order == 1 else None for each in examples]
+
+
+def _values(got: Any, expected: Any, precision: Precision) -> dict[tuple[str, bool], float]:
+    """The systematic errors of a result of all calls, by where they are and whether they are a bias."""
+    if got is None or got.shape != expected.shape:
+        return {}
+    return {(each.where, each.bias): each.value for each in systematic(got, expected, precision)}
+
+
+def _cancels(examples: Sequence[Example], number: int, expected: Any, order: int) -> bool:
+    """Whether a derivative is so small, next to outputs and inputs, that rounding of terms that cancel covers it."""
+    first = examples[0]
+    unit = PRECISION[first.call.dtype].unit
+    outputs = max((typical(y.value) for y in first.expected.outputs if y.value.dtype.kind == "f"), default=0.0)
+    weights = max((typical(g) for g in first.expected.cotangents if g is not None), default=0.0)
+    size = typical(first.values[first.slots[number]])
+    natural = outputs * weights / size**order if size else 0.0
+    return typical(expected) < _CANCELLED * unit * natural
+
+
 def _other(example: Example, number: int) -> Call:
     args = tuple(_dense(a, g) for a, g in zip(example.function.arguments, example.call.args, strict=False))
-    cotangents = tuple(c and replace(c, fill="dense") for c in example.call.cotangents)
-    return replace(example.call, args=args, cotangents=cotangents, seed=example.call.seed + 11 * number)
+    call = with_fill_of_cotangents(example.call, "dense")
+    return replace(call, args=args, seed=call.seed + 11 * number)
 
 
 def _dense(argument: Any, given: Any) -> Any:

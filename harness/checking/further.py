@@ -7,213 +7,39 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import filterfalse, islice, zip_longest
+from dataclasses import replace
+from itertools import filterfalse, islice
 from typing import Any
 
+import numpy as np
+
+from autograd_conformance.harness.checking.alternatives import Alternative, alternatives, values_in_words
 from autograd_conformance.harness.checking.drawing import prepare
-from autograd_conformance.harness.checking.integers import repeating
-from autograd_conformance.harness.checking.peculiarities import PECULIARITIES, Peculiarity
+from autograd_conformance.harness.checking.observe import copied
+from autograd_conformance.harness.checking.relations import AlongAxis
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
-from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, parse, recast, reshaped, same, varied
-from autograd_conformance.strategies.shapes import shape_tuples, smaller_shape_tuples
+from autograd_conformance.strategies.calls import Call, parse, reshaped, varied
+from autograd_conformance.strategies.shapes import smaller_shape_tuples
 
-# The most failures of one test, other values of an argument, other ranks, and smaller shapes to try.
-_FAILURES, _VALUES, _RANKS, _SMALLER = 3, 4, 2, 80
+# The most failures of one test, and smaller shapes to try.
+_FAILURES, _SMALLER = 3, 80
 # The failing calls with which another choice is tried, and other seeds to make some.
 _FAILING, _SEEDS = 4, 3
-# The seeds and shapes among which those are sought that give different values.
-_DRAWS, _SHAPES = 50, 10
+# The seeds among which those are sought that give calls of another choice.
+_DRAWS = 50
 # Elements of a call that is small enough.
 _FEW = 6
 # After so many seconds nothing more is tried.
 _LONG = 20.0
+# Properties of what is outside a call: no choice of the call explains what follows from them.
+_BY_CHANCE = ("VJP-REPEAT", "ENV-RANDOM", "MEM-WRITTEN")
 # The number of examples that show whether a test holds for a call: it may draw more than the call.
 _REPEATS = 6
-# Numbers for which a Function may have a branch of its own.
-_SPECIAL = (0.0, 1.0, -1.0)
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """Another choice for one of the failing call's: each of ``calls`` differs from it in this only.
-
-    ``calls`` have the words that name the other choice. It explains the failure if the test holds with most of them.
-    ``excludes`` says of any call whether it has the failing call's choice. ``name`` is that of the choice, if its words
-    depend on the call.
-    """
-
-    excludes: Callable[[Call], bool]
-    calls: tuple[tuple[str, Call], ...]
-    name: str = ""
-    # Whether it has other numbers in the places of the failing call's, as another shape has.
-    moves: bool = False
-
-    @property
-    def named(self) -> dict[str, Call]:
-        """The calls by names that mean the same for every failing call."""
-        return {self.name or words: call for words, call in self.calls}
-
-
-def alternatives(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with one choice changed each time: layout, mask, used outputs, dtype, a number or flag, rank."""
-    tried = [call]
-    for each in PECULIARITIES:
-        simpler = each.without(function, call)
-        if each.words and simpler not in tried:
-            tried.append(simpler)
-            yield Alternative(partial(_has, each, function), ((each.words, simpler),))
-    yield from _other_outputs(call)
-    yield from _other_dtypes(function, call)
-    yield from _without_optional(function, call)
-    yield from _other_values(function, call)
-    yield from _all_different(function, call)
-    if any(tensor.specials for tensor in call.tensors):
-        # In another shape they would be elsewhere.
-        return
-    yield from _longer(function, call)
-    ranks, other = _ranks(call), dict[Any, Call]()
-    for shapes in shape_tuples(function):
-        if any(0 in shape for shape in shapes):
-            continue
-        moved = reshaped(call, shapes, function)
-        if moved is not None and _ranks(moved) != ranks:
-            other.setdefault(_ranks(moved), moved)
-    for moved in list(other.values())[:_RANKS]:
-        words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
-        yield Alternative(lambda c: _ranks(c) == ranks, ((words, moved),), f"ranks {_ranks(moved)}", moves=True)
-
-
-def _other_outputs(call: Call) -> Iterator[Alternative]:
-    """The call without the cotangent of one output."""
-    used = [number for number, cotangent in enumerate(call.cotangents) if cotangent is not None]
-    for number in used if len(used) > 1 else ():
-        cotangents = tuple(None if n == number else cotangent for n, cotangent in enumerate(call.cotangents))
-        words = f"output {number} not used"
-        yield Alternative(partial(_uses, number), ((words, replace(call, cotangents=cotangents)),))
-
-
-def _other_dtypes(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with real numbers instead of complex ones, and in the most precise dtype."""
-    real, first, unit = REAL_OF.get(call.dtype, ""), function.dtypes[0], PRECISION[call.dtype].unit
-    if real in function.dtypes:
-        yield Alternative(lambda c: c.dtype in REAL_OF, ((real, recast(call, real, function)),))
-    if unit > PRECISION[first].unit:
-        yield Alternative(lambda c: PRECISION[c.dtype].unit >= unit, ((first, recast(call, first, function)),))
-
-
-def _without_optional(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with None for a tensor that may be None."""
-    for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
-        if isinstance(argument, Array) and "none" in argument.optional and given is not None:
-            other = replace(call, args=_replaced(call.args, slot, None))
-            if any(other.mask):
-                yield Alternative(partial(_gives, slot), ((f"argument {slot} ({argument.name}) = None", other),))
-
-
-def _gives(slot: int, call: Call) -> bool:
-    return len(call.args) > slot and call.args[slot] is not None
-
-
-def _other_values(function: Function, call: Call) -> Iterator[Alternative]:
-    shapes = _shapes(function, call)
-    for slot, (argument, given) in enumerate(zip(function.arguments, call.args, strict=False)):
-        if shapes is None or not isinstance(argument, Static):
-            continue
-        others = [value for value in argument.choices(shapes) if not same(value, given)]
-        if isinstance(given, float) and given not in _SPECIAL:
-            # With another number the entries of the tensors are on other sides of it, which explains nothing.
-            others = [value for value in others if not isinstance(value, float)]
-        calls = tuple(
-            (f"argument {slot} ({argument.name}) = {value!r}", replace(call, args=_replaced(call.args, slot, value)))
-            for value in others[:_VALUES]
-        )
-        yield Alternative(_having(slot, given), calls)
-
-
-def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with other values, of which no integer tensor has one twice, if one of the call's has."""
-    slots = repeating(function, call)
-    if not slots:
-        return
-    # There may be fewer values than elements.
-    shapes = [tuple(t.shape for t in call.tensors), *reversed(shape_tuples(function))]
-    moved = (reshaped(call, each, function) for each in shapes if len(each) == len(call.tensors))
-    alike = (c for c in moved if c is not None and _ranks(c) == _ranks(call) and _several_values(c, slots))
-    others = (replace(c, seed=call.seed + seed) for c in islice(alike, _SHAPES) for seed in range(_DRAWS))
-    different = next((other for other in others if not repeating(function, other)), None)
-    if different is not None:
-        names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
-        words = f"all values of {names} different"
-        yield Alternative(lambda c: bool(repeating(function, c)), ((words, different),), "all values different")
-
-
-def _longer(function: Function, call: Call) -> Iterator[Alternative]:
-    """The call with a longer dimension in place of one of length 1, with no more changes than it needs."""
-    ones, found = _ones(call), dict[frozenset[tuple[int, int]], Call]()
-    for shapes in shape_tuples(function) if ones else ():
-        moved = reshaped(call, shapes, function) if len(shapes) == len(call.tensors) else None
-        if moved is None or _ranks(moved) != _ranks(call) or any(0 in shape for shape in shapes):
-            continue
-        longer = ones - _ones(moved)
-        if longer and not any(each <= longer for each in found):
-            found = {each: c for each, c in found.items() if not longer < each}
-            found[longer] = moved
-    for longer, moved in list(found.items())[:_RANKS]:
-        words = f"shapes {', '.join(str(t.shape) for t in moved.tensors)}"
-        yield Alternative(partial(_is_short, longer), ((words, moved),), f"longer {sorted(longer)}", moves=True)
-
-
-def _ones(call: Call) -> frozenset[tuple[int, int]]:
-    """The dimensions of length 1: the number of each tensor, and of its dimension."""
-    sides = ((n, d, side) for n, tensor in enumerate(call.tensors) for d, side in enumerate(tensor.shape))
-    return frozenset((n, d) for n, d, side in sides if side == 1)
-
-
-def _is_short(longer: frozenset[tuple[int, int]], call: Call) -> bool:
-    return bool(longer & _ones(call))
-
-
-def _several_values(call: Call, slots: Collection[int]) -> bool:
-    return all(math.prod(call.args[slot].shape) > 1 for slot in slots)
-
-
-def _shapes(function: Function, call: Call) -> Shapes | None:
-    """The shapes of the tensors; of one that is left out, the simplest that suits the others. None if none does."""
-    rows = zip_longest(function.arguments, call.args)
-    given = [getattr(x, "shape", None) for argument, x in rows if isinstance(argument, Array)]
-    fitting = (
-        found for found in shape_tuples(function) if all(g in (None, s) for g, s in zip(given, found, strict=True))
-    )
-    return next(fitting, None) if None in given else tuple(s for s in given if s is not None)
-
-
-def _replaced(args: tuple[Any, ...], slot: int, value: Any) -> tuple[Any, ...]:
-    return (*args[:slot], value, *args[slot + 1 :])
-
-
-def _uses(number: int, call: Call) -> bool:
-    return call.cotangents[number] is not None
-
-
-def _having(slot: int, value: Any) -> Callable[[Call], bool]:
-    return lambda call: len(call.args) > slot and same(call.args[slot], value)
-
-
-def _has(peculiarity: Peculiarity, function: Function, call: Call) -> bool:
-    return peculiarity.without(function, call) != call
-
-
-def _ranks(call: Call) -> tuple[int, ...]:
-    return tuple(len(tensor.shape) for tensor in call.tensors)
 
 
 class Runs:
@@ -245,9 +71,10 @@ class Runs:
                 if any(has(call) for has in self.subject.excluded):
                     # The test makes such calls from all that are drawn.
                     break
+                found = [self._unless_met(finding, broken) for finding in found]
                 other = self._explaining(broken, {finding.right_with for finding in found})
                 found.append(replace(broken.finding, right_with=other[0] if other else ""))
-                if other is None:
+                if other is None or other[1] is None:
                     break
                 self.subject.excluded = (*self.subject.excluded, other[1])
                 broken = self._next()
@@ -274,6 +101,11 @@ class Runs:
         except Exception:  # noqa: BLE001 - nothing else can be drawn, or it says nothing
             return None
 
+    def _unless_met(self, finding: Finding, broken: Broken) -> Finding:
+        """The finding without the value that it is right with, if a failure of the same kind has that value."""
+        met = finding.right_with in values_in_words(self.function, parse(broken.finding.call))
+        return replace(finding, right_with="") if met and _kind(finding) == _kind(broken.finding) else finding
+
     def _smallest(self, broken: Broken) -> Broken:
         """The failure of the same kind in the smallest shapes that show it."""
         call = parse(broken.finding.call)
@@ -289,22 +121,30 @@ class Runs:
                 return found
         return broken
 
-    def _explaining(self, broken: Broken, known: set[str]) -> tuple[str, Callable[[Call], bool]] | None:
-        """The words of the first alternative that explains the failure, and which calls it excludes.
+    def _explaining(self, broken: Broken, known: set[str]) -> tuple[str, Callable[[Call], bool] | None] | None:
+        """The words of the first alternative that explains the failure, and which calls it excludes, if that is known.
 
         A choice that happens to be right in one failing call is not the cause: it has to make most others right, too.
         Most and not all, because some may have a fault of their own. What explains another failure, out of ``known``,
         is named again: then both are one fault.
         """
+        if broken.finding.follows in _BY_CHANCE:
+            return None
         call = parse(broken.finding.call)
         others: list[Call] | None = None
         # What is not finite comes from a number, such as 0, which another shape may lack.
         of_number = broken.finding.kind is Kind.NAN or broken.finding.component.get("aspect") == "finite"
-        for each in alternatives(self.function, call):
-            if of_number and each.moves:
+        for each in self._alternatives(call):
+            if (of_number and each.moves) or not self._still_fails(broken, each.where):
                 continue
             right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other, each.excludes)]
             if 2 * len(right) <= len(each.calls):
+                continue
+            if each.moves and not all(self._tells(call, each.calls[n][1]) for n in right):
+                continue
+            if each.excludes is None:
+                if self._differ(broken, each.calls[right[0]][1]):
+                    return each.calls[right[0]][0], None
                 continue
             others = self._failing(broken) if others is None else others
             names, among = list(each.named), [other for other in others if each.excludes(other)]
@@ -314,11 +154,52 @@ class Runs:
                 return each.calls[best][0], each.excludes
         return None
 
-    def _is_right(self, call: Call, excludes: Callable[[Call], bool]) -> bool:
+    def _alternatives(self, call: Call) -> Iterator[Alternative]:
+        """Other choices for a call. A test that moves the axis itself has none of another axis."""
+        relations = getattr(self.function, "relations", {})
+        moved = isinstance(relations.get(self.subject.property_id), AlongAxis)
+        return alternatives(self.function, call, moving_axis=not moved)
+
+    def _still_fails(self, broken: Broken, where: Call | None) -> bool:
+        """Whether a call, if there is one, fails in the same way."""
+        failure = None if where is None else self._replayed(where, 1)[1]
+        return where is None or (failure is not None and _kind(failure.finding) == _kind(broken.finding))
+
+    def _differ(self, broken: Broken, right: Call) -> bool:
+        """Whether most calls with other values fail in the failing call's shapes, and none in the right one's."""
+        failing = self._of_each_fill(parse(broken.finding.call))
+        fail = sum(self._still_fails(broken, each) for each in failing)
+        return 2 * fail > len(failing) and all(self._replayed(each, 1)[1] is None for each in self._of_each_fill(right))
+
+    def _of_each_fill(self, call: Call) -> list[Call]:
+        """The call with values of another kind each time."""
+        found = [call]
+        for _ in range(_SEEDS):
+            found.append(varied(found[-1], self.function))
+        return found[1:]
+
+    def _tells(self, failing: Call, right: Call) -> bool:
+        """Whether a right call has no gradient that is trivial there alone: 0, or equal to a cotangent."""
+        try:
+            trivial = [self._trivial(each) for each in (failing, right)]
+        except Exception:  # noqa: BLE001 - a user's Function may raise anything
+            return True
+        return not any(there and not here for here, there in zip(*trivial, strict=True))
+
+    def _trivial(self, call: Call) -> list[bool]:
+        """Of each gradient, whether it is 0, or equal to a cotangent of which no two entries are equal."""
+        given = tuple(g and replace(g, fill="ramp", layout="contiguous") for g in call.cotangents)
+        example = self.subject.made(replace(call, cotangents=given))
+        _, gradients = example.run()
+        cotangents = [g for g in copied(self.subject.implementation, example.cotangents) if g is not None]
+        found = copied(self.subject.implementation, gradients)
+        return [g is None or not np.any(g) or any(np.array_equal(g, c) for c in cotangents) for g in found]
+
+    def _is_right(self, call: Call, excludes: Callable[[Call], bool] | None) -> bool:
         """Whether the test holds with this call, and does not fail with other values that are not excluded."""
         if self._late() or not self._replayed(call, _REPEATS)[0]:
             return False
-        others = filterfalse(excludes, self._with_other_values(call, _DRAWS))
+        others = filterfalse(excludes or (lambda _: False), self._with_other_values(call, _DRAWS))
         return all(self._replayed(other, 1)[1] is None for other in islice(others, _SEEDS))
 
     def _with_other_values(self, call: Call, count: int = _SEEDS) -> Iterator[Call]:
@@ -327,7 +208,7 @@ class Runs:
     def _share_right(self, failing: Sequence[Call], name: str, excludes: Callable[[Call], bool]) -> float:
         """The share of the failing calls that the other choice of this name makes right; 0 if too few can have it."""
         found = (
-            next((each.named[name] for each in alternatives(self.function, call) if name in each.named), None)
+            next((each.named[name] for each in self._alternatives(call) if name in each.named), None)
             for call in failing
         )
         right = [self._is_right(other, excludes) for other in found if other is not None]

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.harness.checking.compare import difference
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.reference.definitions import Array, Function, Shape, Shapes, Static
-from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.reference.rounding import SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, Tensor
 
 # The longest dimension of which each index becomes a call of its own.
@@ -59,8 +60,24 @@ class Move:
         return np.moveaxis(array, self.source, self.target)
 
 
+@dataclass(frozen=True)
+class Uncut:
+    """An output that has no dimension to slice: every slice has all of it. Its cotangent goes to the first slice."""
+
+    first: bool
+
+    @property
+    def words(self) -> str:
+        """The view as a method call of a tensor of torch, for scripts."""
+        return "" if self.first else ".mul(0)"
+
+    def of(self, array: Any) -> Any:
+        """The share of an array."""
+        return array if self.first else 0 * array
+
+
 # None is the tensor as it is.
-View = Slice | Move | None
+View = Slice | Move | Uncut | None
 
 
 def seen(view: View, array: Any) -> Any:
@@ -79,11 +96,13 @@ class Part:
 
     ``tensors`` has, for each tensor, the number of the call's tensor that it is made of, and the view of it.
     ``statics`` are other values of other arguments, by position. The outputs have the ``sign`` of those of the call.
+    ``along`` is the dimension of a slice, in words.
     """
 
     tensors: tuple[tuple[int, View], ...]
     statics: Mapping[int, Any]
     sign: float = 1.0
+    along: str = ""
 
 
 class Relation:
@@ -137,7 +156,7 @@ class Independent(Relation):
                 continue
             for lengths in _cuts(length):
                 starts = itertools.accumulate((0, *lengths[:-1]))
-                parts = tuple(_cut(places, start, n) for start, n in zip(starts, lengths, strict=True))
+                parts = tuple(_cut(places, start, n, shown) for start, n in zip(starts, lengths, strict=True))
                 found[f"{shown}, of length {', '.join(map(str, lengths))}"] = parts
         return found
 
@@ -154,6 +173,8 @@ class Independent(Relation):
 
     def of_output(self, part: Part, given: Shapes, whole: Shape, found: Shape) -> View | str:  # noqa: ARG002
         cut = next(view for _, view in part.tensors if isinstance(view, Slice))
+        if whole == found:
+            return Uncut(cut.start == 0)
         differ = [n for n, (a, b) in enumerate(zip(whole, found, strict=False)) if a != b]
         if len(whole) == len(found) and len(differ) == 1 and found[differ[0]] == cut.length:
             return replace(cut, axis=differ[0])
@@ -177,9 +198,9 @@ def _cuts(length: int) -> tuple[tuple[int, ...], ...]:
     return tuple(dict.fromkeys([*single, (length - 1, 1), (1, length - 1), (length // 2, length - length // 2)]))
 
 
-def _cut(places: Sequence[int | None], start: int, length: int) -> Part:
+def _cut(places: Sequence[int | None], start: int, length: int, along: str) -> Part:
     views = (None if axis is None else Slice(axis, start, length) for axis in places)
-    return Part(tuple(enumerate(views)), {})
+    return Part(tuple(enumerate(views)), {}, along=along if along.startswith("dimension ") else f"dimension {along}")
 
 
 @dataclass(frozen=True)
@@ -253,10 +274,10 @@ def _axis(function: Function, call: Call) -> tuple[int | None, int | None]:
 
 
 class Unfit(ValueError):
-    """The shape of an output does not fit a relation; ``number`` is the output's."""
+    """An output does not fit a relation, whatever its numbers elsewhere are; ``number`` is the output's."""
 
     def __init__(self, number: int, words: str) -> None:
-        super().__init__(f"output {number}: {words}")
+        super().__init__(f"output {number}{words}")
         self.number = number
 
 
@@ -310,7 +331,7 @@ class Related:
             assert whole is not None
             view = self.relation.of_output(part, given, whole.shape, shape)
             if isinstance(view, str):
-                raise Unfit(number, view)
+                raise Unfit(number, f": {view}")
             found.append(view)
         return found
 
@@ -318,14 +339,25 @@ class Related:
         """Add the results of a part to the joined ones."""
         arrays = [np.array(made.implementation.numpy(y)) for y in outputs]
         views, expected = self.views(part, [y.shape for y in arrays]), self.example.expected
+        for number, (y, view) in enumerate(zip(arrays, views, strict=True)):
+            if isinstance(view, Uncut) and not _same(y, self.whole[number]):
+                raise Unfit(number, f" has no {part.along}, and differs between slices")
         rows = zip(expected.cotangents, views, expected.output_dtypes, strict=True)
         ends = [None if g is None else made.tensor(part.sign * seen(v, g), dtype) for g, v, dtype in rows]
         for y, view, into in zip(arrays, views, self.joined[self.outputs], strict=True):
-            _add(into, view, part.sign * y if y.dtype.kind in "fc" else y)
+            if view != Uncut(first=False):
+                _add(into, view, part.sign * y if y.dtype.kind in "fc" else y)
         gradients = self.joined[self.gradients]
         for (number, view), gradient in zip(part.tensors, pullback(ends), strict=True):
             if gradient is not None:
                 _add(gradients[number], view, made.implementation.numpy(gradient))
+
+
+def _same(got: Any, expected: Tracked | None) -> bool:
+    """Whether an output of a part is that of the call."""
+    assert expected is not None
+    worst = difference(got, expected, slack=2 * SAFETY)
+    return worst is None or worst.holds
 
 
 def _add(into: Any, view: View, values: Any) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking.example import Example, has_setup_context
 from autograd_conformance.harness.checking.observe import held_by_node, sharing_memory
-from autograd_conformance.reference.rounding import Tracked
+from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.compositions import After, Before, Tools
 
 Gradients = tuple[Any, ...]
@@ -124,6 +124,37 @@ def sharing(example: Example, first: int, second: int, relation: Before) -> tupl
     return pullback(example.cotangents), tuple(expected)
 
 
+def overflows(example: Example, after: Sequence[After]) -> bool:
+    """Whether the built-in operations after the Function leave the range of numbers of an output's dtype.
+
+    Then the chain rule says nothing about gradients in that dtype: the loss, or the sum of the cotangents that the
+    Function gets, is infinite or lost.
+    """
+    call, outputs, stages = example.call, example.function.outputs, _stages(example, after)
+    kinds = [outputs[n].dtypes.get(call.dtype, call.dtype) for n in _differentiable(example)]
+    return any(
+        bool(np.sum(np.abs(y.value)) > PRECISION[kind].largest)
+        for found in (*stages[1:], _cotangents(example, after, stages))
+        for y, kind in zip(found, kinds, strict=True)
+    )
+
+
+def _stages(example: Example, after: Sequence[After]) -> list[list[Any]]:
+    """The differentiable outputs, and what each operation makes of them."""
+    stages: list[list[Any]] = [[example.expected.outputs[n] for n in _differentiable(example)]]
+    for operation in after:
+        stages.append([operation.forward(y) for y in stages[-1]])
+    return stages
+
+
+def _cotangents(example: Example, after: Sequence[After], stages: Sequence[Sequence[Any]]) -> list[Any]:
+    """The cotangents that the Function gets from the operations, by the chain rule."""
+    found: list[Any] = [Tracked.exact(np.ones(y.shape, y.dtype), example.expected.precision) for y in stages[-1]]
+    for operation, values in zip(reversed(after), reversed(stages[:-1]), strict=True):
+        found = [operation.pull(y, g) for y, g in zip(values, found, strict=True)]
+    return found
+
+
 def composed(example: Example, before: Before, after: Sequence[After]) -> tuple[Gradients, Expected]:
     """Gradients through built-in operations on every input and output, and those of the chain rule."""
     implementation, kept = example.implementation, _differentiable(example)
@@ -138,16 +169,11 @@ def composed(example: Example, before: Before, after: Sequence[After]) -> tuple[
             outputs = [operation.apply(tools, y) for y in outputs]
         return tuple(outputs)
 
-    stages: list[list[Any]] = [[example.expected.outputs[n] for n in kept]]
-    for operation in after:
-        stages.append([operation.forward(y) for y in stages[-1]])
+    stages = _stages(example, after)
     outputs, pullback = implementation.vjp(f, example.primals, track=example.track)
     ends = [np.ones(y.shape, y.dtype) for y in stages[-1]]
     got = pullback([example.tensor(g, implementation.describe(y).dtype) for g, y in zip(ends, outputs, strict=True)])
-    cotangents: list[Any] = [Tracked.exact(g, example.expected.precision) for g in ends]
-    for operation, values in zip(reversed(after), reversed(stages[:-1]), strict=True):
-        cotangents = [operation.pull(y, g) for y, g in zip(values, cotangents, strict=True)]
-    placed = dict(zip(kept, cotangents, strict=True))
+    placed = dict(zip(kept, _cotangents(example, after, stages), strict=True))
     return got, example.expected.gradients([placed.get(n) for n in range(len(example.function.outputs))])
 
 

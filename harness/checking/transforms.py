@@ -146,9 +146,10 @@ def _culprit(
     found = diagnose(f, tuple(points), gradients, tuple(weights), resolution=resolution, among=among)
     if found is None:
         return ""
-    return (
+    worst = (
         f"the worst entry is {names[found.input]} at {found.index}: {found.got:.10g} instead of {found.expected:.10g}"
     )
+    return f"{worst}, where the value is {points[found.input][found.index]:.6g}"
 
 
 def drawn_weights(example: Example) -> tuple[Any, ...]:

@@ -80,7 +80,9 @@ _EPILOG = (
 @click.option("--inplace", type=Number(0, whole=True), multiple=True, metavar="N",
               help="Position of an argument that is changed in place and returned; repeatable.")  # fmt: skip
 @click.option("--dtypes", metavar="T,T", help="The dtypes to check; default: all that the Function accepts.")
-@click.option("--also", multiple=True, metavar="|".join(REQUESTS), help="An additional check; repeatable.")
+@click.option(
+    "--also", multiple=True, metavar="|".join(REQUESTS), help="An additional check that nothing may refuse; repeatable."
+)
 @click.option(
     "--implementation",
     default="torch",
@@ -114,7 +116,7 @@ def check(
 
     A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
     declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not be checked, the gradient
-    could not be verified, or the check was interrupted; otherwise 0.
+    could not be verified, declared calls or an --also were refused, or the check was interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -249,8 +251,9 @@ class _Run:
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
                 found = processes.find_out(plan, self.implementation, seconds=seconds, called=display.find_out)
+                names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
+                found = found.of(names)
                 announcer = Announcer(found, display, self.scripts)
-                matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 if found.plan.facts:
                     self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:

@@ -80,10 +80,14 @@ def test_fwd_dirty(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
     call, version = example.call, subject.implementation.version
     outputs, dirty, versions = example.run_in_place()
-    risen = [version(x) > before for x, before in zip(dirty, versions, strict=True)]
-    subject.assert_equal(call, "whether the dirty inputs' versions rose", got=risen, expected=[True] * len(dirty))
-    identical = [any(y is x for y in outputs) for x in dirty]
-    subject.assert_equal(call, "whether the dirty inputs came back", got=identical, expected=[True] * len(dirty))
+    for slot, x, before in zip(subject.function.inplace, dirty, versions, strict=True):
+        name = subject.function.arguments[slot].name
+        what, got = "version of the dirty inputs", f"that of {name} did not rise"
+        subject.assert_that(version(x) > before, call, what, got=got, expected="one that rose")
+        cure = f"call ctx.mark_dirty({name}) in forward, and return {name}"
+        what, got = "dirty inputs", f"{name} was changed in place, but what forward returns is not {name}"
+        back = any(y is x for y in outputs)
+        subject.assert_that(back, call, what, got=got, expected=f"{name} itself", hint=cure)
 
 
 @holds("FWD-GRADFLAG", examples=0.6, needs="requires_grad")

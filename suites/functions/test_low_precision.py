@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS, SECOND
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.transforms import second_order
@@ -21,7 +22,7 @@ def _assert_unbiased(subject, data, results):
     scope = replace(PLAIN, mask="full", cotangent_layouts=False, specials="none")
     calls = subject.calls(scope, shapes=small_sums(shape_tuples(subject.function)))
     for call in subject.recasts(data.draw(calls, label="call")):
-        subject.assert_unbiased(subject.example(call), results)
+        subject.assert_unbiased(subject.example(call), results, gradients_of_formula)
 
 
 @holds("FWD-VALUE", where=_comparable, dtypes=HALF, examples=0.04, variant="averages", own=True)
@@ -56,6 +57,6 @@ def test_dbl_correct_averages(subject, data):
         if refusal is None and second.refusal is not None:
             raise second.refusal
         if refusal is None:
-            subject.assert_unbiased(example, SECOND)
+            subject.assert_unbiased(example, SECOND, gradients_of_formula)
         else:
             subject.record.excuse_with(f"second derivatives: {one_line(refusal)}")

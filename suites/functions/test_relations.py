@@ -31,7 +31,7 @@ def _assert_related(subject, data):
         refused = related.run(subject.policy.mistaken)
     except Unfit as unfit:
         component = {"aspect": "shape", "number": unfit.number}
-        subject.fail(example.call, "shapes of outputs", got=unfit, expected="shapes that fit", component=component)
+        subject.fail(example.call, "outputs", got=unfit, expected="outputs that fit", component=component)
     if refused is not None:
         subject.record.refused += 1
         subject.record.excuse_with(f"{relation.label} {way}: {type(refused).__name__}: {refused}")

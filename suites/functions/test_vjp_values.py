@@ -5,16 +5,22 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from autograd_conformance.harness.check.ranges import assert_in_range
 from autograd_conformance.harness.checking import scenarios, transforms
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import masked, varied, with_cotangents
 from autograd_conformance.strategies.compositions import AFTER, SAME
+from autograd_conformance.strategies.magnitudes import RANGE, at_extremes, everywhere_far
 from autograd_conformance.strategies.scope import ALL_USED, CONTIGUOUS, FULL_MASK, PLAIN, SMOOTH
 from autograd_conformance.strategies.shapes import shape_tuples, twins
 
 DOUBLE = ("float64", "complex128")
+
+
+def _in_both_halves(function):
+    return getattr(function, "has_formula", False) and {"float16", "bfloat16"} <= set(function.dtypes)
 
 
 @holds("VJP-REF", examples=1.5)
@@ -143,6 +149,7 @@ def test_vjp_chain(subject, data):
     example = subject.example(data.draw(subject.calls(replace(ALL_USED, cotangent_layouts=False)), label="call"))
     before = subject.draw(data, subject.before, "before")
     after = subject.draw(data, st.lists(st.sampled_from(AFTER), min_size=1, max_size=2), "after")
+    assume(not scenarios.overflows(example, after))
     got, expected = scenarios.composed(example, before, after)
     subject.assert_close(example.call, example.names, got=got, expected=expected)
 
@@ -174,3 +181,14 @@ def test_vjp_finite(subject, data):
     outputs, gradients = example.run()
     within = all_finite(subject.implementation, outputs)
     subject.assert_finite(example, gradients, given=within)
+
+
+@holds("VJP-REF", where=_in_both_halves, dtypes=("float16",), examples=0.2, variant=RANGE, own=True)
+def test_vjp_ref_range(subject, data):
+    """No term of backward overflows in float16 where the outputs and the gradient do not."""
+    drawn = data.draw(subject.calls(replace(PLAIN, specials="extreme")), label="call")
+    # What forward refuses of the drawn calls is counted.
+    subject.example(drawn).outputs()
+    others = (*at_extremes(drawn, subject.function), everywhere_far(drawn, subject.function))
+    for call in dict.fromkeys((drawn, *others)):
+        assert_in_range(subject, subject.example(call))
