@@ -17,12 +17,18 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
-from autograd_conformance.selftests import shares
+from autograd_conformance.selftests import costs, tiers
 from autograd_conformance.selftests.reports import IDS, lines, result, write
 
-pytest_addoption = shares.add_option
-pytest_configure = shares.configure
-pytest_collection_modifyitems = shares.leave_out
+pytest_addoption = tiers.add_option
+
+pytest_collection_modifyitems = tiers.leave_out
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.configure(config)
+    config.pluginmanager.register(costs.Costs())
+
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 

@@ -160,7 +160,6 @@ NARROWING = (
 )  # fmt: skip
 
 
-@pytest.mark.share(2)
 @pytest.mark.parametrize("workers", ["0", "1"])
 @pytest.mark.parametrize("attack", FROM_OUTSIDE)
 def test_nothing_from_outside_decides(accepted, tmp_path, attack, workers):

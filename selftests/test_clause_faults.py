@@ -61,7 +61,6 @@ def test_a_mode_that_stays_fails_no_other_test():
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.share(5)
 @pytest.mark.parametrize("fault", [f for f in FAULTS if f.clause not in SLOW], ids=str)
 def test_the_fault_breaks_no_other_clause_of_the_group(fault):
     allowed = {fault.clause, *fault.neighbours} | SLOW

@@ -116,7 +116,6 @@ def test_drawn_values_are_exact_and_in_the_domain(function: Function) -> None:
         always(calls(function, replace(ANY_CALL, smooth=smooth)), holds, examples=20)
 
 
-@pytest.mark.share(2)
 @every
 def test_every_fill_of_the_domain_is_reached(function: Function) -> None:
     seen: set[tuple[str, str]] = set()

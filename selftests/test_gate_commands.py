@@ -140,7 +140,6 @@ RUN = (
 )
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize(("change", "status", "shown"), REGRESSIONS)
 def test_a_run_is_held_against_its_baseline(command, accepted, change, status, shown):
     (accepted / "planted" / "test_planted.py").write_text(PLANTED.format(**BEFORE | change))

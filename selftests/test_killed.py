@@ -76,7 +76,6 @@ def disturb(running, path, way, size):
     return out
 
 
-@pytest.mark.share(4)
 @pytest.mark.parametrize(("way", "share"), MOMENTS)
 def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, way, share):
     path, size = tmp_path / "new.ndjson", int(share * whole.stat().st_size)

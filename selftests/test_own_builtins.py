@@ -17,7 +17,6 @@ from autograd_conformance.suites.declared import Checked
 _LEAST = 20
 
 
-@pytest.mark.share(6)
 @pytest.mark.parametrize("name", BUILTINS)
 def test_a_right_function_is_not_accused(name, request):
     lines = list(Checked(BUILTINS[name], seed=request.config.option.seed or 0).lines())

@@ -147,7 +147,6 @@ WRONG = {
 }
 
 
-@pytest.mark.share(2)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_built_in_operations_do_is_accepted(name):
     f, arguments = RIGHT[name]

@@ -22,7 +22,6 @@ from autograd_conformance.suites.declared import Checked
 TORCH = implementations.load("torch")
 
 
-@pytest.mark.share(4)
 @pytest.mark.parametrize("declaration", free_functions.FREE, ids=lambda d: d.name)
 def test_a_right_function_is_not_accused(declaration, request):
     seed = request.config.option.seed or 0

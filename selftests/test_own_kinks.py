@@ -188,7 +188,6 @@ def test_a_script_shows_it_and_accepts_any_convention(fault, tmp_path):
         assert scripts.status(text, DECLARED=Declaration(TWIN[fault], *arguments)) == 0, text
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_is_right_is_accepted(name):
     function, arguments = RIGHT[name]
@@ -205,7 +204,6 @@ def test_single_precision_is_enough_to_find_it(fault):
     assert at_kinks(Declaration(function, *arguments, dtypes="float32"))["outcome"] == "fail"
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize("name", [name for name, (_, arguments) in RIGHT.items() if arguments != ("complex[...]",)])
 def test_single_precision_accuses_nothing_right(name):
     function, arguments = RIGHT[name]

@@ -141,7 +141,6 @@ def test_special_numbers_that_a_sweep_meets_are_no_wrong_derivative():
     assert "overflows" in found.guess
 
 
-@pytest.mark.share(2)
 def test_what_built_in_operations_lose_is_no_fault_of_them():
     for seed in range(4):
         found = faults_of(Declaration(unit, "float[n,m]", "float[n]", sizes={"n": (1, 2, 3)}), seed=seed)

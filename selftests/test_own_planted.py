@@ -91,7 +91,6 @@ def test_what_no_call_survives_is_said():
         faults_of(declared(planted.function))
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize("planted", list(filter(knowable, IN_FUNCTIONS)), ids=str)
 def test_the_fault_is_found_and_shown(planted, tmp_path):
     with scripts.importable(declared(planted.function), tmp_path) as declaration:
@@ -149,7 +148,6 @@ def test_what_cannot_be_known_is_not_guessed(planted):
 TWINS = {planted.twin.name: planted.twin for planted in IN_FUNCTIONS}
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize("name", TWINS)
 def test_the_twin_is_accepted(name):
     # The compiler takes seconds.

@@ -105,7 +105,6 @@ def test_what_leaves_the_range_of_float16_is_found(name):
     assert "a term of backward leaves the range of float16" in line["failure"]["hint"]
 
 
-@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_built_in_operations_lose_as_well_is_accepted(name):
     f, arguments = ACCEPTED[name]

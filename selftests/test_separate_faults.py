@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.skipif(
         settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"
     ),
-    pytest.mark.share(8),
     pytest.mark.xdist_group("separate faults"),
 ]
 

@@ -85,7 +85,6 @@ def faults():
     return sorted(found, key=lambda each: len(each[0]))
 
 
-@pytest.mark.share(3)
 @pytest.mark.parametrize("capability", CAPABILITIES)
 def test_faults_of_what_is_not_claimed_are_silent(capability):
     """Faults of each capability, in an engine that claims nothing."""

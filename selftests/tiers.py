@@ -1,0 +1,60 @@
+"""Which selftests run: the first tier whole in every CI, everything with ``--nightly``.
+
+The first tier has every property, clause, planted fault, kind of attack, report and command at least once. What only
+repeats one of these at other values is listed here, with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Later:
+    """Tests that run at night only: those of a function whose parameters match ``cases``, by default all."""
+
+    test: str
+    reason: str
+    cases: str = ".*"
+
+    def takes(self, id: str) -> bool:
+        """Whether the test with this id is one of them."""
+        test, _, parameters = id.removeprefix("selftests/").partition("[")
+        return test == self.test and re.fullmatch(self.cases, parameters.removesuffix("]")) is not None
+
+
+NIGHTLY: tuple[Later, ...] = ()
+
+# The ids of all tests that were collected, before some were left out.
+COLLECTED = pytest.StashKey[tuple[str, ...]]()
+
+
+def is_later(id: str, listed: Iterable[Later] = NIGHTLY) -> bool:
+    """Whether the first tier leaves this test out."""
+    return any(later.takes(id) for later in listed)
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Declare ``--nightly``."""
+    parser.addoption("--nightly", action="store_true", help="run all selftests, not the first tier alone")
+
+
+def configure(config: pytest.Config) -> None:
+    """Keep the tests of one ``xdist_group`` in one worker: they share a fixture that takes long."""
+    if config.getoption("dist", "no") == "load":
+        config.option.dist = "loadgroup"
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what runs at night only, unless tests are asked for by ``::`` or ``-k``."""
+    config.stash[COLLECTED] = tuple(item.nodeid for item in items)
+    named = config.option.keyword or any("::" in word for word in config.args)
+    if named or config.getoption("nightly", False):
+        return
+    later = [item for item in items if is_later(item.nodeid)]
+    config.hook.pytest_deselected(items=later)
+    items[:] = [item for item in items if item not in later]
