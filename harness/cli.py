@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import click
 
-from autograd_conformance.harness.commands import Group, check, gate, keep, listing, new_adapter, report, run
+from autograd_conformance.harness.commands import Group
 from autograd_conformance.harness.reports.ndjson import version_of
 
+# Where each command is: a module of harness/commands, and the name in it.
+_PLACES = {
+    "run": "run:run",
+    "check": "check:check",
+    "compare": "gate:compare",
+    "accept": "gate:accept",
+    "merge": "gate:merge",
+    "report": "report:report",
+    "export": "report:export_",
+    "keep": "keep:keep",
+    "list": "listing:list_",
+    "new-adapter": "new_adapter:new_adapter",
+}
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+
+class _Main(Group):
+    """Imports a command when it is used: one does not wait for what another one needs."""
+
+    names = tuple(_PLACES)
+
+    def list_commands(self, ctx: click.Context | None) -> list[str]:  # noqa: ARG002
+        return sorted(_PLACES)
+
+    def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in _PLACES:
+            return None
+        module, attribute = _PLACES[name].split(":")
+        command: click.Command = getattr(import_module(f"autograd_conformance.harness.commands.{module}"), attribute)
+        return command
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version_of("autograd-conformance"), package_name="autograd-conformance")
 def main() -> None:
     """Check custom autograd Functions against what their documentation says."""
-
-
-for _command in (
-    run.run, check.check, gate.compare, gate.accept, gate.merge, report.report, report.export_, keep.keep,
-    listing.list_, new_adapter.new_adapter,
-):  # fmt: skip
-    main.add_command(_command)

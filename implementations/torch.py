@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from typing import Any
 
@@ -27,6 +27,10 @@ from autograd_conformance.implementations.protocol import (
 )
 from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.implementations.torch_script import SCRIPT
+
+# torch imports this, and sympy with it, for the first gradient: done here, once for all processes that are forked.
+with suppress(ImportError):
+    importlib.import_module("torch.fx.experimental.symbolic_shapes")
 
 # The suffix of a fork (2.13.0+mine, 2.13.0.dev1) does not change what it has to keep.
 RELEASE = Version(Version(torch.__version__).base_version)

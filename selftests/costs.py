@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
-from collections import Counter, defaultdict
+from collections import Counter
 from pathlib import Path
 
 import pytest

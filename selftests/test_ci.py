@@ -62,7 +62,7 @@ def commands() -> list[str]:
 def parse(line: str) -> None:
     """Let the command read a line without doing it. Raises click's exception for what it does not know."""
     words = shlex.split(re.split(r" (?:\||\|\||>>) ", line)[0])
-    command = cli.main.commands[words[1]]
+    command = cli.main.get_command(None, words[1])
     command.make_context(words[1], words[2:])
 
 

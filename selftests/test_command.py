@@ -111,8 +111,8 @@ def test_a_mistake_is_one_sentence_with_what_is_valid(said, words, parts):
 EMPTY = [
     (*words, parameter.opts[-1], "")
     for words, each in (
-        *(((name,), each) for name, each in cli.main.commands.items()),
-        *((("list", name), each) for name, each in cli.main.commands["list"].commands.items()),
+        *(((name,), cli.main.get_command(None, name)) for name in cli.main.list_commands(None)),
+        *((("list", name), each) for name, each in cli.main.get_command(None, "list").commands.items()),
     )
     for parameter in each.params
     if isinstance(parameter, click.Option) and not parameter.is_flag

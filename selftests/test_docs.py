@@ -112,7 +112,7 @@ def parse(line: str) -> None:
     """Let the command read a line without doing it. Raises click's exception for what it does not know."""
     words, command = shlex.split(line, comments=True)[1:], main
     while isinstance(command, click.Group) and words:
-        command = command.commands[words.pop(0)]
+        command = command.get_command(None, words.pop(0))
     with suppress(click.exceptions.Exit):  # of --help
         command.make_context(str(command.name), words)
 

@@ -50,6 +50,7 @@ class Following:
     deviations: Sequence[Deviation]
     header: ndjson.Line | None = None
     results: list[ndjson.Line] = field(default_factory=list)
+    _kept: bool = False
     _files: int = 0
     _read: int = 0
     _left: list[ndjson.Line] = field(default_factory=list)
@@ -80,7 +81,7 @@ class Following:
 
         Each result goes to the ``report`` at once. Raises UsageProblem if no test can be run.
         """
-        began, file = time.monotonic(), None
+        began, file, self._kept = time.monotonic(), None, report is not None
         try:
             for line in self._made(plan):
                 if line is not None and report is not None:
@@ -169,6 +170,7 @@ class Following:
             "implementation": self.implementation,
         }
         words += [f"--{name}={value}" for name, value in own.items()]
+        words += ["--kept"] * self._kept
         process = context(self.implementation).Process(target=_pytest, args=((*_PYTEST, *words), str(self._log)))
         process.start()
         try:

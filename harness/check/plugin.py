@@ -31,8 +31,8 @@ class Declared:
     documented = False
     hidden: tuple[str, ...] = ()
 
-    def __init__(self, names: tuple[str, ...], plan: Plan | None = None) -> None:
-        self.names, self._plan = names, plan
+    def __init__(self, names: tuple[str, ...], plan: Plan | None = None, *, kept: bool = False) -> None:
+        self.names, self._plan, self.kept = names, plan, kept
 
     def functions(self, implementation: Implementation) -> Mapping[str, Function]:
         return {} if self._plan is None else self._plan.functions(implementation)
@@ -56,13 +56,14 @@ class Declared:
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("autograd-conformance")
     group.addoption("--declared", required=True, metavar="FILE", help="plan of the Functions to check")
+    group.addoption("--kept", action="store_true", help="say in the header which build it is: the report is kept")
     group.addoption("--done", metavar="FILE", help="the test ids, a line each, that have a result and are left out")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     plan = Plan.read(Path(config.option.declared))
-    catalog: Catalog = Declared(tuple(plan.facts), plan)
+    catalog: Catalog = Declared(tuple(plan.facts), plan, kept=config.option.kept)
     config.stash[CATALOG] = catalog
 
 

@@ -46,6 +46,11 @@ def echo(text: str, *, err: bool = False) -> None:
 
 
 class Group(click.Group):
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its commands, those that are used most first."""
+        return tuple(self.commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
@@ -60,8 +65,8 @@ class Group(click.Group):
             sys.exit(UNDECIDED)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and args[0] not in self.commands:
-            raise Problem(f"unknown command {args[0]!r}; {choose_from(args[0], self.commands)}")
+        if args and args[0] not in self.names:
+            raise Problem(f"unknown command {args[0]!r}; {choose_from(args[0], self.names)}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None:
             _refuse_empty(command, click.Context(command, info_name=name, parent=ctx), rest)

@@ -17,6 +17,7 @@ _PACKAGES = ("hypothesis", "numpy", "pytest")
 def header(selection: Selection, expected: int | None) -> Line:
     """The header; ``expected`` is the number of test ids, None if they were not collected."""
     found = selection.implementation.environment()
+    places = (found.location, *_parts(selection.implementation)) if selection.catalog.kept else ()
     known = {
         "kind": "header",
         "schema": SCHEMA,
@@ -30,7 +31,7 @@ def header(selection: Selection, expected: int | None) -> Line:
             "named": selection.named,
             "version": found.version,
             "location": found.location,
-            "build": identity.build(found.location, *_parts(selection.implementation)),
+            "build": identity.build(*places),
             **({"fork": asdict(selection.fork)} if selection.fork else {}),
         },
         "run": identity.of_run(selection.run_id),

@@ -72,6 +72,8 @@ class Catalog(Protocol):
 
     # Whether these are the documented Functions; only with them clauses are checked, too.
     documented: bool
+    # Whether somebody keeps the report, so that it has to say which build it is of.
+    kept: bool
     # The names to choose from; hidden names match only exactly.
     names: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -97,6 +99,7 @@ class Documented:
     """The documented Functions, and the printed examples that are wrong; they get every test but those of users'."""
 
     documented = True
+    kept = True
     names = tuple(FUNCTIONS)
     hidden = tuple(EXHIBITS)
 
