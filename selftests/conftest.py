@@ -17,17 +17,21 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
-from autograd_conformance.selftests import costs, tiers
+from autograd_conformance.selftests import costs, examples, tiers
 from autograd_conformance.selftests.reports import IDS, lines, result, write
-
-pytest_addoption = tiers.add_option
 
 pytest_collection_modifyitems = tiers.leave_out
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_option(parser)
+    parser.addoption("--costs", metavar="FILE", help="write the CPU seconds of each selftest to this file")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
-    config.pluginmanager.register(costs.Costs())
+    config.pluginmanager.register(costs.Costs(config))
+    config.pluginmanager.register(examples.Examples(config))
 
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))

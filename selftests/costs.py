@@ -1,56 +1,109 @@
-"""What the selftests cost: CPU seconds of each test, of its process and of the children that it waited for."""
+"""What the selftests cost in CPU seconds, of the process and of the children that it waited for, and their budgets.
+
+CPU and not wall time: machines are shared. A whole run fails if a group of files or a test needs more than its budget.
+That is three times what was measured on an idle machine, so that only what grows is noticed, and no load.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import resource
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-COST = "cpu_seconds"
+# Groups of files, by how their names begin, with their budgets; each other file is a group of its own.
+BUDGETS: dict[str, float] = {}
+OF_A_FILE = 60.0
+OF_A_TEST = 60.0
+
+_SHOWN = 10
+_KEY = "cpu_seconds"
 
 
-def used() -> float:
-    """CPU seconds of this process so far, and of the children that it waited for."""
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
+class Cost(NamedTuple):
+    """CPU seconds of the process, and of its children."""
+
+    process: float = 0.0
+    children: float = 0.0
+
+    @property
+    def whole(self) -> float:
+        return self.process + self.children
+
+
+def used() -> Cost:
+    """What was used so far."""
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Cost(*(usage.ru_utime + usage.ru_stime for usage in both))
+
+
+def group(id: str) -> str:
+    """The group of a test: the beginning of its file's name that has a budget, or the name."""
+    name = Path(id.partition("::")[0]).stem.removeprefix("test_")
+    return next((each for each in BUDGETS if name.startswith(each)), name)
+
+
+def together(tests: dict[str, Cost]) -> Counter[str]:
+    """The CPU seconds of each group."""
+    found: Counter[str] = Counter()
+    for id, cost in tests.items():
+        found[group(id)] += cost.whole  # type: ignore[assignment]
+    return found
+
+
+def too_dear(tests: dict[str, Cost]) -> list[str]:
+    """What needs more than its budget, in words."""
+    groups = {f"the group {name}": (cost, BUDGETS.get(name, OF_A_FILE)) for name, cost in together(tests).items()}
+    each = {id: (cost.whole, OF_A_TEST) for id, cost in tests.items()}
+    return [
+        f"{what} needs {cost:.0f} CPU seconds, and its budget is {budget:g}"
+        for what, (cost, budget) in {**groups, **each}.items()
+        if cost > budget
+    ]
 
 
 class Costs:
     """Measures each test where it runs, and adds up where reports arrive."""
 
-    def __init__(self) -> None:
-        self.since = 0.0
-        self.tests: dict[str, float] = {}
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._since, self.tests = config, Cost(), dict[str, Cost]()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item):  # noqa: ARG002
-        self.since = used()
+    def pytest_runtest_protocol(self) -> Generator[None, Any, Any]:
+        self._since = used()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item, call):  # noqa: ARG002
+    def pytest_runtest_makereport(self, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
         report = yield
-        if report.when == "teardown":
-            report.user_properties.append((COST, used() - self.since))
+        if call.when == "teardown":
+            now = used()
+            report.user_properties.append((_KEY, [b - a for a, b in zip(self._since, now, strict=True)]))
         return report
 
-    def pytest_runtest_logreport(self, report):
-        cost = dict(report.user_properties).get(COST)
-        if cost is not None and report.when == "teardown":
-            self.tests[report.nodeid] = cost
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        found = dict(report.user_properties).get(_KEY)
+        if report.when == "teardown" and found is not None:
+            self.tests[report.nodeid] = Cost(*found)
 
-    def pytest_terminal_summary(self, terminalreporter):
-        path = os.environ.get("COSTS")
-        if path:
-            Path(path).write_text(json.dumps(self.tests))
-        groups = Counter()
-        for id, cost in self.tests.items():
-            groups[id.split("::")[0]] += cost
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if hasattr(self._config, "workerinput"):
+            return
+        if self._config.option.costs is not None:
+            Path(self._config.option.costs).write_text(json.dumps(self.tests), encoding="utf-8")
+        if too_dear(self.tests) and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        groups = together(self.tests)
         terminalreporter.section("CPU seconds")
-        for name, cost in groups.most_common(15):
-            terminalreporter.write_line(f"{cost:7.1f} {name}")
-        terminalreporter.write_line(f"{groups.total():7.1f} all")
+        for name, cost in groups.most_common(_SHOWN):
+            terminalreporter.write_line(f"{cost:7.1f}  {name}")
+        terminalreporter.write_line(f"{sum(groups.values()):7.1f}  all {len(self.tests)} tests")
+        for sentence in too_dear(self.tests):
+            terminalreporter.write_line(f"FAILED: {sentence}; make it cheaper, or change selftests/costs.py", red=True)

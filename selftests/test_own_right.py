@@ -40,7 +40,7 @@ def test_a_right_function_is_not_accused(declaration):
 
 @pytest.mark.parametrize("place", range(6))
 def test_some_of_many_right_functions_are_not_accused(place, request):
-    """Each commit tries others; ``--seed N`` chooses them and their examples. `benchmarks/right.py` checks all."""
+    """Each commit tries others; ``--seed N`` chooses them and their examples. `benchmarks/accused.py` checks all."""
     given = request.config.option.seed
     seed = random.Random(commit()).randrange(2**32) if given is None else given
     name = random.Random(seed).sample(sorted(DECLARATIONS), 6)[place]

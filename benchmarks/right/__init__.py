@@ -1,4 +1,4 @@
-"""Right custom Functions of many fields, declared as users would. ``python benchmarks/right.py`` checks them."""
+"""Right custom Functions of many fields, declared as users would. ``python benchmarks/accused.py`` checks them."""
 
 from __future__ import annotations
 
