@@ -38,19 +38,30 @@ SUMMARIES = (
 CLAIMED = [pytest.param(e, p, id=f"{name}-{p}") for name, e in EXHIBITS.items() for p in e.caught_by]
 
 
-def raised_by_any(function, property_id, run=checks.raised_by):
+def raised_by_any(function, property_id):
     """What the tests of a property raise on a Function, None if all of them pass."""
     found = [
-        run(property_id, claim.variant, function, TORCH)
+        checks.raised_by(property_id, claim.variant, function, TORCH)
         for claim, _ in checks.tests_of(property_id, function, TORCH, "cpu")
     ]
     assert found, f"no test of {property_id} applies to {function.name}"
     return next((raised for raised in found if raised is not None), None)
 
 
+@cache
+def caught(exhibit, property_id):
+    """The test that catches an exhibit, and what it raises; of the plain tests first."""
+    found = checks.tests_of(property_id, exhibit.function, TORCH, "cpu")
+    for claim, _ in sorted(found, key=lambda pair: pair[0].variant != ""):
+        raised = checks.caught(property_id, claim.variant, exhibit.function, TORCH)
+        if raised is not None:
+            return named(property_id, claim.variant), raised
+    return "", None
+
+
 @pytest.mark.parametrize(("exhibit", "property_id"), CLAIMED)
 def test_the_exhibit_is_caught(exhibit, property_id):
-    raised = raised_by_any(exhibit.function, property_id, checks.caught)
+    _, raised = caught(exhibit, property_id)
     assert isinstance(raised, Broken), f"not caught: {exhibit.fault}; raised: {raised!r}"
     message = str(raised)
     assert message.startswith(f"{property_id} must hold: ")
@@ -59,17 +70,6 @@ def test_the_exhibit_is_caught(exhibit, property_id):
     named = [f"({part.name})" for part in (*exhibit.function.arguments, *exhibit.function.outputs)]
     known = any(words in raised.finding.what for words in (*named, *SUMMARIES))
     assert known or raised.finding.kind is Kind.RAISED, message
-
-
-@cache
-def failure_of(exhibit, property_id):
-    """The test that catches an exhibit, and its failure as a report holds it."""
-    found = checks.tests_of(property_id, exhibit.function, TORCH, "cpu")
-    for claim, _ in sorted(found, key=lambda pair: pair[0].variant != ""):
-        raised = checks.caught(property_id, claim.variant, exhibit.function, TORCH)
-        if raised is not None:
-            return named(property_id, claim.variant), json_of(raised.finding.as_json())
-    return None
 
 
 # The right version takes other arguments than the exhibit, or refuses second derivatives, which no exhibit does.
@@ -85,7 +85,8 @@ PLAIN, ANY = 25, 50
 @pytest.mark.parametrize(("exhibit", "property_id"), CLAIMED)
 def test_the_script_shows_the_exhibit_and_accepts_the_documented_function(exhibit, property_id):
     function = exhibit.function
-    test, failure = failure_of(exhibit, property_id)
+    test, raised = caught(exhibit, property_id)
+    failure = json_of(raised.finding.as_json())
     text, reason = script_for(TORCH, function, test, failure)
     assert text is not None, reason
     assert "autograd_conformance" not in text

@@ -102,7 +102,11 @@ def test_the_script_shows_the_fault_and_accepts_the_twin(planted):
     assert "from autograd_conformance" not in text
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=str)
+# Many faults have one twin.
+TWINS = {(p.property_id, p.variant, p.twin.name, id(p.twin_implementation), p.device): p for p in PLANTED}
+
+
+@pytest.mark.parametrize("planted", TWINS.values(), ids=lambda p: f"{p.property_id}-{p.variant}-{p.twin.name}")
 def test_the_twin_is_accepted(planted):
     started(planted)
     raised = checks.raised_by(
