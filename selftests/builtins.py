@@ -115,6 +115,10 @@ _NAMED = {
     "relu_inplace": (lambda x: F.relu(x.clone(), inplace=True), "float[...]"),
 }  # fmt: skip
 
+# One of each kind: elementwise, with kinks, with whole numbers, complex, reducing, choosing, with indices, in place, of
+# matrices, with an optional argument.
+EACH_KIND = ("tanh", "clamp", "pow", "fft", "logsumexp", "topk", "index_put", "relu_inplace", "cholesky", "linear")
+
 # Sizes for which the function means something.
 _OPTIONS = {"amax": {"sizes": {"n": (1, 2, 3), "m": (1, 2, 3)}}}
 

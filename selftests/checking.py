@@ -2,13 +2,50 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
+import pytest
+
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.verdicts import Verdict, verdict
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.suites.declared import Checked
+from autograd_conformance.suites.declared import Checked, claims
+
+# How right Functions are called: a few times in the first tier, and at night as often as a gate does, with more seeds.
+DRAWS = [pytest.param("quick", 0, id="few"), *(pytest.param("gate", seed, id=f"seed{seed}") for seed in range(5))]
 
 
-def faults_of(declaration: Declaration, *properties: str, seed: int = 0) -> list[tuple[Line, Verdict]]:
+def faults_of(
+    declaration: Declaration, *properties: str, seed: int = 0, profile: str = "gate", shrink: bool = True
+) -> list[tuple[Line, Verdict]]:
     """What is wrong with a Function."""
-    judged = ((line, verdict(line)) for line in Checked(declaration, seed=seed).lines(*properties))
-    return [(line, v) for line, v in judged if v is not None and v.fault]
+    return list(faults_in(Checked(declaration, profile=profile, seed=seed, shrink=shrink).lines(*properties)))
+
+
+def accuses(declaration: Declaration, *properties: str, seed: int = 0) -> list[tuple[Line, Verdict]]:
+    """What a few examples accuse a Function of, which should be nothing."""
+    return faults_of(declaration, *properties, seed=seed, profile="quick", shrink=False)
+
+
+def first_fault(declaration: Declaration, *tests: str, seed: int = 0) -> tuple[Line, Verdict] | None:
+    """The first fault that one of these tests finds, in their order, in a call as it was drawn."""
+    return next(faults_in(lines_of(Checked(declaration, seed=seed, shrink=False), *tests)), None)
+
+
+def faults_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Verdict]]:
+    """The lines that accuse a Function, with their verdicts."""
+    return ((line, v) for line in lines if (v := verdict(line)) is not None and v.fault)
+
+
+def lines_of(checked: Checked, *tests: str) -> Iterator[Line]:
+    """The result lines of these tests alone, such as VJP-FD or VJP-FD/kinks, in their order."""
+    for name in tests:
+        for claim, test in claims().values():
+            if claim.test == name:
+                lines = (checked._line(claim, test, subject) for subject in checked.subjects(claim))
+                yield from (line for line in lines if line is not None)
+
+
+def each_test_of(property_id: str) -> list[str]:
+    """The tests of a property, the plain one and its variants."""
+    return list(dict.fromkeys(claim.test for claim, _ in claims().values() if claim.property_id == property_id))

@@ -10,11 +10,17 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.check.verdicts import verdict
-from autograd_conformance.selftests.builtins import BUILTINS
+from autograd_conformance.selftests.builtins import BUILTINS, EACH_KIND
+from autograd_conformance.selftests.checking import accuses
 from autograd_conformance.suites.declared import Checked
 
 # Properties that hold at least, of any of them.
 _LEAST = 20
+
+
+@pytest.mark.parametrize("name", EACH_KIND)
+def test_a_few_calls_accuse_none_of_each_kind(name):
+    assert accuses(BUILTINS[name]) == []
 
 
 @pytest.mark.parametrize("name", BUILTINS)

@@ -118,17 +118,22 @@ CAUSES = {
 }
 
 
-def found(backward):
+def found(backward, profile="quick", *, shrink=False):
     """The properties that head a group of failures of `Product` with this backward."""
     cls = type("Faulty", (Product,), {"backward": staticmethod(backward)})
-    lines = list(Checked(Declaration(cls, "float[n,m]", "float[n,m]"), seed=1).lines(*ASKED))
-    judged = [(line, verdict(line)) for line in lines]
-    return [ndjson.test_of(line) for line in headlines([(line, v) for line, v in judged if v and v.fault])]
+    declaration = Declaration(cls, "float[n,m]", "float[n,m]")
+    faults = faults_of(declaration, *ASKED, seed=1, profile=profile, shrink=shrink)
+    return [ndjson.test_of(line) for line in headlines(faults)]
 
 
 @pytest.mark.parametrize("backward", CAUSES, ids=lambda backward: backward.__name__)
 def test_one_cause_has_one_headline(backward):
     assert found(backward) == [CAUSES[backward]]
+
+
+@pytest.mark.parametrize("backward", CAUSES, ids=lambda backward: backward.__name__)
+def test_one_cause_has_one_headline_in_the_smallest_calls(backward):
+    assert found(backward, "gate", shrink=True) == [CAUSES[backward]]
 
 
 def test_what_is_right_has_none():

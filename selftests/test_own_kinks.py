@@ -12,6 +12,7 @@ from torch.nn import functional
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.selftests import scripts
+from autograd_conformance.selftests.checking import DRAWS, lines_of
 from autograd_conformance.suites.declared import Checked, claims
 
 ONE, ROWS, TWO = ("float[...]",), ("float[b,n]",), ("float[n,m]", "float[n,m]")
@@ -161,12 +162,9 @@ RIGHT = {
 }
 
 
-def at_kinks(declaration, seed=0, profile="gate") -> Line:
+def at_kinks(declaration, seed=0, *, profile="gate", shrink=False) -> Line:
     """The result of the test at kinks."""
-    checked = Checked(declaration, seed=seed, profile=profile)
-    claim, test = next(each for each in claims().values() if each[0].test == "VJP-FD/kinks")
-    (line,) = (checked._line(claim, test, subject) for subject in checked.subjects(claim))
-    assert line is not None
+    (line,) = lines_of(Checked(declaration, profile=profile, seed=seed, shrink=shrink), "VJP-FD/kinks")
     return line
 
 
@@ -188,11 +186,11 @@ def test_a_script_shows_it_and_accepts_any_convention(fault, tmp_path):
         assert scripts.status(text, DECLARED=Declaration(TWIN[fault], *arguments)) == 0, text
 
 
+@pytest.mark.parametrize(("profile", "seed"), DRAWS)
 @pytest.mark.parametrize("name", RIGHT)
-def test_what_is_right_is_accepted(name):
+def test_what_is_right_is_accepted(name, profile, seed):
     function, arguments = RIGHT[name]
-    for seed in range(5):
-        assert at_kinks(Declaration(function, *arguments), seed)["outcome"] == "pass"
+    assert at_kinks(Declaration(function, *arguments), seed, profile=profile)["outcome"] == "pass"
 
 
 _SINGLE = [name for name, (_, arguments) in WRONG.items() if arguments != ("complex[...]",)]
@@ -204,17 +202,17 @@ def test_single_precision_is_enough_to_find_it(fault):
     assert at_kinks(Declaration(function, *arguments, dtypes="float32"))["outcome"] == "fail"
 
 
+@pytest.mark.parametrize(("profile", "seed"), DRAWS)
 @pytest.mark.parametrize("name", [name for name, (_, arguments) in RIGHT.items() if arguments != ("complex[...]",)])
-def test_single_precision_accuses_nothing_right(name):
+def test_single_precision_accuses_nothing_right(name, profile, seed):
     function, arguments = RIGHT[name]
-    for seed in range(5):
-        assert at_kinks(Declaration(function, *arguments, dtypes="float32"), seed)["outcome"] == "pass"
+    assert at_kinks(Declaration(function, *arguments, dtypes="float32"), seed, profile=profile)["outcome"] == "pass"
 
 
 def test_a_script_in_single_precision(tmp_path):
     function, arguments = WRONG["no gradient at zero"]
     with scripts.importable(Declaration(function, *arguments, dtypes="float32"), tmp_path) as declaration:
-        text = at_kinks(declaration)["failure"]["script"]
+        text = at_kinks(declaration, shrink=True)["failure"]["script"]
         assert scripts.status(text, DECLARED=declaration) == 1, text
         right = Declaration(TWIN["no gradient at zero"], *arguments, dtypes="float32")
         assert scripts.status(text, DECLARED=right) == 0, text

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration, likely, printing
 from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import DRAWS, faults_of
 from autograd_conformance.strategies.calls import Call, Tensor
 
 LOOKING = ("VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE")
@@ -131,7 +131,8 @@ def test_random_numbers_of_a_formula_excuse_nothing():
 
 
 def test_what_is_declared_wrongly_is_no_wrong_output():
-    faults = faults_of(Declaration(Centred, "float[b]", independent="b"))
+    asked = "DECL-INDEPENDENT", "FWD-VALUE", "FWD-LAYOUT", "VJP-FD", "VJP-REF", "VJP-CHAIN"
+    faults = faults_of(Declaration(Centred, "float[b]", independent="b"), *asked, shrink=False)
     assert {v.follows or line["property"] for line, v in faults} == {"DECL-INDEPENDENT"}
 
 
@@ -141,10 +142,12 @@ def test_special_numbers_that_a_sweep_meets_are_no_wrong_derivative():
     assert "overflows" in found.guess
 
 
-def test_what_built_in_operations_lose_is_no_fault_of_them():
-    for seed in range(4):
-        found = faults_of(Declaration(unit, "float[n,m]", "float[n]", sizes={"n": (1, 2, 3)}), seed=seed)
-        assert [line["id"] for line, v in found if (v.follows or line["property"]) != "FWD-VALUE"] == []
+@pytest.mark.parametrize(("profile", "seed"), DRAWS)
+def test_what_built_in_operations_lose_is_no_fault_of_them(profile, seed):
+    declaration = Declaration(unit, "float[n,m]", "float[n]", sizes={"n": (1, 2, 3)})
+    asked = ("FWD-VALUE", "VJP-REF", "VJP-FD", *LOOKING) if profile == "quick" else ()
+    found = faults_of(declaration, *asked, profile=profile, seed=seed, shrink=False)
+    assert [line["id"] for line, v in found if (v.follows or line["property"]) != "FWD-VALUE"] == []
 
 
 @pytest.mark.parametrize("function", [DividingProduct, DividingNorm])

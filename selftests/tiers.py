@@ -27,7 +27,79 @@ class Later:
         return test == self.test and re.fullmatch(self.cases, parameters.removesuffix("]")) is not None
 
 
-NIGHTLY: tuple[Later, ...] = ()
+_MORE = "more calls of what a few calls accept"
+_SMALLEST = "the same of the smallest calls, which take long to find; the first tier looks at calls as they were drawn"
+# The ids of `checking.DRAWS`, but for the few calls of the first tier; and those of all seeds but the first.
+_THOROUGH = r"(.*-)?seed\d"
+_OTHER_SEEDS = r"(.*-)?seed[1-9]"
+
+# What checks properties, clauses and planted faults in the process of the selftest.
+_IN_PROCESS = (
+    Later(
+        "test_clause_faults.py::test_the_fault_breaks_no_other_clause_of_the_group", "it is about neighbours of faults"
+    ),
+    Later(
+        "test_own_averages.py::test_a_systematic_error_of_a_gradient_is_found", "other formulas", r".*-(tanh|softmax)"
+    ),
+    Later("test_own_averages.py::test_rounding_is_accepted", _MORE, _THOROUGH),
+    Later(
+        "test_own_averages.py::test_second_derivatives_in_half_precision_alone_are_compared_with_a_reference",
+        _MORE,
+        _OTHER_SEEDS,
+    ),
+    Later("test_own_averages.py::test_truncation_is_accepted", _MORE, _THOROUGH),
+    Later("test_own_averages.py::test_what_is_left_of_terms_that_cancel_is_no_systematic_error", _MORE, _THOROUGH),
+    Later("test_own_builtins.py::test_a_right_function_is_not_accused", "the first tier has one of each kind"),
+    Later("test_own_causes.py::test_one_cause_has_one_headline_in_the_smallest_calls", _SMALLEST),
+    Later(
+        "test_own_excuses.py::test_no_other_function_of_torch_is_said_to_be_coarse",
+        "the first tier has one of each kind",
+    ),
+    Later("test_own_extremes.py::test_what_built_in_operations_do_is_accepted", _MORE, _THOROUGH),
+    Later("test_own_freedom.py::test_a_right_function_is_not_accused", "the first tier has the properties that decide"),
+    Later(
+        "test_own_freedom.py::test_second_derivatives_at_a_degenerate_spectrum_are_undecided",
+        "the first tier has that nothing is accused, and that a gradient is undecided",
+    ),
+    Later("test_own_freedom.py::test_what_is_wrong_is_one_fault", _SMALLEST),
+    Later("test_own_further.py::test_the_smallest_shape_that_shows_a_fault_is_found", _MORE, _OTHER_SEEDS),
+    Later("test_own_kinks.py::test_single_precision_accuses_nothing_right", _MORE, _THOROUGH),
+    Later("test_own_kinks.py::test_what_is_right_is_accepted", _MORE, _THOROUGH),
+    Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
+    Later("test_own_one_fault.py::test_what_follows_from_a_fault_has_no_block_of_its_own", _SMALLEST, r".*-smallest"),
+    Later("test_own_planted.py::test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call", _SMALLEST),
+    Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
+    Later("test_own_ranges.py::test_what_built_in_operations_lose_as_well_is_accepted", _MORE, _THOROUGH),
+    Later("test_own_returned.py::test_the_rounding_of_what_is_named_several_times_is_no_fault", _MORE, _OTHER_SEEDS),
+    Later("test_own_right.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
+    Later("test_own_right.py::test_a_right_function_is_not_accused", _MORE),
+    Later(
+        "test_own_right.py::test_none_of_many_right_functions_is_accused",
+        "many Functions of the kinds that others show",
+    ),
+    Later("test_own_small.py::test_small_values_accuse_nothing_right", _MORE, _THOROUGH),
+    Later("test_own_state.py::test_memory_that_was_never_written_is_found_in_any_call", _MORE, _OTHER_SEEDS),
+    Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
+    Later(
+        "test_reference_derivatives.py::test_each_gradient_entry_is_the_slope_along_it",
+        "a second look at what other slopes show",
+    ),
+    Later(
+        "test_reference_form.py::test_rounding_bounds_of_references_can_tell_a_gradient_from_zero",
+        "bfloat16 is the coarsest, and has the widest bounds",
+        r".*-(float32|float16)",
+    ),
+    Later(
+        "test_rounding_of_formulas.py::test_references_computed_in_low_precision_are_within_their_bounds",
+        "another order of sums",
+        r".*-in pairs",
+    ),
+    Later(
+        "test_unclaimed.py::test_faults_of_what_is_not_claimed_are_silent", "further faults of each capability", r".*-3"
+    ),
+)
+
+NIGHTLY: tuple[Later, ...] = (*_IN_PROCESS,)
 
 # The ids of all tests that were collected, before some were left out.
 COLLECTED = pytest.StashKey[tuple[str, ...]]()
