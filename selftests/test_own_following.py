@@ -70,8 +70,7 @@ def in_terminal(folder, send, *, columns=120):
     return done
 
 
-@pytest.mark.parametrize("columns", [40, 120])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "columns"), [(signal.SIGINT, 40), (signal.SIGTERM, 120)])
 def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
     def send(process):
         if number == signal.SIGINT:

@@ -231,7 +231,7 @@ class Total(torch.autograd.Function):
         return 1.01 * found if rows >= 5 and columns >= 2 else found
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(3), ids="seed{}".format)
 def test_the_smallest_shape_that_shows_a_fault_is_found(seed):
     lines = Checked(Declaration(Total, "float[n,m]"), seed=seed).lines("VJP-FD")
     calls = [line["failure"]["call"] for line in lines if line["outcome"] == "fail"]

@@ -14,7 +14,7 @@ import torch
 from autograd_conformance.harness.check import Declaration, loading
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import relation_functions, scripts, user_ops
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import accuses, faults_of, first_fault
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 from autograd_conformance.suites.declared import Checked, checks
 
@@ -31,8 +31,7 @@ def test_a_right_function_is_not_accused(declaration, request):
 
 @pytest.mark.parametrize(("wrong", "property_id", "right"), relation_functions.WRONG, ids=NAMES)
 def test_what_is_wrong_is_found_and_shown(wrong, property_id, right):
-    (found, *_) = faults_of(wrong, property_id)
-    failure = found[0]["failure"]
+    failure = first_fault(wrong, property_id)[0]["failure"]
     if failure["component"]["aspect"] == "shape":
         assert failure["got"] == "output 1 has no dimension n, and differs between slices"
         assert failure["no_script"] == "the outputs of two calls do not fit"
@@ -161,7 +160,7 @@ def test_a_fault_of_the_gradient_is_the_cause():
 
 def test_nothing_else_is_said_of_right_functions_with_masks_lengths_and_complex_numbers():
     for name in ("masked_mean", "pooled", "rotated", "Softmax"):
-        assert faults_of(next(d for d in relation_functions.RIGHT if d.name == name)) == []
+        assert accuses(next(d for d in relation_functions.RIGHT if d.name == name)) == []
 
 
 def test_a_binary_tensor_is_0_or_1():

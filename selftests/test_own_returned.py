@@ -83,7 +83,7 @@ class Bag(Function):
         return torch.sparse_coo_tensor(index.reshape(1, -1), values, ctx.shape, check_invariants=True), None
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4), ids="seed{}".format)
 def test_the_rounding_of_what_is_named_several_times_is_no_fault(seed):
     bag = Declaration(Bag, "float[v,d]", "int[b,k](0..v-1)")
     assert faults_of(bag, "VJP-ACCUMULATE", seed=seed) == []

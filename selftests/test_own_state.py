@@ -17,7 +17,7 @@ from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.selftests import scripts
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import accuses, faults_of
 from autograd_conformance.selftests.conftest import unchanged_settings
 from autograd_conformance.suites.declared import Checked
 
@@ -164,14 +164,14 @@ def test_memory_that_was_never_written_is_one_fault(function):
     assert [line["id"] for line in headlines(found)] == [f"MEM-WRITTEN[{function.__name__}-cpu]"]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(5), ids="seed{}".format)
 def test_memory_that_was_never_written_is_found_in_any_call(seed):
     found = faults_of(Declaration(Skipped, "float[n]"), "MEM-WRITTEN", seed=seed)
     assert [line["failure"]["expected"] for line, _ in found] == ["0.0"]
 
 
 def test_memory_that_is_written_is_no_fault():
-    assert faults_of(Declaration(Written, "number[...]")) == []
+    assert accuses(Declaration(Written, "number[...]")) == []
 
 
 class Counted(torch.autograd.Function):
