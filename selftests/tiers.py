@@ -127,6 +127,5 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
     named = config.option.keyword or any("::" in word for word in config.args)
     if named or config.getoption("nightly", False):
         return
-    later = [item for item in items if is_later(item.nodeid)]
-    config.hook.pytest_deselected(items=later)
-    items[:] = [item for item in items if item not in later]
+    config.hook.pytest_deselected(items=[item for item in items if is_later(item.nodeid)])
+    items[:] = [item for item in items if not is_later(item.nodeid)]

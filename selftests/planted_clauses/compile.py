@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-import torch._dynamo
 from torch.autograd import Function
 from torch.fx.experimental import proxy_tensor
 
