@@ -38,7 +38,9 @@ def test_what_is_asked_for_by_name_is_run(monkeypatch, args, options, whole):
     option = SimpleNamespace(**{"keyword": "", "nightly": False, **options})
     gone = []
     hook = SimpleNamespace(pytest_deselected=lambda items: gone.extend(items))
-    config = SimpleNamespace(stash={}, args=args, option=option, hook=hook, getoption=lambda name, _: getattr(option, name))
+    config = SimpleNamespace(
+        stash={}, args=args, option=option, hook=hook, getoption=lambda name, _: getattr(option, name)
+    )
     items = [SimpleNamespace(nodeid=id) for id in IDS]
     tiers.leave_out(config, items)
     assert (len(items) == len(IDS)) == whole
