@@ -39,6 +39,7 @@ def place(*, torch: bool = False) -> str:
     """The socket of the server, which is started by the first who asks."""
     folder = tempfile.TemporaryDirectory(prefix="warm")
     found = str(Path(folder.name) / "socket")
+    _write_client(Path(found).with_name(warm_server.INTERPRETER), found, sys.executable)
     words = [sys.executable, "-m", warm_server.__name__, found, *_MODEL, *(_TORCH if torch else ())]
     process = subprocess.Popen(words, env=OUTSIDE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -71,21 +72,28 @@ def started(
 
 # What a script can call instead of the command. It imports little, to start in no time.
 _CLIENT = """#!{python} -IS
-import json, os, socket, sys
+import json, os, resource, socket, sys
 
-request = {{"words": [{command!r}, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}}
+request = {{"words": [{program!r}, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}}
 request["seconds"] = 600
+request["largest"] = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect({place!r})
     socket.send_fds(connection, [b"."], [0, 1, 2])
-    connection.sendall(json.dumps(request).encode())
-    connection.shutdown(socket.SHUT_WR)
-    sys.exit(int(connection.makefile().read()))
+    connection.sendall(json.dumps(request).encode() + b"\\n")
+    status = int(connection.makefile().read())
+if status < 0:
+    os.kill(os.getpid(), -status)
+sys.exit(status)
 """
 
 
-def command(path: Path) -> str:
-    """Write a program that does what the command does, for scripts; its path."""
-    path.write_text(_CLIENT.format(python=sys.executable, command=COMMAND, place=place()))
+def _write_client(path: Path, place: str, program: str) -> None:
+    path.write_text(_CLIENT.format(python=sys.executable, program=program, place=place))
     path.chmod(0o755)
+
+
+def command(path: Path, *, torch: bool = False) -> str:
+    """Write a program that does what the command does, for scripts; its path."""
+    _write_client(path, place(torch=torch), COMMAND)
     return str(path)
