@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.warm import OUTSIDE, started
 
 # An implementation whose tanh is wrong if it says so, and what it does in addition. In the smoke stage it is right.
 MINE = """
@@ -40,19 +38,22 @@ def mine(folder, *, wrong=False, during="pass", at_import=""):
     return "mine.py"
 
 
-def checked(folder, *words, environment=OUTSIDE, **what):
-    """A run of an attacking adapter."""
+def checked(folder, *words, environment=OUTSIDE, fresh=False, **what):
+    """A run of an attacking adapter. If the attack is on the start of an interpreter, a ``fresh`` one."""
     narrow = ("--functions", "LLTM", "--properties", "VJP-REF,FWD-VALUE")
-    return subprocess.run(
-        [COMMAND, "run", mine(folder, **what), *narrow, *words], cwd=folder, env=environment, capture_output=True,
-        text=True, timeout=300, check=False,
-    )  # fmt: skip
+    return started("run", mine(folder, **what), *narrow, *words, folder=folder, environment=environment, fresh=fresh)
 
 
-def with_baseline(folder):
+def with_baseline(folder, *words):
     """The folder, with the baseline base.txt of an adapter that is right."""
-    done = checked(folder, "-n", "0")
+    done = checked(folder, "-n", "0", *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    words = [COMMAND, "accept", "autograd-conformance.ndjson", "-o", "base.txt"]
-    assert subprocess.run(words, cwd=folder, env=OUTSIDE, check=False, capture_output=True).returncode == 0
+    accept(folder)
     return folder
+
+
+def accept(folder, to="base.txt"):
+    """Accept the report of the last run in a folder as a baseline."""
+    words = ("accept", "autograd-conformance.ndjson", "-o", to)
+    done = started(*words, folder=folder)
+    assert done.returncode == 0, done.stderr

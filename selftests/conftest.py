@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +16,9 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
-from autograd_conformance.selftests import costs, examples, tiers
+from autograd_conformance.selftests import costs, examples, tiers, warm
 from autograd_conformance.selftests.reports import IDS, lines, result, write
+from autograd_conformance.selftests.warm import COMMAND, OUTSIDE  # noqa: F401
 
 pytest_collection_modifyitems = tiers.leave_out
 
@@ -32,12 +32,6 @@ def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
     config.pluginmanager.register(costs.Costs(config))
     config.pluginmanager.register(examples.Examples(config))
-
-
-COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
-
-# These tests may themselves run in a worker; what they start is none.
-OUTSIDE = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_XDIST")}
 
 
 def outside_with(folder: Path) -> dict[str, str]:
@@ -100,14 +94,18 @@ def settings_stay() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def fast(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program that stands for the command, for tests that start it with files and limits of their own."""
+    return warm.command(tmp_path_factory.mktemp("fast") / "autograd-conformance")
+
+
+@pytest.fixture(scope="session")
 def command(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
     """Runs ``autograd-conformance run`` with these words, in a folder of its own."""
 
-    def run(*words: str, folder: Path | None = None) -> Run:
+    def run(*words: str, folder: Path | None = None, fresh: bool = False) -> Run:
         where = folder or tmp_path_factory.mktemp("run")
-        done = subprocess.run(
-            [COMMAND, "run", *words], cwd=where, env=OUTSIDE, capture_output=True, text=True, timeout=900, check=False
-        )
+        done = warm.started("run", *words, folder=where, seconds=900, fresh=fresh)
         return Run(done.returncode, done.stdout, done.stderr, where / "autograd-conformance.ndjson")
 
     return run
@@ -159,7 +157,7 @@ def test_unsupported(subject, data):
 def test_hanging(subject, data):
     reference(subject, data)
     while True:
-        pass
+        time.sleep(1)
 
 
 @holds("VJP-FIT", where=lambda f: f.name == "Exp")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.selftests.attacking import checked, with_baseline
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.attacking import accept, checked, with_baseline
+from autograd_conformance.selftests.warm import OUTSIDE, started
 
 ASKED_LESS = {
     "another dtype is not claimed": "Mine.dtypes = tuple(d for d in Mine.dtypes if d not in ('float32', 'float16'))",
@@ -85,7 +84,7 @@ def test_a_suite_that_was_weakened_is_refused(accepted, tmp_path, room):
     name, change = WEAKENED[room]
     environment = copied(tmp_path, {name: change})
     shutil.copy(accepted / "base.txt", tmp_path)
-    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", environment=environment)
+    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", environment=environment, fresh=True)
     assert gated.returncode == 2, gated.stdout
     assert f"base.txt was made with another suite: its {room} differ, so a test may be weaker" in gated.stderr
     assert "--other-suite" in gated.stderr
@@ -96,7 +95,7 @@ def test_a_copy_that_is_the_same_is_the_same_suite(accepted, tmp_path):
     for file in (tmp_path / "elsewhere").rglob("*.py"):
         file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
     shutil.copy(accepted / "base.txt", tmp_path)
-    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", environment=environment)
+    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", environment=environment, fresh=True)
     assert gated.returncode == 0, gated.stdout + gated.stderr
 
 
@@ -104,10 +103,12 @@ def test_another_suite_is_accepted_on_purpose_alone(accepted, tmp_path):
     name, change = WEAKENED["harness"]
     environment = copied(tmp_path, {name: change})
     shutil.copy(accepted / "base.txt", tmp_path)
-    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", "--other-suite", environment=environment)
+    gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", "--other-suite", environment=environment, fresh=True)
     assert gated.returncode == 0, gated.stdout + gated.stderr
     assert "warning: base.txt was made with another suite: its harness differ" in gated.stderr
-    wrong = checked(tmp_path, "-n", "0", "--baseline", "base.txt", "--other-suite", environment=environment, wrong=True)
+    wrong = checked(
+        tmp_path, "-n", "0", "--baseline", "base.txt", "--other-suite", environment=environment, wrong=True, fresh=True
+    )
     assert wrong.returncode == 1
 
 
@@ -117,8 +118,7 @@ def test_a_folder_with_the_name_of_a_suite_is_not_taken_for_it(accepted):
     theirs = checked(accepted, "-n", "0", "--suite", "functions")
     assert theirs.returncode == 0
     assert "VJP-REF" in theirs.stdout
-    words = [COMMAND, "accept", "autograd-conformance.ndjson", "-o", "functions.txt"]
-    assert subprocess.run(words, cwd=accepted, env=OUTSIDE, check=False, capture_output=True).returncode == 0
+    accept(accepted, "functions.txt")
     mine = checked(accepted, "-n", "0", "--suite", "./functions", "--baseline", "functions.txt")
     assert mine.returncode == 2
     assert "its tests is functions, and this run's is ./functions" in mine.stderr
@@ -141,8 +141,7 @@ def test_shards_of_two_builds_are_not_merged(tmp_path):
             at_import=f"from autograd_conformance.implementations.protocol import Environment\n{location}",
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
-    words = [COMMAND, "merge", "1.ndjson", "2.ndjson", "-o", "all.ndjson"]
-    merged = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, check=False, capture_output=True, text=True)
+    merged = started("merge", "1.ndjson", "2.ndjson", "-o", "all.ndjson", folder=tmp_path)
     assert merged.returncode == 2
     assert "1.ndjson and 2.ndjson are not of the same run: build is " in merged.stderr
 
@@ -153,7 +152,6 @@ def test_shards_of_two_runs_are_not_merged(tmp_path, ids, status):
         environment = OUTSIDE | {"GITHUB_RUN_ID": id}
         done = checked(tmp_path, "-n", "0", "--shard", f"{n}/2", "--report", f"{n}.ndjson", environment=environment)
         assert done.returncode == 0, done.stdout + done.stderr
-    words = [COMMAND, "merge", "1.ndjson", "2.ndjson", "-o", "all.ndjson"]
-    merged = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, check=False, capture_output=True, text=True)
+    merged = started("merge", "1.ndjson", "2.ndjson", "-o", "all.ndjson", folder=tmp_path)
     assert merged.returncode == status
     assert status == 0 or "not of the same run: run id is github 1 in the first and " in merged.stderr

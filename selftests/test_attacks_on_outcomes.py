@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 
 import pytest
 
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.attacking import checked, with_baseline
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE, outside_with
+from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.warm import started
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +70,19 @@ declared_{name} = Declaration({name}, "float[n]", dtypes=["float64", "float32"])
 """
 
 
-def test_what_a_function_raises_is_an_exception_like_any_other(tmp_path):
+# One of each kind: outcomes, rejections and exits. What forward raises takes the same way for all of a kind.
+KINDS = ("skip", "reject", "exit")
+RAISING = {
+    "kinds": [(each, place) for each in KINDS for place in ("forward", "backward")],
+    "others": [(each, "backward") for each in STEERING if each not in KINDS],
+}
+
+
+@pytest.mark.parametrize("which", RAISING)
+def test_what_a_function_raises_is_an_exception_like_any_other(tmp_path, which):
     """It raises for the dtype in which it is wrong."""
     pytest.importorskip("torch")
-    # What forward raises takes the same way for all of a kind: outcomes, rejections and exits.
-    places = [(attack, "backward") for attack in STEERING] + [(each, "forward") for each in ("skip", "reject", "exit")]
+    places = RAISING[which]
     imports = "import asyncio, sys, unittest\n\nimport hypothesis\nimport pytest\nimport torch\n"
     text = f"{imports}from autograd_conformance import Declaration\n"
     for attack, place in places:
@@ -82,9 +90,7 @@ def test_what_a_function_raises_is_an_exception_like_any_other(tmp_path):
         text += FUNCTION.format(name=f"{attack}_{place}", **parts)
     (tmp_path / "mine.py").write_text(text)
     words = ["mine.py", "--properties", "VJP-REF", "--profile", "quick", "--seed", "1", "--report", "r.ndjson"]
-    done = subprocess.run(
-        [COMMAND, "check", *words], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, timeout=600, check=False
-    )
+    done = started("check", *words, folder=tmp_path, torch=True, seconds=600)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     found = [line for line in ndjson.read(tmp_path / "r.ndjson") if line.get("property") == "VJP-REF"]

@@ -19,8 +19,9 @@ import yaml
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.selftests import warm
 from autograd_conformance.selftests.actions import Runner
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.conftest import OUTSIDE
 
 TEXT = (PACKAGE / "docs" / "ci.md").read_text()
 GATE, NIGHTLY, PLATFORMS, GITLAB, KUBERNETES = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
@@ -90,7 +91,7 @@ SHARD = {"Run": 0, "Summarize": 0}
 NARROW = ("--functions", "Exp,Square", "--properties", "VJP-FD,VJP-REF,VJP-NONE,VJP-UNUSED", "-n", "0")
 
 # Stands for the command: it checks the model, by few tests.
-SHIM = f"""#!/bin/bash
+SHIM = """#!/bin/bash
 if [ "$1" = run ]; then
     shift 2
     words=()
@@ -98,9 +99,9 @@ if [ "$1" = run ]; then
         if [ "$1" = --expect ]; then shift; else words+=("$1"); fi
         shift
     done
-    set -- run model "${{words[@]}}" {shlex.join(NARROW)} $NARROWER
+    set -- run model "${words[@]}" NARROW $NARROWER
 fi
-exec {shlex.quote(COMMAND)} "$@"
+exec COMMAND "$@"
 """
 
 WRONG = """
@@ -155,7 +156,8 @@ def first_machine(tmp_path_factory):
     for name in ("bin", "conformance", "suite"):
         (tmp_path / name).mkdir()
     shim = tmp_path / "bin" / "autograd-conformance"
-    shim.write_text(SHIM)
+    command = warm.command(tmp_path / "bin" / "fast")
+    shim.write_text(SHIM.replace("NARROW ", f"{shlex.join(NARROW)} ").replace("COMMAND", shlex.quote(command)))
     shim.chmod(0o755)
     found = machine_in(tmp_path)
     found.breaks(False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,10 +22,10 @@ from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.selftests.conftest import COMMAND
 from autograd_conformance.selftests.planted import checks
 from autograd_conformance.selftests.planted_clauses import FAULTS, FIXES
 from autograd_conformance.selftests.planted_clauses.definitions import TORCH, every_test
+from autograd_conformance.selftests.warm import started
 
 ROOT = Path(__file__).resolve().parent.parent
 CLAIMED = {subject_id for claim, _ in every_test() for subject_id in [f"{claim.clause.id}/{claim.variant}".rstrip("/")]}
@@ -252,8 +251,24 @@ def test_a_run_reports_clauses(command):
     assert "NIG      ..  .  ." in run.out
 
 
-def test_a_known_clause_is_reported_with_what_shows_it(command):
-    run = command("torch", "--properties", "NIG-06", "-n", "0", "--profile", "quick")
+@pytest.fixture(scope="session")
+def of_torch(command):
+    """A run of torch on a group of clauses."""
+    return command("torch", "--properties", "NIG-*", "-n", "0", "--profile", "quick", "--seed", "1")
+
+
+@pytest.fixture(scope="session")
+def without_clauses(command):
+    """A run of which Functions were chosen."""
+    return command("model", "--functions", "Exp", "-n", "0", "--profile", "quick", "--seed", "1")
+
+
+READERS = pytest.mark.xdist_group("run of clauses")
+
+
+@READERS
+def test_a_known_clause_is_reported_with_what_shows_it(of_torch):
+    run = of_torch
     line = run.results["NIG-06[cpu]"]
     assert (run.status, line["outcome"], line["level"]) == (0, "known", "documented")
     assert line["failure"]["chosen"].startswith("function: Polynomial(")
@@ -262,24 +277,27 @@ def test_a_known_clause_is_reported_with_what_shows_it(command):
     assert max(map(len, run.out[run.out.index("clauses, one symbol each") :].splitlines())) <= 80
 
 
-def test_the_table_of_a_report(command):
-    run = command("torch", "--properties", "NIG-*", "-n", "0", "--profile", "quick")
-    words = [COMMAND, "list", "clauses", "--report", str(run.path)]
-    table = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+@READERS
+def test_the_table_of_a_report(of_torch):
+    run = of_torch
+    done = started("list", "clauses", "--report", run.path, folder=run.path.parent)
+    assert done.returncode == 0
+    table = done.stdout
     assert len(table.splitlines()) == 2 + 7
     assert "| NIG-06   | documented | known     | ctx.needs_input_grad in a partial backward: got" in table
 
 
-def test_a_report_without_clauses_has_no_table(command):
-    run = command("model", "--functions", "Exp", "-n", "0", "--profile", "quick")
-    words = [COMMAND, "list", "clauses", "--report", str(run.path)]
-    asked = subprocess.run(words, capture_output=True, text=True, check=False)
+@READERS
+def test_a_report_without_clauses_has_no_table(without_clauses):
+    run = without_clauses
+    asked = started("list", "clauses", "--report", run.path, folder=run.path.parent)
     assert asked.returncode == 2
     assert "has no results of clauses" in asked.stderr
 
 
-def test_choosing_functions_leaves_the_clauses_out(command):
-    run = command("model", "--functions", "Exp", "-n", "0", "--profile", "quick")
+@READERS
+def test_choosing_functions_leaves_the_clauses_out(without_clauses):
+    run = without_clauses
     assert run.results
     assert not any("clause" in line for line in run.results.values())
 
@@ -315,10 +333,11 @@ def test_a_deviation_is_listed_for_the_releases_on_which_it_was_seen(cause):
     assert not cause.releases or list(releases.filter(cause.held)) == []
 
 
-def test_lines_of_clauses_keep_the_schema(command):
+@READERS
+def test_lines_of_clauses_keep_the_schema(of_torch):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "harness" / "reports" / "report.schema.json").read_text())
-    run = command("torch", "--properties", "NIG-*", "-n", "0", "--profile", "quick")
+    run = of_torch
     assert run.status == 0, run.out + run.err
     assert any(line["kind"] == "result" for line in run.lines)
     for line in run.lines:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import ndjson
@@ -36,6 +38,10 @@ from autograd_conformance.reference import model
 
 class Changed(ModelImplementation):
     pass
+
+
+def work(numbers):
+    return sum(number for number in range(numbers))
 """
 
 # Work that takes about as long as a call: the machine that runs this may be busy with other tests.
@@ -44,7 +50,7 @@ FAULTS = {
 
 def slow(own):
     def apply(*args):
-        sum(range(600))
+        work(600)
         return own(*args)
 
     return apply
@@ -58,7 +64,7 @@ def slower(self, cls):
     own = cls.backward
 
     def backward(*args):
-        sum(range(400))
+        work(400)
         return own(*args)
 
     cls.backward = staticmethod(backward)
@@ -70,7 +76,7 @@ Changed.function = slower
     "save_for_backward": """
 
 def slow(ctx, *tensors, own=model.Context.save_for_backward):
-    sum(range(1200))
+    work(1200)
     return own(ctx, *tensors)
 
 
@@ -99,7 +105,46 @@ def busy():
 
 
 def measured(adapter):
+    """The costs of an adapter, as a clock measures them."""
     return {line["what"]: line for line in cost.measured(adapter, processes=3)}
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Measures the costs of an adapter in calls of functions, in this process: no other work can change them."""
+    calls = [0]
+
+    def count(_frame, event, _argument):
+        calls[0] += event in ("call", "c_call")
+
+    def ratios(adapter):
+        sys.setprofile(count)
+        try:
+            return cost.ratios(implementations.load(adapter))
+        finally:
+            sys.setprofile(None)
+
+    monkeypatch.setattr(cost, "perf_counter", lambda: float(calls[0]))
+    for name in ("ROUNDS", "REPETITIONS"):
+        monkeypatch.setattr(cost, name, 1)
+    monkeypatch.setattr(cost, "_in_a_process", ratios)
+    return lambda adapter: {line["what"]: line for line in cost.measured(adapter, processes=1)}
+
+
+def test_the_same_costs_as_many_calls(adapters, counted):
+    first, again = counted(adapters[""]), counted(adapters[""])
+    assert first == again
+    assert list(first) == list(PARTS)
+    assert worse(first, again) == set()
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_what_takes_more_calls_is_found_and_named(adapters, counted, what):
+    old, new = counted(adapters[""]), counted(adapters[what])
+    assert (worse(old, new), worse(new, old)) == ({what}, set())
+
+
+# By the clock of this machine.
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +173,7 @@ def test_what_is_slower_is_found_and_named(adapters, unchanged, what, around):
     assert [worse(new, old) for old in unchanged] == [set()] * len(unchanged)
 
 
-def test_every_part_that_is_claimed_is_measured(unchanged):
-
-    assert list(unchanged[0]) == list(PARTS)
+def test_every_part_that_is_claimed_is_measured():
     hips = pytest.importorskip("autograd_conformance.implementations.hips", exc_type=ImportError)
     assert list(cost.ratios(hips.HipsImplementation())) == ["apply", "backward", "needs_input_grad"]
 
@@ -149,10 +192,20 @@ def test_the_interval_holds_the_mean_of_processes(between, within):
 
 @pytest.fixture(scope="module")
 def reports(command, adapters):
-    """Reports of runs with costs, of an adapter without faults and of a slow one; and one without costs."""
+    """Reports of runs with costs and without, and the first with a higher cost of apply."""
     words = ("--functions", "Exp", "--properties", "VJP-REF", "-n", "0")
-    same, slow = (command(adapters[what], *words, "--cost") for what in ("", "apply"))
-    return same, slow, command(adapters[""], *words)
+    same, without = command(adapters[""], *words, "--cost"), command(adapters[""], *words)
+    apply, *others = same.footer["costs"]
+    higher = {**apply, **{name: 1.5 * apply[name] + 1 for name in ("ratio", "low", "high")}}
+    slow = replace(same, path=with_costs(same, same.path.with_name("slow.ndjson"), [higher, *others]))
+    return same, slow, without
+
+
+def with_costs(run, path, costs, **header):
+    """The report of a run with other costs, at a path."""
+    first, *results, footer = ndjson.read(run.path)
+    kept = [{**first, **header}, *results]
+    return write(path, [*kept, ndjson.footer(kept, footer["all"], footer["seconds"], costs)])
 
 
 def compare(*words):
@@ -185,16 +238,14 @@ def test_compare_says_what_is_worse(reports):
 
 
 def test_what_is_not_measured_any_more_is_worse(reports, tmp_path):
-    *lines, footer = ndjson.read(reports[0].path)
-    last = ndjson.footer(lines, footer["all"], footer["seconds"], footer["costs"][:-1])
-    less = write(tmp_path / "less.ndjson", [*lines, last])
+    less = with_costs(reports[0], tmp_path / "less.ndjson", reports[0].footer["costs"][:-1])
     status, out = compare("--cost", reports[0].path, less)
     assert status == 1
     assert out.startswith("worse: mark_dirty ")
     assert compare("--cost", less, reports[0].path)[0] == 0
 
 
-def test_costs_that_cannot_be_compared(reports, command, tmp_path):
+def test_costs_that_cannot_be_compared(reports, tmp_path):
     same, _, without = reports
     status, out = compare("--cost", same.path, without.path)
     assert status == 2
@@ -203,10 +254,9 @@ def test_costs_that_cannot_be_compared(reports, command, tmp_path):
     assert "half is not the report of a complete run" in compare("--cost", same.path, tmp_path / "half")[1]
     (tmp_path / "base.txt").write_text("# autograd-conformance baseline: 1\n")
     assert compare("--cost", tmp_path / "base.txt", same.path)[0] == 2
-    other = tmp_path / "other.py"
-    other.write_text(HEAD + "    name = 'other'\n")
-    words = ("--functions", "Exp", "--properties", "VJP-REF", "-n", "0", "--cost")
-    status, out = compare("--cost", same.path, command(str(other), *words).path)
+    named = {**same.header["implementation"], "name": "other"}
+    other = with_costs(same, tmp_path / "other.ndjson", same.footer["costs"], implementation=named)
+    status, out = compare("--cost", same.path, other)
     assert status == 2
     assert "costs of model, and" in out
 
@@ -214,8 +264,8 @@ def test_costs_that_cannot_be_compared(reports, command, tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("    def function(self, cls):\n        raise ValueError('no')\n", "ValueError: no"),
-        ("    ag = None\n", "Error"),
+        ("\n\nChanged.function = lambda self, cls: int('no')\n", "ValueError: "),
+        ("\n\nChanged.ag = None\n", "Error"),
     ],
 )
 def test_what_cannot_be_measured_is_reported(tmp_path, text, problem):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -13,8 +12,8 @@ from autograd_conformance.harness.outcomes import FAILING, OUTCOMES
 from autograd_conformance.harness.reports import reading
 from autograd_conformance.harness.views import badge, exports, junit, markdown
 from autograd_conformance.selftests import reports
-from autograd_conformance.selftests.conftest import COMMAND
 from autograd_conformance.selftests.reports import result
+from autograd_conformance.selftests.warm import started
 
 NASTY = 'a <b> & "c" | `d` ``e`` *f* _g_ \x1b[31mred\x00 \ud800 \uffff $h$ @i #1 </details>\n```\n- j'
 FINDING = {"what": NASTY, "got": "1", "expected": "2", "call": "Call('Exp', args=(Tensor((2,)),))"}
@@ -276,7 +275,7 @@ def test_a_report_that_was_changed_is_no_success(write):
 
 
 def export(folder, *words):
-    return subprocess.run([COMMAND, "export", *words], capture_output=True, text=True, cwd=folder, check=False)
+    return started("export", *words, folder=folder)
 
 
 def test_the_command_writes_what_it_is_asked_for(write, tmp_path):

@@ -25,11 +25,10 @@ from autograd_conformance.harness.reports import baseline, gate, ndjson
 from autograd_conformance.harness.running import fork, header
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.implementations.protocol import Environment
-from autograd_conformance.selftests import forked
-from autograd_conformance.selftests.conftest import COMMAND
+from autograd_conformance.selftests import forked, warm
 
 # What the regressions are about, and what they leave alone.
-CHOICE = ("--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "-n", "2")
+CHOICE = ("--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "-n", "0")
 
 SHIPPED = PACKAGE / "implementations" / "baselines" / "torch-2.13.0.txt"
 
@@ -63,6 +62,9 @@ class Installed:
         return self._run("-c", "from autograd_conformance.harness.cli import main; main()", *words)
 
 
+SHARED = pytest.mark.xdist_group("fork")
+
+
 @pytest.fixture(scope="module")
 def stock(command):
     """A run of the release that is installed, and the baseline that it makes."""
@@ -83,6 +85,7 @@ def fork_of_torch(stock, tmp_path_factory):
     return installed, run
 
 
+@SHARED
 def test_each_regression_is_named_by_its_clause(fork_of_torch):
     run = fork_of_torch[1]
     assert run.returncode == 1, run.stdout + run.stderr
@@ -94,6 +97,7 @@ def test_each_regression_is_named_by_its_clause(fork_of_torch):
     assert {clause.partition("-")[0] for clause in clauses} == {c.partition("-")[0] for c in forked.REGRESSIONS}
 
 
+@SHARED
 def test_the_release_has_none(stock):
     run, base = stock
     assert run.status == 0
@@ -101,10 +105,11 @@ def test_the_release_has_none(stock):
     assert held.exit_code == 0, held.output
 
 
-def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of_torch, stock):
+@SHARED
+def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of_torch, stock, tmp_path):
     installed, _ = fork_of_torch
     words = ["compare", str(stock[1]), str(installed.folder / ndjson.DEFAULT_PATH)]
-    found = CliRunner().invoke(cli.main, [*words, "--verify", COMMAND])
+    found = CliRunner().invoke(cli.main, [*words, "--verify", warm.command(tmp_path / "released", torch=True)])
     assert found.exit_code == 1, found.output
     version = stock[0].header["implementation"]["version"]
     shown = [text for text in found.output.split("\n\n") if text.startswith("broken: ") and "  before: pass" in text]
@@ -114,6 +119,7 @@ def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of
         assert "  with: " in text
 
 
+@SHARED
 def test_the_report_says_what_was_imported(fork_of_torch):
     installed, run = fork_of_torch
     header = ndjson.read(installed.folder / ndjson.DEFAULT_PATH)[0]

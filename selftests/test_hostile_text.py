@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 
 import pytest
 
 from autograd_conformance.harness import text
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 from autograd_conformance.selftests.reports import FINDING, lines, result
+from autograd_conformance.selftests.warm import started
 
 # What ends a parallel run, clears a screen, sets a title, turns text round, hides it, or ends a line.
 HOSTILE = "a\ud800\x1b[2J\x1b]0;owned\x07\u202eb\u2066\x9b31m\x00\rc\u2028d\ufeff\U000e0041"
@@ -48,14 +47,12 @@ def verify_harmless(said):
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
+@pytest.mark.parametrize("workers", ["0", "1"])
 def test_messages_versions_and_locations_are_shown(tmp_path, workers):
     (tmp_path / "mine.py").write_text(ADAPTER)
     words = ("--functions", "LLTM", "--properties", "VJP-REF", "-n", workers, "--junit", "j.xml", "--markdown", "m.md")
-    done = subprocess.run(
-        [COMMAND, "run", "mine.py", *words], cwd=tmp_path, env=OUTSIDE, capture_output=True, timeout=300
-    )
-    out, err = done.stdout.decode(), done.stderr.decode()
+    done = started("run", "mine.py", *words, folder=tmp_path)
+    out, err = done.stdout, done.stderr
     assert done.returncode == 1, out + err
     assert READABLE in out
     for path in ("autograd-conformance.ndjson", "j.xml", "m.md"):
@@ -70,15 +67,15 @@ def test_messages_versions_and_locations_are_shown(tmp_path, workers):
     assert len(line["failure"]["got"]) < text.LONGEST + 50
 
 
-@pytest.mark.parametrize(("workers", "status"), [("0", 0), ("2", 2)])
+@pytest.mark.parametrize(("workers", "status"), [("0", 0), ("1", 2)])
 def test_a_folder_may_have_a_name_that_is_not_utf_8(tmp_path, workers, status):
     folder = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(folder)
     words = ("model", "--functions", "LLTM", "--properties", "VJP-REF", "-n", workers)
-    done = subprocess.run([COMMAND, "run", *words], cwd=folder, env=OUTSIDE, capture_output=True, timeout=300)
+    done = started("run", *words, folder=folder)
     assert done.returncode == status, done.stdout + done.stderr
     expected = f"Error: {tmp_path}/\\udcff is not UTF-8, and so cannot be sent to a worker; use another name, or no "
-    assert done.stderr.decode() == (f"{expected}workers: -n 0\n" if status else "")
+    assert done.stderr == (f"{expected}workers: -n 0\n" if status else "")
 
 
 def test_a_hostile_report_is_harmless_to_who_compares_it(said, tmp_path):
@@ -111,8 +108,8 @@ class Bad(torch.autograd.Function):
 def test_check_shows_them_as_well(tmp_path):
     (tmp_path / "ops.py").write_text(OWN)
     words = ("ops.py:Bad", "--arg", "float[n]", "--properties", "VJP-REF", "--report", "r")
-    done = subprocess.run([COMMAND, "check", *words], cwd=tmp_path, env=OUTSIDE, capture_output=True, timeout=300)
-    out = (done.stdout + done.stderr).decode()
+    done = started("check", *words, folder=tmp_path, torch=True)
+    out = done.stdout + done.stderr
     assert done.returncode in (1, 2), out
     assert r"\x1b[2J" in out
     verify_harmless(out)

@@ -29,11 +29,13 @@ MOMENTS += [("disk", 0.999)]
 
 SECONDS = 120
 
+RUNS = pytest.mark.xdist_group("killed runs")
+
 
 @pytest.fixture(scope="module")
 def whole(command):
     """The report of a run that nothing disturbs."""
-    run = command(*NARROW, "-n", "2")
+    run = command(*NARROW, "-n", "0")
     assert run.status == 0
     assert not ndjson.flaw(ndjson.read(run.path))
     return run.path
@@ -50,11 +52,11 @@ def compared(lines):
     )
 
 
-def start(folder, *words, limit=None):
+def start(folder, *words, program=COMMAND, workers=1, limit=None):
     """A run in the background; its files grow to at most ``limit`` bytes."""
     confine = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
     return subprocess.Popen(
-        [COMMAND, "run", *NARROW, "-n", "2", "--report", "new.ndjson", *words], cwd=folder, text=True,
+        [program, "run", *NARROW, "-n", str(workers), "--report", "new.ndjson", *words], cwd=folder, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=confine,
     )  # fmt: skip
 
@@ -76,12 +78,14 @@ def disturb(running, path, way, size):
     return out
 
 
+@RUNS
 @pytest.mark.parametrize(("way", "share"), MOMENTS)
-def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, way, share):
+def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, fast, tmp_path, way, share):
     path, size = tmp_path / "new.ndjson", int(share * whole.stat().st_size)
     if way == "disk":
         with whole.open("rb") as report:
-            running = start(tmp_path, limit=max(size, len(report.readline()) + 1))
+            limit = max(size, len(report.readline()) + 1)
+        running = start(tmp_path, program=fast, workers=0, limit=limit)
         out = running.communicate(timeout=SECONDS)[0]
     else:
         running = start(tmp_path)
@@ -110,9 +114,9 @@ def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, tmp_path, w
         assert f"of {len(expected)} hold" in out
 
 
-def test_a_disk_without_room_for_the_first_line_costs_the_report_and_not_the_verdict(tmp_path):
+def test_a_disk_without_room_for_the_first_line_costs_the_report_and_not_the_verdict(fast, tmp_path):
     (tmp_path / "new.ndjson").write_text('{"kind": "header"')
-    running = start(tmp_path, "--functions", "Exp", limit=500)
+    running = start(tmp_path, "--functions", "Exp", program=fast, workers=0, limit=500)
     out = running.communicate(timeout=SECONDS)[0]
     assert running.returncode == 2
     assert "the report cannot be written to new.ndjson: File too large; choose another file with --report FILE" in out
@@ -139,10 +143,10 @@ def test_a_report_that_found_no_room_once_is_not_written_on():
     }
 
 
-def test_the_same_commit_gives_the_same_verdict(command, whole):
-    before = compared(ndjson.read(whole))
-    for _ in range(5):
-        run = command(*NARROW, "-n", "2")
-        assert run.status == 0
-        assert compared(ndjson.read(run.path)) == before
-        assert ndjson.read(run.path)[-1]["digest"] == ndjson.read(whole)[-1]["digest"]
+@RUNS
+@pytest.mark.parametrize("again", range(5))
+def test_the_same_commit_gives_the_same_verdict(command, whole, again):  # noqa: ARG001
+    run = command(*NARROW, "-n", "2")
+    assert run.status == 0
+    assert compared(ndjson.read(run.path)) == compared(ndjson.read(whole))
+    assert ndjson.read(run.path)[-1]["digest"] == ndjson.read(whole)[-1]["digest"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import time
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -14,8 +13,8 @@ from autograd_conformance.harness.reports import history, ndjson, reading
 from autograd_conformance.harness.views import page, plots
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.selftests import reports
-from autograd_conformance.selftests.conftest import COMMAND
 from autograd_conformance.selftests.reports import result
+from autograd_conformance.selftests.warm import started
 
 FAILURE = {"what": "a <b>bold</b> claim", "got": "1", "expected": "2", "call": "Call('Exp')", "script": "print(1 < 2)"}
 RESULTS = [
@@ -289,7 +288,7 @@ def test_mistakes_are_reported_in_a_sentence(write, tmp_path, words, shown):
     write("a.ndjson")
     write("empty.ndjson", [])
     (tmp_path / "page.txt").write_text("text\n")
-    done = subprocess.run([COMMAND, "report", *words], capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = started("report", *words, folder=tmp_path)
     assert done.returncode == 2
     assert shown in done.stderr
     assert not (tmp_path / "matrix.html").exists()
@@ -298,8 +297,7 @@ def test_mistakes_are_reported_in_a_sentence(write, tmp_path, words, shown):
 def test_the_command_writes_the_page_and_warns_of_what_did_not_finish(write, tmp_path):
     write("a.ndjson")
     write("b.ndjson", whole=False)
-    words = [COMMAND, "report", "a.ndjson", "b.ndjson", "-o", "m.html"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, check=True)
+    done = started("report", "a.ndjson", "b.ndjson", "-o", "m.html", folder=tmp_path)
     assert (done.stdout, done.stderr) == (
         "m.html: 2 runs of 1 implementation\n",
         "warning: the run of b.ndjson did not finish: every test id has a result, but its last line is missing\n",

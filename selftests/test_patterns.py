@@ -32,7 +32,7 @@ def test_properties_are_looked_up_without_variants():
 
 
 def test_a_run_of_one_test(command):
-    words = ("model", "--functions", "Exp", "--profile", "quick", "-n", "0")
+    words = ("model", "--functions", "Exp", "--profile", "quick", "--seed", "1", "-n", "0")
     one = command(*words, "--properties", "VJP-REF/sizes")
     assert (one.status, list(one.results)) == (0, ["VJP-REF/sizes[Exp-cpu]"]), one.out + one.err
     none = command(*words, "--properties", "VJP-REF/nonsense")

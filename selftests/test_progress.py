@@ -15,7 +15,7 @@ from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.selftests import screen
 from autograd_conformance.selftests.conftest import COMMAND
 
-RUN = (COMMAND, "run", "model", "--suite")
+RUN = ("run", "model", "--suite")
 # The display's lines: the bar, how far the run is, what is running, what failed last.
 DISPLAY = re.compile(r"━|^\d+ of \d+, |^ +\d+ s  |^failed: ")
 
@@ -25,10 +25,12 @@ def displayed(lines):
 
 
 @pytest.fixture(scope="session")
-def in_terminal(suite, tmp_path_factory):
-    def run(*words, **options):
-        folder = tmp_path_factory.mktemp("terminal")
-        return screen.run([*RUN, str(suite), "--functions", "Exp,Square", *words], folder, **options)
+def in_terminal(fast, suite, tmp_path_factory):
+    """Runs the command in a terminal; one that signals are sent to is ``own``, the process that was started."""
+
+    def run(*words, own=False, **options):
+        folder, program = tmp_path_factory.mktemp("terminal"), COMMAND if own else fast
+        return screen.run([program, *RUN, str(suite), "--functions", "Exp,Square", *words], folder, **options)
 
     return run
 
@@ -91,7 +93,7 @@ def test_a_killed_worker_is_reported_and_the_display_goes_on(in_terminal):
             worker.kill()
 
     words = ("--properties", "VJP-SUBSET,VJP-FD,VJP-REF,VJP-LINEAR", "-n", "1", "--time-limit", "100")
-    done = in_terminal(*words, watch=watch)
+    done = in_terminal(*words, watch=watch, own=True)
     text = "\n".join(done.screen.text)
     assert killed
     assert "error: VJP-SUBSET[Exp-cpu]: Death: the process ended without a word" in text
@@ -109,7 +111,9 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(in_terminal, workers):
             sent.append(1)
             os.killpg(process.pid, signal.SIGINT)
 
-    done = in_terminal("--properties", "VJP-REF,VJP-SUBSET", "-n", workers, "--time-limit", "100", watch=watch)
+    done = in_terminal(
+        "--properties", "VJP-REF,VJP-SUBSET", "-n", workers, "--time-limit", "100", watch=watch, own=True
+    )
     assert sent
     assert done.status == 2
     assert "the run did not finish" in "\n".join(done.screen.text)
@@ -123,7 +127,7 @@ def test_a_run_that_is_killed_leaves_the_terminal_as_it_was(in_terminal):
         if displayed(lines):
             process.kill()
 
-    done = in_terminal("--properties", "VJP-REF,VJP-SUBSET", "-n", "0", "--time-limit", "100", watch=watch)
+    done = in_terminal("--properties", "VJP-REF,VJP-SUBSET", "-n", "0", "--time-limit", "100", watch=watch, own=True)
     assert done.status == -signal.SIGKILL
     assert not done.screen.hidden
     assert done.restored

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -14,9 +13,9 @@ from autograd_conformance.harness.outcomes import DEATH, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import resuming
 from autograd_conformance.selftests.attacking import checked
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 from autograd_conformance.selftests.reports import HEADER, IDS, lines, result, write
-from autograd_conformance.selftests.test_killed import NARROW, SECONDS, compared, disturb, start, whole  # noqa: F401
+from autograd_conformance.selftests.test_killed import NARROW, compared, disturb, start, whole  # noqa: F401
+from autograd_conformance.selftests.warm import started
 
 NOW = datetime.now(timezone.utc).isoformat(timespec="seconds")
 PASSED = [result(id) for id in IDS]
@@ -138,10 +137,7 @@ def test_only_an_id_says_that_an_old_report_is_of_this_run(tmp_path):
 
 
 def go_on(folder, *words):
-    done = subprocess.run(
-        [COMMAND, "run", *NARROW, *words, "--resume", "new.ndjson"], cwd=folder, env=OUTSIDE, capture_output=True,
-        text=True, timeout=SECONDS, check=False,
-    )  # fmt: skip
+    done = started("run", *NARROW, *words, "--resume", "new.ndjson", folder=folder)
     return done.returncode, done.stdout + done.stderr
 
 

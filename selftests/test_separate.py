@@ -23,8 +23,8 @@ from autograd_conformance.harness.views import describe
 from autograd_conformance.implementations import separate
 from autograd_conformance.implementations.separate_messages import Channel, Lost, Malformed, Message, Raised, packed
 from autograd_conformance.reference.functions import FUNCTIONS
-from autograd_conformance.selftests.attacking import checked, mine
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE, outside_with
+from autograd_conformance.selftests.attacking import accept, checked, mine
+from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.suites import functions
 
 SCHEMA = json.loads((PACKAGE / "harness" / "reports" / "report.schema.json").read_text())
@@ -134,22 +134,28 @@ def of_torch(folder, *words, wrong):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("workers", "01")
-def test_no_process_of_the_suite_imports_torch(tmp_path, workers):
+def verify_importers(folder, workers):
+    """Torch was imported by the process under test of the run and of each worker, and by the smoke stage alone."""
+    started = (folder / "log").read_text().splitlines()
+    assert sum("implementations.separate_process" in words for words in started) == 1 + workers
+    assert all("implementations.separate_process" in words or "running.smoke" in words for words in started)
+
+
+def test_no_process_of_the_suite_imports_torch(tmp_path):
     pytest.importorskip("torch")
-    done = of_torch(tmp_path, "--separate", "-n", workers, wrong=False)
+    done = of_torch(tmp_path, "--separate", "-n", "1", wrong=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 of 2 test ids can be separated" in done.stdout
-    started = (tmp_path / "log").read_text().splitlines()
-    assert sum("implementations.separate_process" in words for words in started) == 1 + int(workers)
-    assert all("implementations.separate_process" in words or "running.smoke" in words for words in started)
+    verify_importers(tmp_path, workers=1)
 
 
 def test_a_changed_torch_decides_nothing(tmp_path):
     pytest.importorskip("torch")
     assert of_torch(tmp_path, "-n", "0", wrong=True).returncode == 0
+    (tmp_path / "log").unlink()
     done = of_torch(tmp_path, "-n", "0", "--separate", wrong=True)
     assert done.returncode == 1, done.stdout + done.stderr
+    verify_importers(tmp_path, workers=0)
     assert {line["outcome"] for line in results(tmp_path).values()} == {"fail"}
 
 
@@ -214,7 +220,7 @@ def test_its_memory_has_the_limit_of_a_worker(tmp_path):
 
 
 def test_its_hang_costs_the_test_id_and_leaves_no_process(tmp_path):
-    during = "while Mine.calls > 20: pass"
+    during = "while Mine.calls > 20: signal.pause()"
     done = checked(tmp_path, "-n", "1", "--separate", "--time-limit", "4", during=during)
     assert done.returncode == 1, done.stdout + done.stderr
     assert {line["failure"]["type"] for line in results(tmp_path).values()} == {"Hang"}
@@ -266,8 +272,7 @@ def test_such_a_run_is_no_success(tmp_path, after, workers, status):
 
 def test_a_fork_that_claims_less_does_not_pass_the_gate(tmp_path):
     assert checked(tmp_path, "-n", "0", "--separate").returncode == 0
-    accept = [COMMAND, "accept", "autograd-conformance.ndjson", "-o", "base.txt"]
-    assert subprocess.run(accept, cwd=tmp_path, env=OUTSIDE, check=False, capture_output=True).returncode == 0
+    accept(tmp_path)
     assert checked(tmp_path, "-n", "0", "--separate", "--baseline", "base.txt").returncode == 0
     less = "Mine.dtypes = ('float64',)"
     done = checked(tmp_path, "-n", "0", "--separate", "--baseline", "base.txt", at_import=less)
@@ -343,11 +348,21 @@ def claims():
 IN_VAIN = ("ENV-SETTINGS", "ENV-SETTINGS/seeds", "MEM-FREE", "ENV-THREADS")
 
 
+@pytest.fixture(scope="module")
+def left_alone(tmp_path_factory):
+    """An adapter in a process of its own, for all tests that are left out."""
+    folder = tmp_path_factory.mktemp("left")
+    found = separate.Separate(str(folder / mine(folder)))
+    yield found
+    found.close()
+
+
+@pytest.mark.xdist_group("left out")
 @pytest.mark.parametrize("test", [name for name in separation.LEFT_OUT if name not in IN_VAIN])
-def test_only_what_cannot_be_separated_is_left_out(separated, test):
+def test_only_what_cannot_be_separated_is_left_out(left_alone, test):
     claim, checks = claims()[test]
     function = next(f for f in FUNCTIONS.values() if claim.where(f))
-    subject = Subject(separated(), function, "cpu", property_id=claim.property_id, allowed=claim.dtypes)
+    subject = Subject(left_alone, function, "cpu", property_id=claim.property_id, allowed=claim.dtypes)
     with pytest.raises((separate.NotSeparable, AttributeError)):
         checks(subject=subject)
 

@@ -246,14 +246,12 @@ def test_workers_change_nothing(command, alone, workers):
     assert results_in(run.path) == results_in(alone.path)
 
 
-@pytest.mark.parametrize(
-    ("count", "more"), [(1, ("-n", "1")), (3, ("-n", "0")), (7, ("-n", "0")), (3, ("-n", "2", "--balance", "old"))]
-)
+@pytest.mark.parametrize(("count", "more"), [(1, ("-n", "1")), (3, ()), (7, ()), (3, ("--balance", "old"))])
 def test_shards_change_nothing(command, alone, tmp_path, count, more):
     (tmp_path / "old").write_bytes(alone.path.read_bytes())
     paths = []
     for n in range(1, count + 1):
-        words = ("--shard", f"{n}/{count}", "--report", f"{n}.ndjson", *more)
+        words = ("-n", "0", "--shard", f"{n}/{count}", "--report", f"{n}.ndjson", *more)
         run = command(*NARROW, *words, folder=tmp_path)
         assert run.status == 0, run.out
         assert f"; shard {n}/{count}" in run.out
@@ -282,11 +280,11 @@ def test_a_shard_without_ids_is_whole(command, tmp_path):
 
 
 def test_it_is_the_same_with_torch(command, tmp_path):
-    words = ("torch", "--functions", "Exp,Sort", "--properties", "FWD-VALUE,VJP-REF,ENV-DEVICE", "--profile", "quick")
+    words = ("torch", "--functions", "Exp", "--properties", "FWD-VALUE,VJP-REF,ENV-DEVICE", "--profile", "quick")
     words = (*words, "--seed", "7", "-n")
-    whole = [results_in(command(*words, workers).path) for workers in ("1", "2")]
+    whole = [results_in(command(*words, workers).path) for workers in ("0", "1")]
     for n in (1, 2):
-        assert command(*words, "1", "--shard", f"{n}/2", "--report", f"{n}", folder=tmp_path).status == 0
+        assert command(*words, "0", "--shard", f"{n}/2", "--report", f"{n}", folder=tmp_path).status == 0
     found = merged({tmp_path / n: ndjson.read(tmp_path / n) for n in ("1", "2")})
     assert whole[0] == whole[1] == ndjson.comparable(found[1:-1])
 
@@ -295,7 +293,7 @@ def test_it_is_the_same_with_torch(command, tmp_path):
 
 
 def test_workers_of_another_interpreter_change_nothing(command, alone):
-    run = command(*NARROW, "--tx", "popen", "--tx", f"2*popen//python={sys.executable}")
+    run = command(*NARROW, "--tx", "popen", "--tx", f"popen//python={sys.executable}")
     assert run.status == 0, run.out + run.err
     assert results_in(run.path) == results_in(alone.path)
 
@@ -380,7 +378,7 @@ def dying(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("how", [("-n", "2"), ("--tx", f"2*popen//python={sys.executable}")])
+@pytest.mark.parametrize("how", [("-n", "1"), ("--tx", f"popen//python={sys.executable}")])
 def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying, how):
     run = command(*RUN, "--suite", "dying", *how, folder=dying)
     assert run.status == 1
