@@ -331,9 +331,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    # What was imported stays: to look through it again at each collection of garbage would take a tenth of the time.
-    gc.freeze()
+def pytest_collection_finish(session: pytest.Session) -> None:
+    # What was imported stays: to look through it again at each collection of garbage takes time. In a pytest that a
+    # user started, somebody may look for it.
+    if session.config.option.verified:
+        gc.freeze()
 
 
 def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
