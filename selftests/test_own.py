@@ -23,17 +23,13 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
-from autograd_conformance.selftests.checking import accuses, faults_of
+from autograd_conformance.selftests.checking import accuses, each_test_of, faults_in, first_fault, lines_of
 from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
 OPS = Path(user_ops.__file__)
 PAIR = ("float[n,m]", "float[m]", "int(0..3)")
-
-
-def words_of(declaration, *properties):
-    return {(v.word, line["property"]) for line, v in faults_of(declaration, *properties)}
 
 
 # What is found.
@@ -62,12 +58,13 @@ def test_what_is_right_is_accepted(declaration):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_what_is_wrong_has_a_verdict(function, arguments, word, property_id):
-    found = faults_of(Declaration(function, *arguments), property_id, "DBL-CORRECT", shrink=False)
-    assert (word, property_id) in {(v.word, line["property"]) for line, v in found}
+    checked = Checked(Declaration(function, *arguments), seed=0, shrink=False)
+    assert word in (v.word for _, v in faults_in(lines_of(checked, *each_test_of(property_id))))
 
 
 def test_a_loud_refusal_is_no_fault_and_is_said():
-    lines = list(Checked(Declaration(user_ops.Single, "float[...]")).lines("DBL-CORRECT"))
+    checked = Checked(Declaration(user_ops.Single, "float[...]"), profile="quick", seed=0)
+    lines = list(checked.lines("DBL-CORRECT"))
     assert {(found.fault, "once=True" in found.advice) for found in map(verdict, lines)} == {(False, True)}
     assert accuses(Declaration(user_ops.Viewing, "float[n,m]")) == []
     facts = " ".join(discover(Declaration(user_ops.Viewing, "float[n,m]"), TORCH).lines())
@@ -83,9 +80,9 @@ def test_a_reference_is_the_judge():
 
     for reference in (right, lambda x, w, k: np.multiply(x, w) * (k + 1)):
         assert accuses(Declaration(user_ops.Scaled, *PAIR, reference=reference)) == []
-    assert ("wrong", "FWD-VALUE") in words_of(Declaration(user_ops.Scaled, *PAIR, reference=wrong))
+    assert first_fault(Declaration(user_ops.Scaled, *PAIR, reference=wrong), "FWD-VALUE")[1].word == "wrong"
     with pytest.raises(UsageProblem, match="neither with tensors nor with arrays"):
-        faults_of(Declaration(user_ops.Scaled, *PAIR, reference=lambda *_: "nothing"))
+        accuses(Declaration(user_ops.Scaled, *PAIR, reference=lambda *_: "nothing"), "FWD-VALUE")
 
 
 def test_what_follows_from_another_fault_is_said():
@@ -100,7 +97,7 @@ def test_what_follows_from_another_fault_is_said():
             (x,) = ctx.saved_tensors
             return 2 * g * x.cos() if x.dtype == torch.float32 else g * x.cos()
 
-    found = faults_of(Declaration(Doubled, "float[...]"), shrink=False)
+    found = accuses(Declaration(Doubled, "float[...]"))
     assert found
     assert {v.follows or line["property"] for line, v in found} == {"VJP-REF"}
 
@@ -253,7 +250,8 @@ def test_every_form_of_argument_is_drawn():
         "float[n](1.5..2)", "int[b](0..n-1)", "bool[b]", "permutation[n]", "int(0..3)", "float(0..1)", "bool",
         "'mean' | 'sum'", Factory(lambda seed: [seed]), {"a": 1}, "float[b] constant", "float[b]?",
     )  # fmt: skip
-    assert faults_of(Declaration(looking, *arguments, name="looking"), "VJP-REF") == []
+    checked = Checked(Declaration(looking, *arguments, name="looking"), seed=0, shrink=False)
+    assert [line["outcome"] for line in lines_of(checked, "VJP-REF")] == ["pass"]
     for values in seen["others"]:
         positive, nonzero, unit, distinct, ordered, ball, spd, lower, upper, ranged, index, flags, order = values[:13]
         assert torch.all(positive > 0)
@@ -290,7 +288,10 @@ def check(*words, folder):
 
 
 def test_the_shortest_way(tmp_path):
-    status, out, err = check("user_ops:Wrong", *(w for a in PAIR for w in ("--arg", a)), folder=tmp_path)
+    words = [w for a in PAIR for w in ("--arg", a)]
+    status, out, err = check(
+        "user_ops:Wrong", *words, "--properties", "VJP-FD", "--profile", "quick", "--seed", 1, folder=tmp_path
+    )
     assert (status, err) == (1, "")
     found, verdict = out.split("\n\n", 1)
     assert found.startswith("found: Wrong: WRONG: VJP-FD\n    must hold: gradients agree with finite differences")
@@ -303,21 +304,26 @@ def test_the_shortest_way(tmp_path):
 
 
 def test_a_file_of_declarations(tmp_path):
-    status, out, err = check(OPS, "--functions", "scaled,Scaled,Single", "--profile", "quick", folder=tmp_path)
-    assert (status, out) == (2, "")
-    assert "no Function matches 'scaled'; choose from: Scaled, Rounded" in err
-    status, out, err = check(OPS, "--functions", "Scaled,Single", "--profile", "quick", "--seed", 3, folder=tmp_path)
-    assert (status, err) == (0, "")
+    (tmp_path / "other.py").write_text(
+        "import user_ops\nfrom autograd_conformance.harness.check import Declaration\n"
+        "scaled = Declaration(user_ops.Kept, 'float[n]', name='scaled')\n"
+    )
+    words = ("--functions", "Scaled,Single", "--properties", "FWD-VALUE,VJP-FD,DBL-CORRECT")
+    status, out, err = check(OPS, "other.py", *words, "--profile", "quick", "--seed", 3, folder=tmp_path)
+    assert status == 2
+    assert re.findall("^Error: (.*)$", err, re.MULTILINE) == [
+        "no Function matches 'Scaled'; choose from: scaled (did you mean scaled?)"
+    ]
     assert re.findall(r"^(\w+) \(", out, re.MULTILINE) == ["Scaled", "Single"]
     assert re.findall(r"hold, (\d+) do not", out) == ["0", "0"]
     assert out.endswith("\n2 Functions: 2 without a fault\n")
 
 
 def test_what_is_said_on_the_command_line(tmp_path):
+    (undeclared,) = loading.declarations(f"{user_ops.__name__}:Squared", ["float[n]"])
+    with pytest.raises(UsageProblem, match=r"changes an argument on purpose, declare inplace=\(its position,\)"):
+        discover(undeclared, TORCH)
     words = ("user_ops:Squared", "--arg", "float[n]", "--properties", "FWD-PURE", "--profile", "quick")
-    status, out, err = check(*words, folder=tmp_path)
-    assert status == 2
-    assert "if it changes an argument on purpose, declare inplace=(its position,)" in err
     status, out, err = check(*words, "--inplace", 0, "--dtypes", "float64, float32", folder=tmp_path)
     assert (status, err) == (0, "")
     assert "takes float64, float32\n  1 check holds, 0 do not" in out
@@ -379,12 +385,10 @@ def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path, monkeypat
     assert "Traceback" not in done.output
 
 
-def test_a_declaration_that_fits_no_call_is_named(tmp_path):
-    status, out, err = check("user_ops:Kept", "--arg", "float[n]", "--arg", "int(0..3)", folder=tmp_path)
-    assert status == 2, out + err
-    assert "every simple call that the declaration" in err
-    assert len(re.findall("^Error: ", err, re.MULTILINE)) == 1
-    assert "Traceback" not in err
+def test_a_declaration_that_fits_no_call_is_named():
+    (declaration,) = loading.declarations(f"{user_ops.__name__}:Kept", ["float[n]", "int(0..3)"])
+    with pytest.raises(UsageProblem, match="every simple call that the declaration"):
+        discover(declaration, TORCH)
 
 
 OWN = """
@@ -436,13 +440,14 @@ def test_the_help_lists_the_words():
 def test_a_class_of_tests(tmp_path):
     (tmp_path / "test_mine.py").write_text(
         "import user_ops\nfrom autograd_conformance import Declaration, checks\n"
-        "TestWrong = checks(Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)'))\n"
+        "wrong = Declaration(user_ops.Wrong, 'float[n,m]', 'float[m]', 'int(0..3)')\n"
+        "TestWrong = checks(wrong, profile='quick', seed=1)\n"
         "TestKept = checks(Declaration(user_ops.Single, 'float[...]'), profile='quick', seed=1)\n"
     )
     environment = {**outside_with(OPS.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "--strict-markers",
-         "-p", "no:cacheprovider", "test_mine.py"],
+         "-p", "no:cacheprovider", "-k", "FWD_VALUE or VJP_FD or DBL_CORRECT", "test_mine.py"],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
+from autograd_conformance.selftests.checking import first_fault
 from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.selftests.planted.definitions import TORCH
 from autograd_conformance.suites.declared import Checked
@@ -71,8 +71,9 @@ def _name(x, _):
 PROPERTIES = ("VJP-FD", "VJP-REF", "FWD-MASK", "FWD-VALUE", "VJP-PURE")
 
 
-def lines_of(declaration):
-    return list(Checked(declaration, seed=0).lines(*PROPERTIES))
+def lines_of_some(declaration, *properties):
+    """The lines of these properties, by default of several, in a few calls as they were drawn."""
+    return list(Checked(declaration, profile="quick", seed=0, shrink=False).lines(*(properties or PROPERTIES)))
 
 
 @pytest.mark.parametrize(
@@ -88,7 +89,7 @@ def test_what_forward_refuses_of_the_declared_calls_is_left_out_and_named(refuse
     declaration = Declaration(picky(refuse), *arguments)
     facts = discover(declaration, TORCH)
     assert shown in [words for each in facts.declined for words in each.shown]
-    lines = lines_of(declaration)
+    lines = lines_of_some(declaration)
     assert {line["outcome"] for line in lines} == {"pass"}
     # No test draws what is known to be refused.
     assert [line["id"] for line in lines if "declined" in line and line.get("variant") != "long"] == []
@@ -105,7 +106,7 @@ def test_a_declaration_that_fits_is_said_to_fit():
 
 def test_refused_values_are_no_fault_but_never_green(tmp_path):
     declaration = Declaration(picky(_values), "float[n]")
-    found = [(line, verdict(line)) for line in lines_of(declaration)]
+    found = [(line, verdict(line)) for line in lines_of_some(declaration)]
     words = {v.word for _, v in found if v is not None}
     assert words == {DECLINED}
     text = " ".join(
@@ -114,13 +115,12 @@ def test_refused_values_are_no_fault_but_never_green(tmp_path):
     assert text.count("DECLARED BUT REFUSED") == 1
     assert "ValueError: negative" in text
     assert "test_own_declined.py" in text
-    assert lines_of(Declaration(picky(_values), "float[n] positive"))
-    assert {verdict(line) for line in lines_of(Declaration(picky(_values), "float[n] positive"))} == {None}
+    assert {verdict(line) for line in lines_of_some(Declaration(picky(_values), "float[n] positive"))} == {None}
 
 
 @pytest.mark.parametrize(("refuse", "error"), [(_loop, "list index out of range"), (_name, "undefined")])
 def test_an_accident_of_forward_is_a_fault(refuse, error):
-    lines = list(Checked(Declaration(picky(refuse), "float[n]"), seed=0).lines("VJP-REF"))
+    lines = lines_of_some(Declaration(picky(refuse), "float[n]"), "VJP-REF")
     failures = [line["failure"] for line in lines if (v := verdict(line)) is not None and v.word == RAISES]
     assert failures
     assert error in failures[0]["got"]
@@ -134,27 +134,7 @@ def test_what_forward_refuses_after_other_calls_alone_is_a_fault():
         if len(count) > 400:
             raise RuntimeError("called too often")
 
-    lines = list(Checked(Declaration(picky(tired), "float[n]"), seed=0).lines("VJP-FD", "VJP-REF"))
-    assert RAISES in {v.word for line in lines if (v := verdict(line)) is not None}
-
-
-def test_the_exit_status_is_2(tmp_path):
-    (tmp_path / "ops.py").write_text(
-        "import torch\n\n\nclass Sum(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
-        "        if x.ndim == 0:\n            raise ValueError('needs a dimension')\n        return x.cumsum(-1)\n\n"
-        "    @staticmethod\n    def backward(ctx, g):\n        return g.flip(-1).cumsum(-1).flip(-1)\n"
-    )
-    words = [COMMAND, "check", "ops.py:Sum", "--properties", "VJP-FD", "--profile", "quick", "--arg"]
-    for argument, status in (("float[...]", 2), ("float[n]", 0)):
-        done = subprocess.run(
-            [*words, argument],
-            cwd=tmp_path,
-            env=outside_with(Path(tmp_path)),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
+    assert first_fault(Declaration(picky(tired), "float[n]"), "VJP-FD", "VJP-REF")[1].word == RAISES
 
 
 def _with_context(_, x):
@@ -187,7 +167,7 @@ def _by_second(info, dims, x):
 )
 def test_what_is_asked_for_and_refused_is_declared_but_refused(methods, also, word, says, tmp_path):
     declaration = Declaration(_doubling(**methods), "float[n]", also=also)
-    lines, facts = list(Checked(declaration, seed=0).lines("BATCH-VMAP")), discover(declaration, TORCH)
+    lines, facts = lines_of_some(declaration, "BATCH-VMAP"), discover(declaration, TORCH)
     ((_, found),) = [pair for pair in judged(lines, compared=False, asked=facts.asked) if pair[1] is not None]
     assert (found.word, found.fault) == (word, False)
     text = " ".join(" ".join(printing.rows("Doubling", facts, lines, tmp_path)).split())
@@ -197,16 +177,54 @@ def test_what_is_asked_for_and_refused_is_declared_but_refused(methods, also, wo
     assert ("refused (not a fault)" in text) == (word == REFUSED)
 
 
-def test_a_request_that_is_refused_ends_with_2(tmp_path):
-    (tmp_path / "ops.py").write_text(
-        "import torch\n\n\nclass Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n"
-        "        return x + x\n\n    @staticmethod\n    def backward(ctx, g):\n        return 2 * g\n"
-    )
-    words = [COMMAND, "check", "ops.py:Twice", "--profile", "quick", "--arg", "float[n]", "--properties"]
-    for tests, also, status in (("VJP-FD,BATCH-VMAP", ("--also", "vmap"), 2), ("VJP-FD", (), 0)):
-        environment = outside_with(Path(tmp_path))
-        done = subprocess.run([*words, tests, *also], cwd=tmp_path, env=environment, capture_output=True, text=True)
-        assert done.returncode == status, done.stdout + done.stderr
+OPS = """
+import torch
+from autograd_conformance import Declaration
+
+
+class Sum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        if x.ndim == 0:
+            raise ValueError("needs a dimension")
+        return x.cumsum(-1)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.flip(-1).cumsum(-1).flip(-1)
+
+
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x + x
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g
+
+
+any_rank = Declaration(Sum, "float[...]", name="AnyRank")
+one_rank = Declaration(Sum, "float[n]", name="OneRank")
+not_asked = Declaration(Twice, "float[n]", name="NotAsked")
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "summary"),
+    [
+        (["ops.py"], "3 Functions: 2 without a fault, 1 not verified (AnyRank)"),
+        (["ops.py:Twice", "--arg", "float[n]", "--also", "vmap"], "DECLARED BUT REFUSED: BATCH-VMAP"),
+    ],
+    ids=["declared", "asked for"],
+)
+def test_what_is_declared_or_asked_for_and_refused_ends_with_2(words, summary, tmp_path):
+    (tmp_path / "ops.py").write_text(OPS)
+    words = [COMMAND, "check", *words, "--properties", "VJP-FD,BATCH-VMAP", "--profile", "quick", "--seed", "0"]
+    environment = outside_with(tmp_path)
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert summary in done.stdout
 
 
 def test_facts_can_be_sent_to_another_process():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,13 @@ from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.builtins import BUILTINS, EACH_KIND
-from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault
+from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
 from autograd_conformance.selftests.conftest import COMMAND, outside_with
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
-
-
-def words_of(declaration, *properties):
-    return {(v.word, line["property"]) for line, v in faults_of(declaration, *properties)}
 
 
 DECISIVE = "FWD-VALUE", "FWD-LAYOUT", "FWD-EMPTY", "FWD-DTYPE", "VJP-REF", "VJP-FD", "VJP-CHAIN", "DBL-CORRECT"
@@ -72,7 +68,7 @@ def test_a_right_gradient_is_verified_in_the_dtypes_that_there_are(declaration):
 
 
 def text_of(declaration, folder, *properties):
-    lines = list(Checked(declaration, seed=0).lines(*properties))
+    lines = list(Checked(declaration, profile="quick", seed=0, shrink=False).lines(*properties))
     return " ".join(" ".join(printing.rows(declaration.name, discover(declaration, TORCH), lines, folder)).split())
 
 
@@ -112,16 +108,18 @@ def test_what_was_done_is_not_advised(tmp_path):
     assert "give reference=" not in text
 
 
-def test_what_was_not_verified_has_an_exit_status(tmp_path):
-    words = [COMMAND, "check", ops.__file__, "--functions", "Half,Single", "--properties", "VJP-FD"]
-    environment = outside_with(Path(ops.__file__).parent)
-    done = subprocess.run(
-        [*words, "--profile", "quick"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+def test_what_was_not_verified_has_an_exit_status_and_is_never_green(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from excuse_ops import SingleInForward, half, single\n"
+        "from autograd_conformance.harness.check import Declaration\n"
+        "coarse = Declaration(SingleInForward, 'float[n,m]')\n"
     )
-    assert done.returncode == 2, done.stdout + done.stderr
-    words[words.index("Half,Single")] = "Single"
+    words = [COMMAND, "check", "mine.py", "--properties", "VJP-FD", "--profile", "quick", "--seed", "0"]
+    environment = outside_with(Path(ops.__file__).parent)
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "all numbers of output 0 (output) are of single precision" in done.stdout
+    assert "\n3 Functions: 1 without a fault, 2 not verified (Half, SingleInForward)\n" in done.stdout
 
 
 # A refusal comes from forward.
@@ -170,15 +168,15 @@ def test_a_refusal_of_forward_is_no_fault(function):
 
 
 def test_a_refusal_of_extreme_values_is_no_fault():
-    lines = Checked(Declaration(ops.HugeRefused, "float[n,m]"), seed=0).lines("VJP-FINITE")
-    (line,) = (each for each in lines if "variant" not in each)
+    (line,) = lines_of(Checked(Declaration(ops.HugeRefused, "float[n,m]"), profile="quick", seed=0), "VJP-FINITE")
     assert line["outcome"] == "pass"
     assert line["excuse"] == "extreme values: ValueError: too large"
 
 
 def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
     declaration = Declaration(ops.EmptyRefusedWithoutBias, "float[n,m]", "float[m]?")
-    lines = list(Checked(declaration, seed=0).lines("VJP-FD", "VJP-REF", "FWD-EMPTY", "FWD-MASK", "VJP-REPEAT"))
+    checked = Checked(declaration, profile="quick", seed=0, shrink=False)
+    lines = list(checked.lines("VJP-FD", "VJP-REF", "FWD-EMPTY", "FWD-MASK", "VJP-REPEAT"))
     assert [line["failure"] for line in lines if line["outcome"] == "fail"] == []
     assert {line["property"] for line in lines if line.get("excused")} >= {"FWD-EMPTY", "VJP-REF"}
 
@@ -187,13 +185,14 @@ def test_a_refusal_of_empty_tensors_is_no_fault_of_an_optional_argument():
 
 
 def test_a_gradient_that_is_missing_is_no_refusal_of_the_second_one():
-    lines = list(Checked(Declaration(ops.OneMissing, "float[n]", "float[n]"), seed=0).lines("VJP-FD", "DBL-CORRECT"))
+    checked = Checked(Declaration(ops.OneMissing, "float[n]", "float[n]"), profile="quick", seed=0, shrink=False)
+    lines = list(checked.lines("VJP-FD", "DBL-CORRECT"))
     assert {line["outcome"] for line in lines if line.get("variant") != "small"} == {"fail"}
     assert sum(line.get("excused", 0) for line in lines) == 0
 
 
 def test_a_number_of_outputs_that_varies_is_a_fault():
-    (found,) = faults_of(Declaration(ops.FewerWhenEmpty, "float[n]"), "FWD-EMPTY")
+    (found,) = accuses(Declaration(ops.FewerWhenEmpty, "float[n]"), "FWD-EMPTY")
     assert found[1].word == "raises"
     assert "the number of tensors that it returns varies: 1 here, 2 before" in found[0]["failure"]["got"]
 
@@ -203,8 +202,8 @@ def test_forward_mode_goes_with_outputs_that_are_not_numbers():
     assert accuses(declaration, *DECISIVE, "JVP-REF", "JVP-ADJOINT") == []
     assert "has a jvp" in discover(declaration, TORCH).lines()
     assert "has a jvp" not in discover(Declaration(ops.Sine, "float[n,m]"), TORCH).lines()
-    wrong = words_of(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
-    assert wrong == {("wrong", "JVP-REF"), ("wrong", "JVP-ADJOINT")}
+    wrong = accuses(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
+    assert {(v.word, line["property"]) for line, v in wrong} == {("wrong", "JVP-REF"), ("wrong", "JVP-ADJOINT")}
 
 
 def raised_in(action):
@@ -234,31 +233,17 @@ def test_only_the_function_and_the_framework_refuse():
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_numbers_of_single_precision_in_a_result_of_double_precision_are_a_finding(function, result, tmp_path):
+def test_numbers_of_single_precision_in_a_result_of_double_precision_are_a_finding(function, result):
     declaration = Declaration(function, "float[n,m]")
     assert discover(declaration, TORCH).coarse == (result,)
-    ((line, found),) = faults_of(declaration, "FWD-DTYPE", "VJP-FIT")
+    ((line, found),) = faults_of(declaration, "FWD-DTYPE", "VJP-FIT", profile="quick")
     assert (found.word, found.guess, line["variant"]) == ("misfits", "", "precision")
     failure = line["failure"]
     assert failure["what"] == f"the numbers of {result}"
     assert "casts inside; compute in the dtype of the inputs" in failure["hint"]
     assert "Tensor((1, 1)" in failure["call"]
-    script = tmp_path / "script.py"
-    script.write_text(failure["script"], encoding="utf-8")
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert (ran.returncode, ran.stderr) == (1, "")
+    assert scripts.status(failure["script"]) == 1
     assert discover(Declaration(function, "float[n,m]", dtypes=["float32", "float16"]), TORCH).coarse == ()
-
-
-def test_numbers_of_single_precision_are_never_green(tmp_path):
-    words = [COMMAND, "check", ops.__name__.rpartition(".")[2] + ":SingleInForward", "--arg", "float[n,m]"]
-    environment = outside_with(Path(ops.__file__).parent)
-    done = subprocess.run(
-        [*words, "--properties", "VJP-FD", "--profile", "quick"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "all numbers of output 0 (output) are of single precision" in done.stdout
 
 
 SUSPICIOUS = {

@@ -11,12 +11,13 @@ from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.freedom import composed, freedom
 from autograd_conformance.harness.check.verdicts import UNVERIFIED, verdict
 from autograd_conformance.harness.commands.check import check
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import free_functions
-from autograd_conformance.selftests.checking import faults_in, faults_of, first_fault, lines_of
+from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
 from autograd_conformance.suites.declared import Checked
 
 TORCH = implementations.load("torch")
@@ -101,7 +102,7 @@ def _values_by_layout(a):
 
 def test_one_degenerate_output_hides_no_fault_of_another():
     declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to="sign k: _, ...nk", **SPECTRUM)
-    (found,) = faults_of(declaration, "FWD-LAYOUT")
+    (found,) = accuses(declaration, "FWD-LAYOUT")
     assert found[0]["failure"]["what"].startswith("output 0")
 
 
@@ -176,7 +177,7 @@ def test_what_cannot_be_read_is_said(up_to, says):
 )
 def test_what_does_not_fit_the_outputs_is_said(up_to, says):
     with pytest.raises(UsageProblem) as problem:
-        faults_of(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to))
+        discover(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to), TORCH)
     assert says in str(problem.value)
 
 

@@ -16,7 +16,7 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.lengths import LENGTHS
 from autograd_conformance.selftests import scripts
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import accuses, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
 TORCH = implementations.load("torch")
@@ -82,7 +82,7 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_what_is_wrong_in_long_tensors_alone_is_found(name):
-    ((line, verdict),) = faults_of(Declaration(WRONG[name], *MATRIX), "VJP-FD", "VJP-REF", "VJP-CHAIN")
+    ((line, verdict),) = accuses(Declaration(WRONG[name], *MATRIX), "VJP-FD", "VJP-REF", "VJP-CHAIN")
     assert (line["property"], line["variant"], verdict.word) == ("VJP-FD", "long", "wrong")
     assert verdict.guess.startswith("short tensors are right, and this length is not")
     assert "the worst entry is argument 0" in line["failure"]["hint"]
@@ -120,7 +120,7 @@ class NearZero(torch.autograd.Function):
     "declaration", [Declaration(OfEvenLengths, "float[n,m]", "-1"), Declaration(NearZero, "float[n]")]
 )
 def test_what_short_tensors_show_as_well_is_not_blamed_on_the_length(declaration):
-    faults = faults_of(declaration, "VJP-FD")
+    faults = list(faults_in(lines_of(Checked(declaration, seed=0), "VJP-FD", "VJP-FD/long")))
     assert faults
     for line, verdict in faults:
         assert "short tensors are right" not in verdict.guess
@@ -130,7 +130,7 @@ def test_what_short_tensors_show_as_well_is_not_blamed_on_the_length(declaration
 def test_the_script_shows_it(tmp_path):
     declaration = Declaration(WRONG["the last block of 64 is forgotten"], *MATRIX)
     with scripts.importable(declaration, tmp_path) as found:
-        ((line, _),) = faults_of(found, "VJP-FD")
+        (line,) = lines_of(Checked(found, profile="quick", seed=0), "VJP-FD/long")
         assert "(2, 65)" in line["failure"]["call"]
         assert "65" in line["failure"]["script"]
 
@@ -141,7 +141,7 @@ def test_a_wrong_formula_is_one_fault():
         def backward(ctx, g):
             return 0.5 * g.unsqueeze(-1) * ctx.saved_tensors[0]
 
-    found = {line.get("variant", ""): v.follows for line, v in faults_of(Declaration(Halved, *MATRIX), "VJP-FD")}
+    found = {line.get("variant", ""): v.follows for line, v in accuses(Declaration(Halved, *MATRIX), "VJP-FD")}
     assert found[""] == ""
     assert found["long"] == "VJP-FD"
 
@@ -149,18 +149,17 @@ def test_a_wrong_formula_is_one_fault():
 @pytest.mark.parametrize("function", [blocked(64), blocked(128, 0), Scan, torch.cumsum, torch.softmax])
 def test_right_functions_hold(function):
     more = ["0"] if function in (torch.cumsum, torch.softmax) else []
-    lines = list(Checked(Declaration(function, *MATRIX, *more), seed=0).lines("VJP-FD"))
-    assert {line["outcome"] for line in lines} == {"pass"}
-    assert "long" in {line.get("variant") for line in lines}
+    checked = Checked(Declaration(function, *MATRIX, *more), profile="quick", seed=0)
+    assert [line["outcome"] for line in lines_of(checked, "VJP-FD", "VJP-FD/long")] == ["pass", "pass"]
 
 
 def test_the_reference_is_compared_in_long_tensors():
     def cut(x):
         return (x * x)[..., :1000].sum(-1)
 
-    lines = Checked(Declaration(cut, *MATRIX, reference=lambda x: (x * x).sum(-1)), seed=0).lines("FWD-VALUE")
-    outcomes = {line.get("variant", ""): line["outcome"] for line in lines}
-    assert (outcomes[""], outcomes["long"]) == ("pass", "fail")
+    declaration = Declaration(cut, *MATRIX, reference=lambda x: (x * x).sum(-1))
+    checked = Checked(declaration, profile="quick", seed=0, shrink=False)
+    assert [line["outcome"] for line in lines_of(checked, "FWD-VALUE", "FWD-VALUE/long")] == ["pass", "fail"]
 
 
 def test_each_free_dimension_is_long():

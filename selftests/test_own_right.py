@@ -52,7 +52,7 @@ def test_none_of_many_right_functions_is_accused(name, request):
 def test_no_gradient_is_claimed_where_a_slope_is_infinite():
     """The root's gradient at 0 is 0 / 0 for a cotangent of 0, as that of torch's own is."""
     declaration = next(d for name, d in DECLARATIONS.items() if name == "RootOfAny")
-    assert faults_of(declaration, "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE", "VJP-FD") == []
+    assert faults_of(declaration, "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE", "VJP-FD", shrink=False) == []
 
 
 class Standardised(torch.autograd.Function):
@@ -87,8 +87,8 @@ class StandardisedInSingle(Standardised):
 def test_statistics_of_half_precision_may_be_of_single_precision():
     tests = "FWD-DTYPE", "FWD-VALUE", "VJP-FIT", "VJP-REF", "VJP-FD"
     sizes = {"n": (1, 2, 5)}
-    assert faults_of(Declaration(Standardised, "float[b,n]", sizes=sizes), *tests) == []
-    ((line, found),) = faults_of(Declaration(StandardisedInSingle, "float[b,n]", sizes=sizes), "FWD-DTYPE")
+    assert accuses(Declaration(Standardised, "float[b,n]", sizes=sizes), *tests) == []
+    ((line, found),) = accuses(Declaration(StandardisedInSingle, "float[b,n]", sizes=sizes), "FWD-DTYPE")
     assert found.word == "misfits"
     assert line["failure"]["got"].count("float32") == 3
     assert line["failure"]["expected"].count("float32") == 2
@@ -96,7 +96,7 @@ def test_statistics_of_half_precision_may_be_of_single_precision():
 
 @pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
 def test_what_the_engine_does_is_no_fault(declaration):
-    assert faults_of(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []
+    assert accuses(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []
 
 
 class OneBuffer(right.Joined):
@@ -109,7 +109,7 @@ class OneBuffer(right.Joined):
 
 
 def test_a_buffer_for_two_gradients_is_a_fault():
-    (found,) = faults_of(Declaration(OneBuffer, "float[n,m]", "float[n,m]"), "VJP-PURE")
+    (found,) = accuses(Declaration(OneBuffer, "float[n,m]", "float[n,m]"), "VJP-PURE")
     assert found[1].word == "shares memory"
 
 
@@ -117,9 +117,8 @@ def test_observing_changes_nothing():
     tensor = torch.ones(2, dtype=torch.float64)
     TORCH.numpy(tensor)
     tensor.untyped_storage().resize_(0)
-    assert {line["property"] for line, _ in faults_of(right.released, *_VALUES, "VJP-PURE", "VJP-REPEAT")} == {
-        "VJP-PURE"
-    }
+    found = accuses(right.released, *_VALUES, "VJP-PURE", "VJP-REPEAT")
+    assert {line["property"] for line, _ in found} == {"VJP-PURE"}
 
 
 # What a reference finds.
@@ -160,7 +159,7 @@ class ZeroAtZero(torch.autograd.Function):
     ids=["relu", "cholesky", "at 0", "leaky", "numpy", "surrogate"],
 )
 def test_a_reference_finds_what_is_wrong(declaration, property_id):
-    found = faults_of(declaration, property_id)
+    found = faults_of(declaration, property_id, shrink=False)
     assert {judgement.word for _, judgement in found} == {"wrong"}
     (head,) = printing.headlines(found)
     assert "reference=" in head["failure"]["hint"]
@@ -195,7 +194,7 @@ class WrongInLayouts(WrongUnderMasks):
 def test_a_forward_that_misses_the_reference_hides_no_other_fault(function, other):
     declaration = Declaration(function, "float[n]", "float[n]", reference=lambda x, y: x * y + x)
     asked = "FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-FD", "VJP-MASK", "VJP-COTANGENT-LAYOUT", "VJP-CHAIN"
-    heads = printing.headlines(faults_of(declaration, *asked))
+    heads = printing.headlines(accuses(declaration, *asked))
     assert {line["property"] for line in heads} == {"FWD-VALUE", other}
 
 

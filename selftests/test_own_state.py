@@ -17,7 +17,7 @@ from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.selftests import scripts
-from autograd_conformance.selftests.checking import accuses, faults_of
+from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault
 from autograd_conformance.selftests.conftest import unchanged_settings
 from autograd_conformance.suites.declared import Checked
 
@@ -91,7 +91,7 @@ def test_what_is_kept_right_is_not_accused():
             return torch.zeros_like(g).scatter(-1, ctx.order, g)
 
     for declaration in (Declaration(Intermediate, "number[...]"), Declaration(Indices, "float[b,n] separated")):
-        assert faults_of(declaration, "VJP-INPLACE-SAFE") == []
+        assert accuses(declaration, "VJP-INPLACE-SAFE") == []
 
 
 # Memory that was never written.
@@ -159,7 +159,7 @@ class Written(Saved):
 
 @pytest.mark.parametrize("function", [Returned, Accumulated, Skipped, Chosen])
 def test_memory_that_was_never_written_is_one_fault(function):
-    found = faults_of(Declaration(function, "float[...]"), *COMPARING)
+    found = accuses(Declaration(function, "float[...]"), *COMPARING)
     assert ("MEM-WRITTEN", "") in {(line["property"], v.follows) for line, v in found}
     assert [line["id"] for line in headlines(found)] == [f"MEM-WRITTEN[{function.__name__}-cpu]"]
 
@@ -191,7 +191,7 @@ class Counted(torch.autograd.Function):
 
 
 def test_a_counter_is_not_taken_for_memory():
-    found = faults_of(Declaration(Counted, "float[...]"), *COMPARING)
+    found = accuses(Declaration(Counted, "float[...]"), *COMPARING)
     assert found
     assert "MEM-WRITTEN" not in {name for line, v in found for name in (line["property"], v.follows)}
     assert [line["property"] for line in headlines(found)] == ["VJP-REPEAT"]
@@ -264,11 +264,11 @@ DRAWS = {
 @pytest.mark.parametrize("source", DRAWS)
 def test_random_numbers_that_are_not_declared_are_one_fault(source, tmp_path):
     declaration = Declaration(_dropping(DRAWS[source]), "float[n]", name="Dropping")
-    found = faults_of(declaration, *COMPARING, "VJP-CHAIN")
-    assert [(line["property"], v.word) for line, v in found] == [("ENV-RANDOM", "wrong")]
-    checked = Checked(declaration, seed=0)
-    facts = discover(declaration, TORCH)
-    text = " ".join(printing.rows("Dropping", facts, list(checked.lines("ENV-RANDOM")), tmp_path))
+    checked = Checked(declaration, profile="quick", seed=0, shrink=False)
+    lines = list(checked.lines(*COMPARING, "VJP-CHAIN"))
+    assert [(line["property"], v.word) for line, v in faults_in(lines)] == [("ENV-RANDOM", "wrong")]
+    drawn = [line for line in lines if line["property"] == "ENV-RANDOM"]
+    text = " ".join(printing.rows("Dropping", discover(declaration, TORCH), drawn, tmp_path))
     assert "draws random numbers; they are seeded" in text
     assert "declare stochastic=True" in text
 
@@ -276,14 +276,14 @@ def test_random_numbers_that_are_not_declared_are_one_fault(source, tmp_path):
 def test_random_numbers_that_are_declared_are_no_fault():
     for draw in DRAWS.values():
         declaration = Declaration(_dropping(draw), "float[n]", stochastic=True, name="Dropping")
-        assert faults_of(declaration, *COMPARING, "ENV-SETTINGS") == []
+        assert accuses(declaration, *COMPARING, "ENV-SETTINGS") == []
 
 
 @pytest.mark.parametrize("draw", [_own_generator, _forked, _useless, _converged])
 def test_random_numbers_that_do_not_change_results_are_no_fault(draw):
     declaration = Declaration(_dropping(draw), "float[n]", name="Dropping")
     assert not discover(declaration, TORCH).draws
-    assert faults_of(declaration, "ENV-RANDOM", "ENV-SETTINGS", "VJP-REPEAT") == []
+    assert accuses(declaration, "ENV-RANDOM", "ENV-SETTINGS", "VJP-REPEAT") == []
 
 
 # Settings.
@@ -326,7 +326,7 @@ LEFT = {
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_a_setting_that_stays_changed_is_named_and_set_back(what, where):
     before = [setting.get() for setting in TORCH.settings]
-    found = faults_of(Declaration(_with(LEFT[what], where), "float[n]"), "ENV-SETTINGS")
+    found = accuses(Declaration(_with(LEFT[what], where), "float[n]"), "ENV-SETTINGS")
     if where == "backward" and what in ("autocast on cpu", "default device"):
         # The engine sets them back.
         assert found == []
@@ -357,14 +357,14 @@ def test_a_callable_may_not_leave_grad_mode_off():
         torch.set_grad_enabled(False)
         return y
 
-    (found,) = faults_of(Declaration(switching, "float[n]"), "ENV-SETTINGS")
+    (found,) = accuses(Declaration(switching, "float[n]"), "ENV-SETTINGS")
     assert "grad mode by forward: True became False" in found[0]["failure"]["got"]
 
 
 @pytest.mark.parametrize("change", [_inside, lambda: torch.set_grad_enabled(False), lambda: torch.rand(3)])
 @pytest.mark.parametrize("where", ["forward", "backward"])
 def test_what_is_set_back_is_no_fault(change, where):
-    assert faults_of(Declaration(_with(change, where), "float[n]"), "ENV-SETTINGS") == []
+    assert accuses(Declaration(_with(change, where), "float[n]"), "ENV-SETTINGS") == []
 
 
 class Bounded(torch.autograd.Function):
@@ -407,7 +407,7 @@ class Negative(torch.autograd.Function):
 def test_what_was_written_to_with_its_own_values_is_said_to_be():
     name = "cotangent of output 0 (output)"
     for function, says in ((Bounded, f"{name} (was written to in place, with the same values)"), (Halving, name)):
-        line, found = faults_of(Declaration(function, "float[n]"), "VJP-PURE")[0]
+        line, found = first_fault(Declaration(function, "float[n]"), "VJP-PURE")
         assert (found.word, line["failure"]["got"]) == ("mutates", f"[{says!r}]")
 
 

@@ -24,7 +24,7 @@ TORCH = load("torch")
 
 def said(declaration, tmp_path, *asked):
     """The faults' lines by test, and what `check` prints of them."""
-    lines = list(Checked(declaration, seed=1).lines(*asked))
+    lines = list(Checked(declaration, profile="quick", seed=1, shrink=False).lines(*asked))
     text = " ".join("\n".join(printing.rows("F", discover(declaration, TORCH), lines, tmp_path)).split())
     return {ndjson.test_of(line): line["failure"] for line in lines if line["outcome"] == "fail"}, text
 
@@ -176,7 +176,8 @@ cached = Declaration(Cached, "float[n]", "2.0 | 3.0")
 
 def test_a_fault_that_a_new_process_does_not_show_has_no_script_and_a_cause(tmp_path):
     (tmp_path / "mine.py").write_text(CACHED)
-    words = (COMMAND, "check", "mine.py", "--profile", "quick", "--seed", "1")
+    asked = ("--properties", "VJP-FD,VJP-REF,VJP-REPEAT")
+    words = (COMMAND, "check", "mine.py", *asked, "--profile", "quick", "--seed", "1")
     done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
     text = " ".join(done.stdout.split())
     assert done.returncode == 1, done.stdout + done.stderr
