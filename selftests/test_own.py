@@ -444,10 +444,11 @@ def test_a_class_of_tests(tmp_path):
         "TestWrong = checks(wrong, profile='quick', seed=1)\n"
         "TestKept = checks(Declaration(user_ops.Single, 'float[...]'), profile='quick', seed=1)\n"
     )
+    asked = ("TestWrong::test_VJP_FD", "TestWrong::test_VJP_PURE", "TestKept::test_VJP_FD", "TestKept::test_VJP_PURE")
     environment = {**outside_with(OPS.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error", "--tb=short", "--strict-markers",
-         "-p", "no:cacheprovider", "-k", "FWD_VALUE or VJP_FD or DBL_CORRECT", "test_mine.py"],
+         "-p", "no:cacheprovider", *(f"test_mine.py::{name}" for name in asked)],
         cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr

@@ -36,7 +36,8 @@ after = Declaration(user_ops.Scaled, "float[n,m]", "float[m]", "int(0..3)", name
 """
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
 PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
-CHECK = (COMMAND, "check", "mine.py", "--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--time-limit", "100")
+CHECK = (COMMAND, "check", "mine.py", "--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--profile", "quick", "--seed", "1",
+         "--time-limit", "100")  # fmt: skip
 FOUND = "found: Waiting: WRONG: VJP-FD"
 # The display's lines.
 DISPLAY = re.compile(r"━|^\d+ of \d+ checks|^finding out|^preparing|^ +\d+ s  ")
@@ -46,6 +47,14 @@ DISPLAY = re.compile(r"━|^\d+ of \d+ checks|^finding out|^preparing|^ +\d+ s  
 def folder(tmp_path):
     (tmp_path / "mine.py").write_text(WAITING)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def terminated(tmp_path_factory):
+    """A folder in which `check` ran in a terminal until it was terminated, and what was seen."""
+    folder = tmp_path_factory.mktemp("terminated")
+    (folder / "mine.py").write_text(WAITING)
+    return folder, in_terminal(folder, lambda process: process.terminate())
 
 
 def displayed(lines):
@@ -70,16 +79,17 @@ def in_terminal(folder, send, *, columns=120):
     return done
 
 
-@pytest.mark.parametrize(("number", "columns"), [(signal.SIGINT, 40), (signal.SIGTERM, 120)])
-def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
-    def send(process):
-        if number == signal.SIGINT:
-            os.killpg(process.pid, number)
-        else:
-            process.terminate()
+def test_an_interrupted_check_says_what_it_knew(folder):
+    done = in_terminal(folder, lambda process: os.killpg(process.pid, signal.SIGINT), columns=40)
+    says_what_it_knew(folder, done, "interrupted", 40)
 
-    done = in_terminal(folder, send, columns=columns)
-    word = "interrupted" if number == signal.SIGINT else "terminated"
+
+def test_a_terminated_check_says_what_it_knew(terminated):
+    says_what_it_knew(*terminated, "terminated", 120)
+
+
+def says_what_it_knew(folder, done, word, columns):
+    """Assert that a check that ended so has shown what it found, and has left the terminal as it was."""
     text = " ".join(" ".join(done.screen.text).split())
     assert done.status == 2
     assert not displayed(done.screen.text)
@@ -97,8 +107,8 @@ def test_an_interrupted_check_says_what_it_knew(folder, number, columns):
     assert "the run did not finish" in str(ndjson.flaw(ndjson.read(folder / "r.ndjson")))
 
 
-def test_the_progress_is_shown_below_what_was_found(folder):
-    done = in_terminal(folder, lambda process: process.terminate())
+def test_the_progress_is_shown_below_what_was_found(terminated):
+    _, done = terminated
     shown = next(lines for lines in done.screens if runs_threads(lines))
     place = next(n for n, line in enumerate(shown) if line.startswith(FOUND))
     bar = next(n for n, line in enumerate(shown) if "━" in line)
@@ -149,7 +159,7 @@ def test_a_killed_process_costs_the_check_that_it_made(folder):
 def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(folder):
     text = WAITING.replace("time.sleep(200)", "pass")
     (folder / "mine.py").write_text(text)
-    words = [*CHECK, "--report", "r.ndjson", "--profile", "quick", "--seed", "1"]
+    words = [*CHECK, "--report", "r.ndjson"]
     done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     tests = [(line["function"], ndjson.test_of(line)) for line in ndjson.read(folder / "r.ndjson")[1:-1]]

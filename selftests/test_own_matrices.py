@@ -12,7 +12,7 @@ import torch
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.selftests.checking import DRAWS, accuses, faults_in, lines_of
+from autograd_conformance.selftests.checking import accuses, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
 
@@ -225,7 +225,8 @@ class Reciprocal(torch.autograd.Function):
 
 RIGHT = {
     "a limit at equal eigenvalues": Declaration(symmetrically(Exponential), "float[n,n] symmetric", once=True),
-    "eigenvalues": Declaration(symmetrically(Eigenvalues), "float[n,n] symmetric", once=True, sizes={"n": (1, 2, 3)}),
+    "eigenvalues": Declaration(symmetrically(Eigenvalues), "float[n,n] symmetric", once=True, sizes={"n": (1, 2)}),
+    "three eigenvalues": Declaration(symmetrically(Eigenvalues), "float[n,n] symmetric", once=True, sizes={"n": (3,)}),
     "a norm": Declaration(Norm, "float[n,n]", sizes={"n": (2, 3)}),
     "an inverse": Declaration(symmetrically(Inverse), "float[n,n] symmetric"),
     "a reciprocal": Declaration(Reciprocal, "float[n,n]"),
@@ -233,8 +234,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize(("profile", "seed"), DRAWS[:2])
 @pytest.mark.parametrize("name", RIGHT)
-def test_nothing_is_claimed_elsewhere(name, profile, seed):
-    checked = Checked(RIGHT[name], profile=profile, seed=seed, shrink=False)
+def test_nothing_is_claimed_elsewhere(name):
+    checked = Checked(RIGHT[name], seed=0, shrink=False)
     assert list(faults_in(lines_of(checked, "VJP-FD/matrices", "DBL-CORRECT/matrices"))) == []

@@ -61,7 +61,12 @@ def _as_users_do(argument):
     return replace(argument, values="free", smooth=argument.smooth or "irregular")
 
 
-def declared(function, also=tuple(REQUESTS)):
+def requested(*properties):
+    """The requests without which these properties are not checked. The compiler takes seconds."""
+    return tuple(word for word, tests in REQUESTS.items() if {test.partition("/")[0] for test in tests} & {*properties})
+
+
+def declared(function, also=()):
     """A documented Function as a user's: the class and its arguments alone."""
     made = Declaration(
         function.body(TORCH.xp, TORCH.ag),
@@ -107,7 +112,8 @@ def coarse(planted, declaration):
 
 @pytest.mark.parametrize("planted", KNOWABLE, ids=str)
 def test_the_fault_is_found_and_shown(planted, tmp_path):
-    with scripts.importable(declared(planted.function), tmp_path) as declaration:
+    asked_for = declared(planted.function, requested(planted.property_id))
+    with scripts.importable(asked_for, tmp_path) as declaration:
         asked = (test for each in (planted.property_id, *_NUMBERS) for test in each_test_of(each))
         found = first_fault(declaration, planted_test(planted), *_NUMBERS, *asked)
     assert found or coarse(planted, declaration), planted.fault
@@ -117,7 +123,8 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
 
 @pytest.mark.parametrize("planted", KNOWABLE, ids=str)
 def test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call(planted, tmp_path):
-    with scripts.importable(declared(planted.function), tmp_path) as declaration:
+    asked_for = declared(planted.function, requested(planted.property_id))
+    with scripts.importable(asked_for, tmp_path) as declaration:
         found = faults_of(declaration, planted.property_id, *_NUMBERS)
     assert found or coarse(planted, declaration), planted.fault
     for line, _ in found:
@@ -164,7 +171,8 @@ def shown(planted, test_id, failure):
 
 @pytest.mark.parametrize("planted", [p for p in IN_FUNCTIONS if p.name in UNKNOWABLE], ids=str)
 def test_what_cannot_be_known_is_not_guessed(planted):
-    checked = Checked(declared(planted.function), profile="quick", seed=0, shrink=False)
+    made = declared(planted.function, requested(planted.property_id))
+    checked = Checked(made, profile="quick", seed=0, shrink=False)
     assert list(faults_in(lines_of(checked, *each_test_of(planted.property_id), *_NUMBERS))) == []
 
 
@@ -173,12 +181,12 @@ TWINS = {planted.twin.name: planted.twin for planted in IN_FUNCTIONS}
 
 @pytest.mark.parametrize("name", TWINS)
 def test_the_twin_is_accepted(name):
-    asked = dict.fromkeys(planted_test(planted) for planted in IN_FUNCTIONS if planted.twin.name == name)
-    checked = Checked(declared(TWINS[name]), profile="quick", seed=0, shrink=False)
-    assert list(faults_in(lines_of(checked, *asked, *_NUMBERS))) == []
+    its = [planted for planted in IN_FUNCTIONS if planted.twin.name == name]
+    made = declared(TWINS[name], requested(*(planted.property_id for planted in its)))
+    checked = Checked(made, profile="quick", seed=0, shrink=False)
+    assert list(faults_in(lines_of(checked, *dict.fromkeys(map(planted_test, its)), *_NUMBERS))) == []
 
 
 @pytest.mark.parametrize("name", TWINS)
 def test_of_the_twin_nothing_is_wrong(name):
-    # The compiler takes seconds.
     assert faults_of(declared(TWINS[name], also=("vmap", "checkpoint"))) == []

@@ -176,7 +176,7 @@ cached = Declaration(Cached, "float[n]", "2.0 | 3.0")
 
 def test_a_fault_that_a_new_process_does_not_show_has_no_script_and_a_cause(tmp_path):
     (tmp_path / "mine.py").write_text(CACHED)
-    asked = ("--properties", "VJP-FD,VJP-REF,VJP-REPEAT")
+    asked = ("--properties", "FWD-*,VJP-*")
     words = (COMMAND, "check", "mine.py", *asked, "--profile", "quick", "--seed", "1")
     done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
     text = " ".join(done.stdout.split())
