@@ -36,8 +36,8 @@ after = Declaration(user_ops.Scaled, "float[n,m]", "float[m]", "int(0..3)", name
 """
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
 PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
-CHECK = (COMMAND, "check", "mine.py", "--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--profile", "quick", "--seed", "1",
-         "--time-limit", "100")  # fmt: skip
+ASKED = ("--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--profile", "quick", "--seed", "1")
+CHECK = (COMMAND, "check", "mine.py", *ASKED, "--time-limit", "100")
 FOUND = "found: Waiting: WRONG: VJP-FD"
 # The display's lines.
 DISPLAY = re.compile(r"━|^\d+ of \d+ checks|^finding out|^preparing|^ +\d+ s  ")
