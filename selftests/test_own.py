@@ -79,7 +79,8 @@ def test_a_reference_is_the_judge():
         return x * w * (k + 2)
 
     for reference in (right, lambda x, w, k: np.multiply(x, w) * (k + 1)):
-        assert accuses(Declaration(user_ops.Scaled, *PAIR, reference=reference)) == []
+        declaration = Declaration(user_ops.Scaled, *PAIR, reference=reference)
+        assert accuses(declaration, "FWD-VALUE", "VJP-REF", "VJP-FD") == []
     assert first_fault(Declaration(user_ops.Scaled, *PAIR, reference=wrong), "FWD-VALUE")[1].word == "wrong"
     with pytest.raises(UsageProblem, match="neither with tensors nor with arrays"):
         accuses(Declaration(user_ops.Scaled, *PAIR, reference=lambda *_: "nothing"), "FWD-VALUE")
