@@ -31,8 +31,8 @@ class Waiting(user_ops.Wrong):
             time.sleep(200)
         return user_ops.Wrong.forward(ctx, *args)
 
-waiting = Declaration(Waiting, "float[n,m]", "float[m]", "int(0..3)")
-after = Declaration(user_ops.Scaled, "float[n,m]", "float[m]", "int(0..3)", name="After")
+waiting = Declaration(Waiting, "float[n,2]", "float[2]", "1")
+after = Declaration(user_ops.Scaled, "float[n,2]", "float[2]", "1", name="After")
 """
 ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
 PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
