@@ -14,7 +14,7 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.checking.further import Runs
 from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.selftests.checking import accuses, faults_of, first_fault
+from autograd_conformance.selftests.checking import accuses, faults_in, first_fault, lines_of
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -122,8 +122,9 @@ def found(backward, profile="quick", *, shrink=False):
     """The properties that head a group of failures of `Product` with this backward."""
     cls = type("Faulty", (Product,), {"backward": staticmethod(backward)})
     declaration = Declaration(cls, "float[n,m]", "float[n,m]")
-    faults = faults_of(declaration, *ASKED, seed=1, profile=profile, shrink=shrink)
-    return [ndjson.test_of(line) for line in headlines(faults)]
+    checked = Checked(declaration, seed=1, profile=profile, shrink=shrink)
+    lines = checked.lines(*ASKED) if shrink else lines_of(checked, *ASKED)
+    return [ndjson.test_of(line) for line in headlines(list(faults_in(lines)))]
 
 
 @pytest.mark.parametrize("backward", CAUSES, ids=lambda backward: backward.__name__)
