@@ -6,8 +6,9 @@ from importlib import import_module
 
 import click
 
-from autograd_conformance.harness.commands import Group
+from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.reports.ndjson import version_of
+from autograd_conformance.harness.text import origin
 
 # Where each command is: a module of harness/commands, and the name in it.
 _PLACES = {
@@ -35,8 +36,12 @@ class _Main(Group):
     def get_command(self, ctx: click.Context | None, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in _PLACES:
             return None
-        module, attribute = _PLACES[name].split(":")
-        command: click.Command = getattr(import_module(f"autograd_conformance.harness.commands.{module}"), attribute)
+        place, attribute = _PLACES[name].split(":")
+        try:
+            module = import_module(f"autograd_conformance.harness.commands.{place}")
+        except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - OpenBLAS interrupts who has no threads for it
+            raise Problem(f"autograd-conformance cannot start: {origin(raised)}") from None
+        command: click.Command = getattr(module, attribute)
         return command
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from autograd_conformance.harness.text import origin
+
 
 def _flushed() -> int:
     """0 if everything that was printed has arrived, 2 if not."""
@@ -25,12 +27,8 @@ def main() -> None:
     try:
         # Imported here: what fails must not end with exit status 1, which says that the implementation fails.
         from autograd_conformance.harness.cli import main as command
-    except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - OpenBLAS interrupts who has no threads for it
-        first: BaseException = raised
-        while first.__cause__ or first.__context__:
-            first = first.__cause__ or first.__context__ or first
-        reason = " ".join(f"{type(first).__name__}: {first}".split())
-        print(f"Error: autograd-conformance cannot start: {reason}", file=sys.stderr)
+    except (Exception, KeyboardInterrupt) as raised:  # noqa: BLE001 - as while a command is imported
+        print(f"Error: autograd-conformance cannot start: {origin(raised)}", file=sys.stderr)
         sys.exit(2)
     try:
         command()

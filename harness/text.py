@@ -47,3 +47,10 @@ def of_result(value: Any, name: str = "") -> Any:
     if isinstance(found, str) and len(found) > LONGEST and name not in _WHOLE:
         return f"{found[:LONGEST]} ... ({len(found)} characters)"
     return found
+
+
+def origin(raised: BaseException) -> str:
+    """The exception that led to this one, in one line."""
+    while raised.__cause__ or raised.__context__:
+        raised = raised.__cause__ or raised.__context__ or raised
+    return " ".join(f"{type(raised).__name__}: {raised}".split())

@@ -198,7 +198,6 @@ def test_what_only_shows_something_checks_nothing(said, word):
     [
         (("-n", "1", "--", "-k", "("), "Wrong expression passed to '-k'"),
         (("-n", "0", "--", "-k", "("), "Wrong expression passed to '-k'"),
-        (("-n", "0", "--", "-W", "error"), "pytest cannot start: PytestAssertRewriteWarning"),
         (("-n", "0", "--", "none.py"), "there are no tests in "),
         (("-n", "0", "--", "--dist=each"), "would change what the suite loads or runs"),
         (("-n", "0", "--", "--maxfail=x"), "invalid int value"),

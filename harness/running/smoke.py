@@ -91,7 +91,7 @@ def _holds_in_fork(given: str, seconds: float) -> bool:
     stack, and this process with it.
     """
     # Also where the framework waits in C, and no other thread runs.
-    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__ or 2)
     try:
         adapter = implementations.load(given)
         implementations.check_version(adapter)
