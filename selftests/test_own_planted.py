@@ -105,7 +105,7 @@ def planted_test(planted):
     return named(planted.property_id, planted.variant)
 
 
-def tests_for(planted):
+def likeliest(planted):
     """The tests that may find the fault, the likeliest first."""
     long = [named(each, "long") for each in _NUMBERS] if planted.variant == "sizes" else []
     others = (test for each in (planted.property_id, *_NUMBERS) for test in each_test_of(each))
@@ -122,7 +122,7 @@ def test_the_fault_is_found_and_shown(planted, tmp_path):
     asked_for = declared(planted.function, requested(planted.property_id))
     with scripts.importable(asked_for, tmp_path) as declaration:
         known = coarse(planted, declaration)
-        found = first_fault(declaration, *([planted_test(planted)] if known else tests_for(planted)))
+        found = first_fault(declaration, *([planted_test(planted)] if known else likeliest(planted)))
     assert found or known, planted.fault
     if found:
         shown(planted, found[0]["id"], found[0]["failure"])
