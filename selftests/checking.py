@@ -9,6 +9,7 @@ import pytest
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.verdicts import Verdict, verdict
 from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.selftests import tiers
 from autograd_conformance.suites.declared import Checked, claims
 
 # How right Functions are called: a few times in the first tier, and at night as often as a gate does, with more seeds.
@@ -23,13 +24,13 @@ def faults_of(
 
 
 def accuses(declaration: Declaration, *properties: str, seed: int = 0) -> list[tuple[Line, Verdict]]:
-    """What a few examples accuse a Function of, which should be nothing."""
-    return faults_of(declaration, *properties, seed=seed, profile="quick", shrink=False)
+    """What a few examples, at night those of a gate, accuse a Function of, which should be nothing."""
+    return faults_of(declaration, *properties, seed=seed, profile="gate" if tiers.NIGHT else "quick", shrink=False)
 
 
 def first_fault(declaration: Declaration, *tests: str, seed: int = 0) -> tuple[Line, Verdict] | None:
-    """The first fault that one of these tests finds, in their order, in a call as it was drawn."""
-    return next(faults_in(lines_of(Checked(declaration, seed=seed, shrink=False), *tests)), None)
+    """The first fault that these tests find, in their order: in a call as it was drawn, at night in the smallest."""
+    return next(faults_in(lines_of(Checked(declaration, seed=seed, shrink=tiers.NIGHT), *tests)), None)
 
 
 def faults_in(lines: Iterable[Line]) -> Iterator[tuple[Line, Verdict]]:

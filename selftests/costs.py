@@ -17,8 +17,8 @@ import psutil
 import pytest
 
 # Groups of files, by how their names begin, with their budgets; each other file is a group of its own.
-BUDGETS: dict[str, float] = {}
-OF_A_FILE = 60.0
+BUDGETS = {"own": 1500.0}
+OF_A_FILE = 150.0
 OF_A_TEST = 60.0
 
 _SHOWN = 10

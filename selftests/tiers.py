@@ -139,6 +139,15 @@ _IN_PROCESS = (
     ),
 )
 
+# Published Functions; the first tier has a right one and one of each of the other verdicts.
+_GALLERY = (
+    Later(
+        "test_gallery.py::test_what_check_reports",
+        "their verdicts are also those of others, and of planted faults",
+        "pose|entmax|budget|adjoint|simplex",
+    ),
+)
+
 # What starts commands and processes.
 _IN_CHILDREN = (
     Later(
@@ -189,7 +198,10 @@ _IN_CHILDREN = (
     ),
 )
 
-NIGHTLY: tuple[Later, ...] = (*_IN_PROCESS, *_IN_CHILDREN)
+NIGHTLY: tuple[Later, ...] = (*_IN_PROCESS, *_IN_CHILDREN, *_GALLERY)
+
+# At night, what a few calls as they are drawn show in the first tier is shown with as many as a gate has, and shrunk.
+NIGHT = False
 
 # The ids of all tests that were collected, before some were left out.
 COLLECTED = pytest.StashKey[tuple[str, ...]]()
@@ -206,7 +218,9 @@ def add_option(parser: pytest.Parser) -> None:
 
 
 def configure(config: pytest.Config) -> None:
-    """Keep the tests of one ``xdist_group`` in one worker: they share a fixture that takes long."""
+    """Say which tier runs, and keep the tests of one ``xdist_group`` in one worker: they share a fixture."""
+    global NIGHT
+    NIGHT = config.getoption("nightly", False)
     if config.getoption("dist", "no") == "load":
         config.option.dist = "loadgroup"
 
