@@ -31,7 +31,7 @@ class {name}(user_ops.{base}):
 
 declared = Declaration({name}, {arguments})
 """
-SLOW = "time.sleep(0.15)"
+SLOW = "time.sleep(0.06)"
 STUCK = "while threading.current_thread() is not threading.main_thread(): time.sleep(0.1)"
 PAIR = "'float[n,m]', 'float[m]', 'int(0..3)'"
 
@@ -48,7 +48,7 @@ def check(folder, *words, **parts):
 
 
 def test_a_slow_function_is_reported_to_be_slow_and_every_check_is_made(tmp_path):
-    words = ("--properties", "VJP-FD,FWD-DTYPE,VJP-REF", "--time-limit", "8")
+    words = ("--properties", "VJP-FD,FWD-DTYPE,VJP-REF", "--time-limit", "3")
     done, results = check(tmp_path, *words, name="Slow", base="Scaled", first=SLOW, arguments=PAIR)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "GRADIENT NOT VERIFIED: VJP-FD: " in done.stdout
@@ -61,8 +61,8 @@ def test_a_slow_function_is_reported_to_be_slow_and_every_check_is_made(tmp_path
 
 
 def test_what_held_in_enough_examples_holds(tmp_path):
-    words = ("--properties", "FWD-DTYPE", "--time-limit", "8")
-    done, results = check(tmp_path, *words, name="Slow", base="Scaled", first="time.sleep(0.12)", arguments=PAIR)
+    words = ("--properties", "FWD-DTYPE", "--time-limit", "3")
+    done, results = check(tmp_path, *words, name="Slow", base="Scaled", first="time.sleep(0.045)", arguments=PAIR)
     assert done.returncode == 0, done.stdout + done.stderr
     held = results["FWD-DTYPE"]["slow"]
     assert 5 <= held < 25
@@ -71,8 +71,8 @@ def test_what_held_in_enough_examples_holds(tmp_path):
 
 
 def test_a_fault_of_a_slow_function_is_found(tmp_path):
-    words = ("--properties", "VJP-FD", "--time-limit", "15")
-    done, results = check(tmp_path, *words, name="Slow", base="Wrong", first="time.sleep(0.01)", arguments=PAIR)
+    words = ("--properties", "VJP-FD", "--time-limit", "5")
+    done, results = check(tmp_path, *words, name="Slow", base="Wrong", first="time.sleep(0.003)", arguments=PAIR)
     assert done.returncode == 1, done.stdout + done.stderr
     assert results["VJP-FD"]["outcome"] == "fail"
     assert "WRONG: VJP-FD" in done.stdout
