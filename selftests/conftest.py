@@ -31,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
     config.pluginmanager.register(costs.Costs(config))
-    config.pluginmanager.register(examples.Examples(config))
+    config.pluginmanager.register(examples.Examples())
 
 
 def outside_with(folder: Path) -> dict[str, str]:

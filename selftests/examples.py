@@ -23,9 +23,8 @@ def digest(texts: Iterable[str]) -> str:
 class Examples:
     """Notes the choices of each example in the process that draws it, and puts them together where reports arrive."""
 
-    def __init__(self, config: pytest.Config) -> None:
-        self._config, self._of_test = config, set[str]()
-        self._ids, self._all = set[str](), set[str]()
+    def __init__(self) -> None:
+        self._of_test, self._ids, self._all = set[str](), set[str](), set[str]()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:

@@ -13,7 +13,7 @@ from autograd_conformance.selftests.examples import Examples
 
 def drawn(*, most=100):
     """What one test's report says after some examples."""
-    plugin = Examples(SimpleNamespace())
+    plugin = Examples()
 
     @settings(max_examples=20, derandomize=True, database=None)
     @given(st.integers(0, most))
@@ -34,7 +34,7 @@ def drawn(*, most=100):
 
 def said(*reports):
     """The line that a run with these reports ends with."""
-    plugin, lines = Examples(SimpleNamespace()), []
+    plugin, lines = Examples(), []
     for report in reports:
         plugin.pytest_runtest_logreport(report)
     plugin.pytest_terminal_summary(SimpleNamespace(write_line=lines.append))

@@ -18,11 +18,9 @@ from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.running.smoke import FORKABLE
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.strategies.calls import Call
-
-# Frameworks that have started threads when they are imported do not survive a fork.
-_FORKABLE = ("torch", "hips", "mygrad", "model")
 
 
 @dataclass
@@ -128,7 +126,7 @@ def _discover(
 
 def context(implementation: str) -> Any:
     """The start method of processes that import an implementation."""
-    return multiprocessing.get_context("fork" if implementation in _FORKABLE and hasattr(os, "fork") else "spawn")
+    return multiprocessing.get_context("fork" if implementation in FORKABLE and hasattr(os, "fork") else "spawn")
 
 
 def _of_process(

@@ -25,8 +25,9 @@ from autograd_conformance.implementations.separate import environment
 SECONDS = 300
 _SECONDS_IN_FORK = 60
 
-# These survive a fork: the stage needs no second import if the run has just made the first.
-_FORKABLE = ("torch", "hips", "mygrad", "model")
+# These survive a fork, so that what is imported once serves several processes. Others start threads when they are
+# imported.
+FORKABLE = ("torch", "hips", "mygrad", "model")
 
 # The most mistakes that are shown.
 _SHOWN = 30
@@ -61,7 +62,7 @@ def problems(
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
-    forks = forks and given in _FORKABLE and given not in sys.modules and sys.platform == "linux"
+    forks = forks and given in FORKABLE and given not in sys.modules and sys.platform == "linux"
     if forks and _holds_in_fork(given, seconds):
         return []
     words = [python or sys.executable, "-m", __name__, given]
