@@ -1,5 +1,7 @@
 """What the selftests cost: a table of CPU seconds by group of tests, of the processes and of their children.
 
+Where the clock shows much more than the CPU, a group waits.
+
 Run `python benchmarks/selftests.py`, perhaps with arguments of pytest after it, such as `--nightly` or `-n 1`.
 """
 
@@ -33,12 +35,14 @@ def main() -> int:
     small = [name for name, each in groups.items() if sum(cost.whole for cost in each) < _LEAST]
     groups[f"{len(small)} others"] = [cost for name in small for cost in groups.pop(name)]
     rows = sorted((_row(name, each) for name, each in groups.items()), key=lambda row: -row[2])
-    print(tabulate([*rows, _row("all", list(tests.values()))], ("group", "tests", "CPU s", "in children"), "pipe"))
+    print(tabulate([*rows, _row("all", list(tests.values()))], ("group", "tests", "CPU s", "in children", "by the clock"), "pipe"))
     return done.returncode
 
 
-def _row(name: str, costs: list[Cost]) -> tuple[str, int, float, float]:
-    return name, len(costs), round(sum(cost.whole for cost in costs)), round(sum(cost.children for cost in costs))
+def _row(name: str, costs: list[Cost]) -> tuple[str, int, float, float, float]:
+    columns = (lambda cost: cost.whole, lambda cost: cost.children, lambda cost: cost.clock)
+    whole, children, clock = (round(sum(map(column, costs))) for column in columns)
+    return name, len(costs), whole, children, clock
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import resource
+import time
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -29,10 +30,11 @@ SERVERS: list[int] = []
 
 
 class Cost(NamedTuple):
-    """CPU seconds of the process, and of its children."""
+    """CPU seconds of the process, and of its children; and seconds by the clock, which show what only waits."""
 
     process: float = 0.0
     children: float = 0.0
+    clock: float = 0.0
 
     @property
     def whole(self) -> float:
@@ -46,7 +48,7 @@ def used() -> Cost:
         for usage in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
     served = [sum(psutil.Process(number).cpu_times()[:4]) for number in SERVERS if psutil.pid_exists(number)]
-    return Cost(process, children + sum(served))
+    return Cost(process, children + sum(served), time.monotonic())
 
 
 def group(id: str) -> str:
