@@ -17,6 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SUITES = PACKAGE / "suites"
 
 
+@cache
 def is_part_of(filename: str, *rooms: str) -> bool:
     """Whether a file, perhaps named by way of a link, is in one of these rooms of the package."""
     return any(Path(filename).resolve().is_relative_to(PACKAGE / room) for room in rooms)

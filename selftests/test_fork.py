@@ -28,7 +28,10 @@ from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests import forked, warm
 
 # What the regressions are about, and what they leave alone.
-CHOICE = ("--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "-n", "0")
+CHOICE = (
+    "--properties", "NIG-*,ND-*,GRAD-*,ENG-02,CKPT-*,MAT-*,CLEAR-*", "--profile", "quick", "--seed", "0", "-n", "0",
+    "--device", "cpu",
+)  # fmt: skip
 
 SHIPPED = PACKAGE / "implementations" / "baselines" / "torch-2.13.0.txt"
 

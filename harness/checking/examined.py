@@ -7,6 +7,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -122,9 +123,15 @@ def _foreign_frames(raised: BaseException) -> list[traceback.FrameSummary]:
 
 def _outside_of_python(raised: BaseException) -> list[traceback.FrameSummary]:
     """The frames that are not in the standard library, which others call: it says nothing of what is wrong."""
-    return [frame for frame in traceback.extract_tb(raised.__traceback__) if not _is_of_python(frame.filename)]
+    return [frame for frame in _frames(raised) if not _is_of_python(frame.filename)]
 
 
+def _frames(raised: BaseException) -> Sequence[traceback.FrameSummary]:
+    """The frames of the traceback, whose source is not read: a refused example is no failure to show."""
+    return traceback.StackSummary.extract(traceback.walk_tb(raised.__traceback__), lookup_lines=False)
+
+
+@cache
 def _is_of_python(filename: str) -> bool:
     packaged = {"site-packages", "dist-packages"} & {*Path(filename).parts}
     return filename.startswith("<frozen ") or (filename.startswith(_PYTHON) and not packaged)
@@ -134,6 +141,7 @@ def _is_of_python(filename: str) -> bool:
 _PYTHON = str(Path(contextlib.__file__).parent) + os.sep
 
 
+@cache
 def _is_ours(filename: str) -> bool:
     # The bodies of documented Functions are under test: they are in a folder of reference/.
     ours = is_part_of(filename, "harness", "suites", "implementations", "strategies")
@@ -148,7 +156,7 @@ _CALLING = ("called", "call_with", "in_place")
 
 def raised_by_suite(raised: BaseException) -> bool:
     """Whether the suite's own code raised an exception, and neither the Function nor the framework."""
-    frames = traceback.extract_tb(raised.__traceback__)
+    frames = _frames(raised)
     if not frames or isinstance(raised, RuntimeError):
         # A framework raises these in compiled code, which has no frames.
         return False
@@ -161,4 +169,4 @@ def passes_through(raised: BaseException, implementation: type) -> bool:
     # An adapter may refine another one.
     modules = {sys.modules[kind.__module__] for kind in implementation.__mro__ if issubclass(kind, Implementation)}
     files = {module.__file__ for module in modules} - {sys.modules[Implementation.__module__].__file__}
-    return any(frame.filename in files for frame in traceback.extract_tb(raised.__traceback__))
+    return any(frame.filename in files for frame in _frames(raised))
