@@ -232,8 +232,8 @@ def _scaled(constant, factor=1.0):
         (_scaled(lambda x: torch.where(x < 9, 0.3, 9.0).to(x.dtype)), "float[n]", "something is computed in float32"),
         (_scaled(lambda x: torch.tensor(0.3).to(x)), "complex[n]", "something is computed in float32"),
         (_scaled(lambda x: torch.tensor(0.3).to(x)), "float[]", "something is computed in float32"),
-        (_scaled(lambda _: 0.3, factor=1.001), "float[n]", "a factor, a sign"),
-        (_scaled(lambda _: 0.3, factor=1 + 1e-5), "float[n]", "a factor, a sign"),
+        (_scaled(lambda _: 0.3, factor=1.001), "float[n]", "times 0.999001"),
+        (_scaled(lambda _: 0.3, factor=1 + 1e-5), "float[n]", "times 0.99999"),
     ],
 )
 def test_an_error_of_the_size_of_a_rounding_to_float32_is_called_so(function, argument, words):

@@ -1,4 +1,4 @@
-"""The likely cause of a wrong gradient: equal indices, or a missing conjugate, and only where these explain it."""
+"""The likely cause of a wrong gradient, such as a factor or equal indices, and only where it explains it."""
 
 from __future__ import annotations
 
@@ -65,20 +65,118 @@ class Halved(Product):
         return g * y.conj(), g * x.conj() / 2
 
 
+class Products(torch.autograd.Function):
+    """The product of the numbers with the same index. Backward leaves out the other factors."""
+
+    @staticmethod
+    def forward(ctx, x, index):
+        ctx.save_for_backward(index)
+        return x.new_ones(4).scatter_reduce(0, index, x, "prod")
+
+    @staticmethod
+    def backward(ctx, g):
+        (index,) = ctx.saved_tensors
+        return g[index], None
+
+
+class SumOfProducts(torch.autograd.Function):
+    """Sums over the first dimension. Backward takes the mean for one argument."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.save_for_backward(x, w)
+        return (x * w).sum(0)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.saved_tensors
+        return g * w.expand_as(x), (g * x).mean(0)
+
+
+class Squares(torch.autograd.Function):
+    """A right square, whose backward the faults override."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+
+class FirstForAll(Squares):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * (g[0] if len(g) else 1)
+
+
+class MeanForAll(Squares):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g.mean()
+
+
+class Backwards(Squares):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g.flip(0)
+
+
+class SignLost(Squares):
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * x.abs() * g
+
+
+EQUAL = "right where all entries of argument 1 (index) are different, and wrong where some are equal"
+ADDING = "index_add_, scatter_add_, or accumulate=True"
+MEAN = "the length of a dimension (a mean for a sum, or the other way round)"
+CONSTANT = "right where all entries of grad_output are equal, and wrong where they are not: backward "
+
+
+CONJUGATED = (
+    "right in real numbers: a factor of backward is not conjugated (g * x.conj() for x * y), or its real part, or a "
+    "factor of 2, is missing or too many"
+)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments", "words"),
     [
-        (Assigned, INDEXED, "where entries of argument 1 (index) are equal"),
-        (AddedAndDoubled, INDEXED, ""),
-        (OneUnconjugated, COMPLEX, "a factor of backward is not conjugated"),
-        (Halved, COMPLEX, ""),
+        (Assigned, INDEXED, f"{EQUAL}: one gradient is kept, where all have to be added: {ADDING}"),
+        (Products, ("float[n]", "int[n](0..3)"), EQUAL),
+        (AddedAndDoubled, INDEXED, "right would be the gradient of argument 0 (x) times 0.5"),
+        (OneUnconjugated, COMPLEX, CONJUGATED),
+        (Halved, COMPLEX, "right would be the gradient of argument 1 (y) times 2"),
+        (SumOfProducts, ("float[n,m]", "float[m]"), f"right would be the gradient of argument 1 (w) times {MEAN}"),
+        (FirstForAll, ("float[n]",), f"{CONSTANT}uses one entry of it for all"),
+        (MeanForAll, ("float[n]",), f"{CONSTANT}uses the mean of grad_output for all"),
+        (Backwards, ("float[n]",), f"{CONSTANT}puts its entries in each other's places, or adds them up"),
+        (SignLost, ("float[n]",), ""),
     ],
 )
 def test_what_the_probes_show_is_said(function, arguments, words):
     (head,) = lines_of(Checked(Declaration(function, *arguments), profile="quick", seed=0), "VJP-FD")
-    likely = head["failure"].get("likely", "")
-    assert words in likely
-    assert bool(likely) == bool(words)
+    assert head["failure"].get("likely", "") == words
+
+
+class Seldom(torch.autograd.Function):
+    """One number of twenty is kept. Backward draws again."""
+
+    @staticmethod
+    def forward(_, x):
+        return x * (torch.rand_like(x) > 0.95)
+
+    @staticmethod
+    def backward(_, g):
+        return g * (torch.rand_like(g) > 0.95)
+
+
+def test_another_draw_is_named_where_other_seeds_seldom_show_it():
+    faults = faults_of(Declaration(Seldom, "float[n]", stochastic=True), "VJP-FD")
+    assert "backward seems to use another draw than forward" in printing.headlines(faults)[0]["failure"]["likely"]
 
 
 class LossOfShapes(torch.autograd.Function):

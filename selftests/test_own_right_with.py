@@ -89,14 +89,51 @@ class DrawnAgain(torch.autograd.Function):
         return g * (torch.rand(g.shape[0], 1, dtype=g.dtype) > ctx.p), None
 
 
+class Reduced(torch.autograd.Function):
+    """Squares, reduced in one of three ways. Backward divides in each."""
+
+    @staticmethod
+    def forward(ctx, x, how):
+        ctx.save_for_backward(x)
+        return {"mean": torch.mean, "sum": torch.sum, "none": torch.clone}[how](x * x)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x / max(1, x.numel()), None
+
+
+class PowersOfTwo(torch.autograd.Function):
+    """3 x, whose backward is right for lengths that are powers of two, as of a fast Fourier transform."""
+
+    @staticmethod
+    def forward(_, x):
+        return 3 * x
+
+    @staticmethod
+    def backward(_, g):
+        return (3 if g.shape[0].bit_count() == 1 else 4) * g
+
+
 LED = {
+    "one of three values": (
+        Declaration(Reduced, "float[n]", "'mean' | 'sum' | 'none'"), "VJP-FD", "",
+        "argument 1 (how) = 'mean'; wrong with 'sum', 'none'",
+    ),
+    "lengths": (
+        Declaration(PowersOfTwo, "float[n,m]"), "VJP-FD", "",
+        "lengths 1, 2, 4, 8 of argument 0 (x), dimension 0; wrong with 3, 5, 6, 7, 9",
+    ),
     "a value that fails as well": (Declaration(AlongGiven, "float[n,m]", "0 | 1 | -1"), "BATCH-VMAP", "", None),
     "chance": (Declaration(DrawnAgain, "float[n,m]", "0.25 | 0.5", stochastic=True), "VJP-FD", "", None),
-    "an odd length": (Declaration(Shift, "float[...]", "axis", once=True), "VJP-FD", "", "shapes (2,)"),
+    "an odd length": (
+        Declaration(Shift, "float[...]", "axis", once=True), "VJP-FD", "",
+        "lengths 1, 2, 4, 6, 8 of argument 0 (x), dimension 0; wrong with 3, 5, 7, 9",
+    ),
     "an entry alone": (Declaration(Softmax, "float[b,n]", once=True), "VJP-REPEAT", "", None),
     "a block": (Declaration(Blocks, "float[n]"), "VJP-FD", "long", "shapes (64,)"),
     "an axis that is moved": (Declaration(LogSoftmax, "float[...]", "axis"), "DECL-AXIS", "", None),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", LED)

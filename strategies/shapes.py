@@ -189,6 +189,32 @@ def steps(function: Function, shapes: Shapes) -> tuple[Shapes, ...]:
     return tuple(dict.fromkeys(found for found in each if all(side >= 0 for shape in found for side in shape)))
 
 
+# The longest length that `along` lists.
+_LISTED = 9
+
+
+def along(function: Function, shapes: Shapes, others: Shapes) -> dict[int, Shapes]:
+    """The shapes with each short length of the one dimension in which two differ, by this length."""
+    places = _differing(shapes, others)
+    number, dimension = min(places)
+    found, pending = {}, [shapes, others]
+    while pending:
+        each = pending.pop()
+        length = each[number][dimension]
+        if length not in found and 0 < length <= _LISTED:
+            found[length] = each
+            pending += [other for other in steps(function, each) if _differing(other, each) == places]
+    return dict(sorted(found.items()))
+
+
+def _differing(shapes: Shapes, others: Shapes) -> frozenset[tuple[int, int]]:
+    """The dimensions in which two shapes of the same ranks differ: the number of each tensor, and of its dimension."""
+    rows = zip(shapes, others, strict=True)
+    return frozenset(
+        (n, d) for n, (a, b) in enumerate(rows) for d, (x, y) in enumerate(zip(a, b, strict=False)) if x != y
+    )
+
+
 def _next_length(function: Function, name: str, length: int, by: int) -> tuple[int, ...]:
     declared = function.sizes.get(name, NOT_EMPTY)
     if declared == NOT_EMPTY:

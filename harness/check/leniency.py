@@ -133,6 +133,7 @@ class Lenient(Policy):
         by_size = "" if self.subject.variant == SMALL else likely.of_size(call, got, expected)
         by_number = by_size or likely.of_overflow(call, about, got, expected)
         by_number = by_number or likely.of_declared(self.function.declaration, about)
+        by_number = by_number or likely.of_draw(self.function.declaration, about, got, expected)
         return by_number or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.

@@ -16,7 +16,16 @@ from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.reference.definitions import Function
-from autograd_conformance.strategies.calls import Call, recast, reshaped, with_cotangents, with_inputs
+from autograd_conformance.reference.ladder import DOUBLE, Verdict, directions, inner, judge, slope
+from autograd_conformance.strategies.calls import (
+    Call,
+    recast,
+    reshaped,
+    varied,
+    with_cotangents,
+    with_fill_of_cotangents,
+    with_inputs,
+)
 from autograd_conformance.strategies.layouts import LAYOUTS
 from autograd_conformance.strategies.shapes import shape_tuples
 
@@ -28,6 +37,8 @@ _MOVED = 2.0**-8
 # So many calls with equal indices, and so many without, of those tried; the elements of a small tensor, and its seeds.
 _CALLS, _TRIED, _SMALL, _SEEDS = 6, 400, 12, 4
 _REAL = {"complex128": "float64", "complex64": "float32"}
+# What counts as equal where the numbers come from finite differences, and the step of these.
+_CLOSE, _STEP = 1e-5, 2.0**-16
 
 # Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
 _SINGLE = 2.0**-32, 2.0**-22
@@ -101,11 +112,106 @@ def of_overflow(call: Call, about: str, got: Any, expected: Any) -> str:
     )
 
 
-def of_equal_indices(function: Function, call: Call, right: Callable[[Call], bool]) -> str:
+def of_draw(declaration: Declaration, about: str, got: Any, expected: Any) -> str:
+    """The cause if one of a gradient and a slope is zero in a Function that draws random numbers; empty otherwise."""
+    if about != "VJP-FD" or not declaration.stochastic or (got == 0) == (expected == 0):
+        return ""
+    return (
+        "backward seems to use another draw than forward: let forward save what it drew (save_for_backward), and let "
+        "backward use that instead of drawing again"
+    )
+
+
+# What a factor counts where a mean takes the place of a sum, or the other way round.
+_COUNTS: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
+    "the number of elements of a tensor": lambda shape: (math.prod(shape),),
+    "the length of a dimension": lambda shape: shape,
+}
+
+
+def of_factor(function: Function, example: Example) -> str:
+    """The cause if gradients are wrong by a factor that is the same for all their entries; empty otherwise."""
+    longer = (shapes for shapes in shape_tuples(function) if all(side > 2 for shape in shapes for side in shape))
+    moved = islice(filter(None, (reshaped(example.call, shapes, function) for shapes in longer)), _SHAPES)
+    calls = [varied(call, function) for call in moved] or [example.call]
+    found = [(each, _factors(each)) for each in map(example.of, calls)]
+    wrong = sorted(found[0][1])
+    times = [_times([(each, factors.get(number)) for each, factors in found]) for number in wrong]
+    if not wrong or "" in times:
+        return ""
+    words = [f"the gradient of {example.input_names[n]} times {by}" for n, by in zip(wrong, times, strict=True)]
+    return f"right would be {' and '.join(words)}"
+
+
+def _times(found: Sequence[tuple[Example, float | None]]) -> str:
+    """By what a gradient of several calls has to be multiplied, as a number or what it counts; empty if by neither."""
+    examples, factors = [each for each, _ in found], [factor for _, factor in found if factor is not None]
+    if len(factors) < len(found):
+        return ""
+    if np.allclose(factors, factors[0], rtol=_CLOSE, atol=0):
+        return f"{factors[0]:.6g}"
+    for words, counts in _COUNTS.items():
+        among = [[n for tensor in each.call.tensors for n in counts(tensor.shape)] for each in examples]
+        for power, text in ((1, words), (-1, f"1 over {words}")):
+            pairs = zip(factors, among, strict=True)
+            if all(any(math.isclose(f, float(n) ** power, rel_tol=_CLOSE) for n in counted) for f, counted in pairs):
+                return f"{text} (a mean for a sum, or the other way round)"
+    return ""
+
+
+def _factors(example: Example) -> dict[int, float]:
+    """By what each wrong gradient has to be multiplied, by its number; empty if that does not make all right."""
+    try:
+        gradients = [None if g is None else example.implementation.numpy(g) for g in example.run()[1]]
+        found = {n: _factor(example.expected, gradients, n) for n, g in enumerate(gradients) if g is not None}
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return {}
+    return {n: f for n, f in found.items() if f is not None and f != 1} if None not in found.values() else {}
+
+
+def _factor(expected: Expected, gradients: Sequence[Any], number: int) -> float | None:
+    """By what the gradient with this number has to be multiplied; None if nothing makes it right, or anything does."""
+    points, weights, factors = expected.points(), expected.cotangents, list[float]()
+    if np.count_nonzero(gradients[number]) < 2:
+        return None
+    for seed in range(2):
+        moves = directions(points, seed=seed, bits=DOUBLE.bits)
+        alone = tuple(u if n == number else None for n, u in enumerate(moves))
+        estimate = slope(expected.outputs_at, points, alone, weights)
+        claim = inner(tuple(gradients), alone)
+        if estimate.reason is not None or claim == 0:
+            return None
+        factors.append(1.0 if judge(claim, estimate) is Verdict.AGREES else estimate.value / claim)
+    return factors[0] if math.isclose(*factors, rel_tol=_CLOSE) else None
+
+
+def of_constant_cotangents(example: Example, right: Callable[[Call], bool]) -> str:
+    """The cause if a call is right where all entries of the cotangent are equal, and only there; empty otherwise.
+
+    ``right`` says whether a call is not found to be wrong.
+    """
+    ramp, ones = (example.of(with_fill_of_cotangents(example.call, fill)) for fill in ("ramp", "ones"))
+    used = [g for g in ramp.expected.cotangents if g is not None]
+    if len(used) != 1 or used[0].size < 2 or right(ramp.call) or not right(ones.call):
+        return ""
+    numpy = example.implementation.numpy
+    try:
+        pairs = [(numpy(a), numpy(b)) for a, b in zip(ramp.run()[1], ones.run()[1], strict=True) if a is not None]
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return ""
+    seen = "right where all entries of grad_output are equal, and wrong where they are not: "
+    for value, words in ((used[0].mean(), "the mean of grad_output"), *((v, "one entry of it") for v in used[0].flat)):
+        if all(np.allclose(a, value * b, rtol=_CLOSE) for a, b in pairs):
+            return f"{seen}backward uses {words} for all"
+    return f"{seen}backward puts its entries in each other's places, or adds them up"
+
+
+def of_equal_indices(function: Function, example: Example, right: Callable[[Call], bool]) -> str:
     """The cause if small calls are wrong where an index has equal entries, and only there; empty otherwise.
 
     ``right`` says whether a call is not found to be wrong.
     """
+    call = example.call
     slots = repeating(function, call)
     if not slots:
         return ""
@@ -121,10 +227,48 @@ def of_equal_indices(function: Function, call: Call, right: Callable[[Call], boo
     if not enough or not all(found[False]) or sum(found[True]) > len(found[True]) // 2:
         return ""
     names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
-    return (
-        f"where entries of {names} are equal, their gradients are assigned, where they have to be added: index_add_, "
-        "scatter_add_, or index_put_ with accumulate=True"
+    seen = f"right where all entries of {names} are different, and wrong where some are equal"
+    alike = (each for each in _small(function, call) if repeating(function, each) & slots)
+    wrong = next((each for each in alike if not right(each)), call)
+    if not _takes_one_for_the_sum(example.of(wrong)):
+        return seen
+    return f"{seen}: one gradient is kept, where all have to be added: index_add_, scatter_add_, or accumulate=True"
+
+
+def _takes_one_for_the_sum(example: Example) -> bool:
+    """Whether each wrong entry of a gradient is what one entry of the cotangent adds to it, of several that do."""
+    expected, numpy = example.expected, example.implementation.numpy
+    try:
+        gradients = [None if g is None else numpy(g) for g in example.run()[1]]
+        found = [
+            _is_one_of(g[place], _parts(expected, n, place))
+            for n, g in enumerate(gradients) if g is not None
+            for place in np.ndindex(g.shape)
+        ]  # fmt: skip
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return False
+    return False not in found and True in found
+
+
+def _is_one_of(got: Any, parts: Any) -> bool | None:
+    """Whether an entry of a gradient is one of several parts, and not their sum; None if it is the sum."""
+    scale = _CLOSE * max(1.0, float(np.max(np.abs(parts), initial=0.0)))
+    if abs(got - parts.sum()) <= scale:
+        return None
+    several = parts[np.abs(parts) > scale]
+    return len(several) > 1 and bool(np.any(np.abs(several - got) <= scale))
+
+
+def _parts(expected: Expected, number: int, place: tuple[int, ...]) -> Any:
+    """What each entry of the cotangents adds to an entry of a gradient, by central differences."""
+    points = expected.points()
+    step = np.zeros(np.shape(points[number]))
+    step[place] = _STEP
+    ahead, back = (
+        expected.outputs_at([x + sign * step if n == number else x for n, x in enumerate(points)]) for sign in (1, -1)
     )
+    rows = zip(expected.cotangents, ahead, back, strict=True)
+    return np.concatenate([np.ravel(g * (a - b) / (2 * _STEP)) for g, a, b in rows if g is not None])
 
 
 def _small(function: Function, call: Call) -> Iterator[Call]:

@@ -127,7 +127,9 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         # The run itself showed this cause.
         return Verdict(STALE, claim.advice)
     shown = failure.get("component", {}).get("aspect") in _SHOWN
-    advice = dict(claim.of_variant).get(line.get("variant", ""), claim.advice)
+    # What makes the call right says more than the usual cause.
+    usual = "" if failure.get("right_with") else claim.advice
+    advice = dict(claim.of_variant).get(line.get("variant", ""), usual)
     return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
 
 

@@ -13,8 +13,8 @@ from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.harness.checking.peculiarities import PECULIARITIES, Peculiarity
 from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, recast, reshaped, same, with_fill_of_cotangents
-from autograd_conformance.strategies.shapes import equal_sides, shape_tuples, steps
+from autograd_conformance.strategies.calls import Call, Tensor, recast, reshaped, same, with_fill_of_cotangents
+from autograd_conformance.strategies.shapes import along, equal_sides, shape_tuples, steps
 
 # The most other values of an argument.
 _VALUES = 4
@@ -39,6 +39,8 @@ class Alternative:
     excludes: Callable[[Call], bool] | None
     calls: tuple[tuple[str, Call], ...]
     name: str = ""
+    # The failing call's value of an argument, in words, if the others have another value of it.
+    value: str = ""
     # Whether it has other numbers in the places of the failing call's, as another shape has.
     moves: bool = False
     where: Call | None = None
@@ -123,11 +125,24 @@ def _other_values(function: Function, call: Call, *, moving_axis: bool) -> Itera
             for value in others[:_VALUES]
         )
         changed = None if where == call else where
-        yield Alternative(_having(slot, given), calls, where=changed)
+        yield Alternative(_having(slot, given), calls, value=repr(given), where=changed)
         if argument.axis and given < 0:
             # Where every negative axis is wrong, half of the others are.
             counted = tuple(each for each in calls if each[1].args[slot] >= 0)
             yield Alternative(_having(slot, given), counted, where=changed)
+
+
+def in_lengths(function: Function, call: Call, other: Call) -> tuple[str, dict[int, Call]]:
+    """The dimension in which two calls differ, in words, and the call in each short length of it that is declared."""
+    shapes, others = _shapes(function, call), _shapes(function, other)
+    found = {} if shapes is None or others is None else along(function, shapes, others)
+    moved = {length: _reshaped(function, call, each) for length, each in found.items()}
+    rows = ((n, d) for n, tensor in enumerate(call.tensors) for d, side in enumerate(tensor.shape)
+            if side != other.tensors[n].shape[d])  # fmt: skip
+    number, dimension = next(rows)
+    slots = [slot for slot, value in enumerate(call.args) if isinstance(value, Tensor)]
+    words = f"of argument {slots[number]} ({function.arguments[slots[number]].name}), dimension {dimension}"
+    return words, {length: each for length, each in moved.items() if each is not None}
 
 
 def values_in_words(function: Function, call: Call) -> frozenset[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.alternatives import Alternative, alternatives, values_in_words
+from autograd_conformance.harness.checking.alternatives import Alternative, alternatives, in_lengths, values_in_words
 from autograd_conformance.harness.checking.drawing import prepare
 from autograd_conformance.harness.checking.observe import copied
 from autograd_conformance.harness.checking.relations import AlongAxis
@@ -32,6 +32,8 @@ _FAILURES, _SMALLER = 3, 80
 _FAILING, _SEEDS = 4, 3
 # The seeds among which those are sought that give calls of another choice.
 _DRAWS = 50
+# So many lengths, right ones and wrong ones, show more than two shapes do.
+_SOME = 2
 # Elements of a call that is small enough.
 _FEW = 6
 # After so many seconds nothing more is tried.
@@ -132,6 +134,7 @@ class Runs:
             return None
         call = parse(broken.finding.call)
         others: list[Call] | None = None
+        some = ""
         # What is not finite comes from a number, such as 0, which another shape may lack.
         of_number = broken.finding.kind is Kind.NAN or broken.finding.component.get("aspect") == "finite"
         for each in self._alternatives(call):
@@ -139,12 +142,13 @@ class Runs:
                 continue
             right = [n for n, (_, other) in enumerate(each.calls) if self._is_right(other, each.excludes)]
             if 2 * len(right) <= len(each.calls):
+                some = some or self._values(broken, each, right)
                 continue
             if each.moves and not all(self._tells(call, each.calls[n][1]) for n in right):
                 continue
             if each.excludes is None:
                 if self._differ(broken, each.calls[right[0]][1]):
-                    return each.calls[right[0]][0], None
+                    return self._lengths(broken, *each.calls[right[0]]), None
                 continue
             others = self._failing(broken) if others is None else others
             names, among = list(each.named), [other for other in others if each.excludes(other)]
@@ -152,7 +156,31 @@ class Runs:
             best = max(right, key=lambda n: (shares[n], each.calls[n][0] in known))
             if shares[best] > 1 / 2:
                 return each.calls[best][0], each.excludes
-        return None
+        return (some, None) if some else None
+
+    def _values(self, broken: Broken, each: Alternative, right: Sequence[int]) -> str:
+        """The values of an argument with which a call is right, and those with which it is wrong; empty if unknown."""
+        call = parse(broken.finding.call)
+        right = [n for n in right if each.value and self._tells(call, each.calls[n][1])]
+        wrong = [n for n, (_, other) in enumerate(each.calls) if self._still_fails(broken, other)]
+        if not right or not wrong:
+            return ""
+        names, among = list(each.named), self._failing(broken)
+        assert each.excludes is not None
+        if not all(2 * self._share_right(among, names[n], each.excludes) > 1 for n in right):
+            return ""
+        first, *others = (each.calls[n][0] for n in right)
+        listed = ", ".join([first, *map(_value, others)])
+        return f"{listed}; wrong with {', '.join([each.value, *(_value(each.calls[n][0]) for n in wrong)])}"
+
+    def _lengths(self, broken: Broken, words: str, right: Call) -> str:
+        """The lengths of one dimension with which calls are right, and wrong; the words if there are few of either."""
+        dimension, calls = in_lengths(self.function, parse(broken.finding.call), right)
+        fails = {n: self._replayed(each, 1)[1] is not None for n, each in calls.items() if not self._late()}
+        listed = {wrong: [str(n) for n, failed in fails.items() if failed == wrong] for wrong in (False, True)}
+        if min(map(len, listed.values())) < _SOME:
+            return words
+        return f"lengths {', '.join(listed[False])} {dimension}; wrong with {', '.join(listed[True])}"
 
     def _alternatives(self, call: Call) -> Iterator[Alternative]:
         """Other choices for a call. A test that moves the axis itself has none of another axis."""
@@ -260,6 +288,11 @@ def _failure(attempt: Callable[[], None]) -> Broken | None:
     except Broken as broken:
         return broken
     return None
+
+
+def _value(words: str) -> str:
+    """The value alone, of words such as `argument 1 (p) = 2`."""
+    return words.partition(" = ")[2]
 
 
 def _kind(finding: Finding) -> tuple[Any, ...]:
