@@ -14,12 +14,19 @@ import torch
 import torch._functorch.eager_transforms
 import torch.utils.checkpoint
 import torch.utils.deterministic
+from torch.autograd import forward_ad
 
 from autograd_conformance.implementations.protocol import RandomState, Setting
 
 
 def _attribute(what: str, owner: Any, name: str) -> Setting:
     return Setting(what, lambda: getattr(owner, name), lambda value: setattr(owner, name, value))
+
+
+def _leave_levels(level: int) -> None:
+    """Leave the levels of forward mode above this one."""
+    while forward_ad._current_level > level:
+        forward_ad.exit_dual_level()
 
 
 def _autocast(device: str) -> tuple[Setting, Setting]:
@@ -78,6 +85,7 @@ _OF_BLOCKS = (
         for depth in (getattr(_LAYERS, "get_dynamic_layer_stack_depth", None),)
         if depth and hasattr(_LAYERS, "pop_dynamic_layer_stack_and_undo_to_depth")
     ),
+    Setting("level of forward mode", lambda: forward_ad._current_level, _leave_levels),
 )
 
 # The smallest number of double precision; it becomes zero in a product if small numbers are flushed.

@@ -162,6 +162,17 @@ CLAUSES = (
         fault="an operator with the policy PREFER_SAVE runs again",
     ),
     Clause(
+        "CKPT-16",
+        "documented",
+        "Checkpointing saves the tensor arguments of its function: backward raises if one was changed in place, and "
+        "hooks on saved tensors see those of the reentrant variant.",
+        "autograd mechanics: In-place correctness checks",
+        quote="This ensures that if you're using in-place functions and not seeing any errors, you can be sure that "
+        "the computed gradients are correct.",
+        needs="checkpoint",
+        fault="the reentrant variant keeps its arguments on ctx",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

@@ -6,6 +6,7 @@ import ast
 import gc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from importlib.util import find_spec
 from inspect import CO_NEWLOCALS
 from pathlib import Path
@@ -19,14 +20,14 @@ def edited(place: str, old: str, new: str) -> Iterator[None]:
     """``old`` is ``new`` in the function at this place, as in ``torch.autograd.graph:_MultiHandle.remove``."""
     module, _, name = place.partition(":")
     file = str(find_spec(module).origin)  # type: ignore[union-attr]
-    source = Path(file).read_text(encoding="utf-8")
-    first, last = _lines(ast.parse(source), name.split("."))
+    source, tree, code = _read(file)
+    first, last = _lines(tree, name.split("."))
     lines = source.splitlines(keepends=True)
     text = "".join(lines[first:last])
     if text.count(old) != 1:
         pytest.skip(f"skip: {place} does not have this once in this release of torch: {old}")
     changed = "".join((*lines[:first], text.replace(old, new), *lines[last:]))
-    codes = dict(_changed(compile(source, file, "exec"), compile(changed, file, "exec")))
+    codes = dict(_changed(code, compile(changed, file, "exec")))
     with ExitStack() as stack:
         for f in [each for each in gc.get_objects() if type(each) is FunctionType]:
             replacement = codes.get((f.__code__.co_name, f.__code__.co_firstlineno))
@@ -34,6 +35,13 @@ def edited(place: str, old: str, new: str) -> Iterator[None]:
                 stack.callback(setattr, f, "__code__", f.__code__)
                 f.__code__ = replacement
         yield
+
+
+@cache
+def _read(file: str) -> tuple[str, ast.Module, CodeType]:
+    """The text of a module, its tree, and its code."""
+    source = Path(file).read_text(encoding="utf-8")
+    return source, ast.parse(source), compile(source, file, "exec")
 
 
 def _lines(tree: ast.AST, names: list[str]) -> tuple[int, int]:

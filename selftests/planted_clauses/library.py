@@ -42,6 +42,13 @@ def _last_gets_none(original: Any, ctx: Any, *cotangents: Any) -> Any:
     return original(ctx, *cotangents[:-1], None) if swapped else original(ctx, *cotangents)
 
 
+def _flag_too_many(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    """torch itself leaves out the last flag of an operator."""
+    if _is_operator(ctx):
+        ctx.needs_input_grad = (*ctx.needs_input_grad, False)
+    return original(ctx, *cotangents)
+
+
 def _zeros_without_formula(original: Any, ctx: Any, *cotangents: Any) -> Any:
     try:
         return original(ctx, *cotangents)
@@ -80,6 +87,12 @@ FAULTS = (
         lambda: around_backward(_last_gets_none),
         says=("cotangents",),
         words="backward gets None for an unused output",
+    ),
+    Fault(
+        "LIB-01",
+        lambda: around_backward(_flag_too_many),
+        says=("in backward",),
+        words="in backward there is a flag too many",
     ),
     Fault("LIB-02", lambda: around_backward(_zeros_without_formula), says=("no error",)),
     Fault("LIB-02", lambda: around_apply(_refused_at_once), words="a call without a formula is refused at once"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
@@ -11,6 +13,7 @@ from autograd_conformance.selftests.planting import Fault
 
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
 _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"
+_AOT = "torch._functorch._aot_autograd.runtime_wrappers"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
@@ -131,12 +134,36 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
      "FUNC-14", "forward mode does not reach what an inner gradient transform returns", ()),
     (f"{_FUNC}:jvp_increment_nesting", "    finally:", _NOT_AFTER_ALL,
      "FUNC-15", "", tuple(f"FUNC-{number:02}" for number in (1, 3, 4, 5, 10, 11, 13))),
+    (f"{_GRAPH}:_CloneArgBeforeMutateMode.__torch_dispatch__", 'maybe_clone(kwargs["out"])', "pass",
+     "PACK-08", "a change by out= is not noticed", ()),
+    (f"{_GRAPH}:_CloneArgBeforeMutateMode.__torch_dispatch__", "in args[idx]:", "in args[idx][:1]:",
+     "PACK-08", "of a list the first tensor alone is kept", ()),
+    (f"{_GRAPH}:register_multi_grad_hook", "del buffer[id]", "pass",
+     "HOOK-10", "mode all keeps the gradients of each pass", ()),
+    ("torch.autograd.forward_ad:dual_level.__exit__", "exit_dual_level()", "exc_type is None and exit_dual_level()",
+     "JVP-16", "after an exception the level stays", tuple(f"JVP-{number:02}" for number in range(1, 16))),
+    (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
+     "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
+     "COMPILE-15", "all calls of a graph have the saved tensors of the first", ()),
     ("torch.autograd:grad", "gO,\n                retain_graph,\n                create_graph,",
      "gO,\n                retain_graph,\n                False,",
      "VMAP-07", "a batch of gradients is never recorded", ()),
 )  # fmt: skip
 
-FAULTS = tuple(
-    Fault(clause, partial(edited, place, old, new), neighbours=neighbours, words=words)
-    for place, old, new, clause, words, neighbours in EDITS
+
+@contextmanager
+def _keeps_arguments() -> Iterator[None]:
+    """The reentrant variant keeps its arguments as an attribute of ctx."""
+    function = f"{_CHECKPOINT}:CheckpointFunction"
+    saves = edited(f"{function}.forward", "ctx.save_for_backward(*tensor_inputs)", "ctx.kept = tensor_inputs")
+    with saves, edited(f"{function}.backward", "tensors = ctx.saved_tensors", "tensors = ctx.kept"):
+        yield
+
+
+FAULTS = (
+    *(
+        Fault(clause, partial(edited, place, old, new), neighbours=neighbours, words=words)
+        for place, old, new, clause, words, neighbours in EDITS
+    ),
+    Fault("CKPT-16", _keeps_arguments),
 )

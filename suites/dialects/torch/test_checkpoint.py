@@ -6,6 +6,7 @@ import numpy as np
 import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
+from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
@@ -209,3 +210,40 @@ def test_all_passes_go_through_nested_checkpoints(subject, data):
     second = depth * (depth - 1) + 2 * factor * (2 * depth + 1)
     expected = [(depth + 2 * factor) * values ** (depth + 1), second * values**depth]
     subject.assert_all_same("derivatives", got=got, expected=expected[: len(got)])
+
+
+@keeps("CKPT-16")
+def test_a_changed_argument_is_noticed(subject, data):
+    """Backward raises if an argument was changed in place after the call, and is right if none was."""
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    fixed = subject.tensor(subject.draw(data, st.lists(st.integers(1, 4), min_size=2, max_size=2), "fixed argument"))
+    change = subject.draw(data, ("add_", "mul_", "fill_", ""), "in-place change")
+    square = define(
+        subject,
+        forward=lambda ctx, x, y: (ctx.save_for_backward(x, y), x * x * y)[1],
+        backward=lambda ctx, g: (2 * prod(ctx.saved_tensors) * g, None),
+    )
+    expected = 2 * x.detach() * fixed
+    output = torch.utils.checkpoint.checkpoint(square.apply, x, fixed, use_reentrant=reentrant)
+    if change:
+        getattr(fixed, change)(5)
+        what = "backward of a checkpoint, one of whose arguments was changed"
+        subject.assert_raises(RuntimeError, output.sum().backward, what, naming=["modified by an inplace operation"])
+    else:
+        output.sum().backward()
+        subject.assert_same("gradient", got=x.grad, expected=expected)
+
+
+@keeps("CKPT-16", variant="hooks")
+def test_hooks_on_saved_tensors_see_the_arguments(subject, data):
+    """Hooks on saved tensors pack the arguments of a reentrant checkpoint, and backward uses what they unpack."""
+    count = subject.draw(data, (1, 2, 3), "number of tensor arguments")
+    tensors = [subject.tensor([n + 1.0]).requires_grad_() for n in range(count)]
+    packed = []
+    with graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: 10 * t):
+        output = torch.utils.checkpoint.checkpoint(lambda *xs: sum(x * x for x in xs), *tensors, use_reentrant=True)
+    subject.assert_all_same("tensors packed", got=packed, expected=[t.detach() for t in tensors])
+    output.sum().backward()
+    expected = [20.0 * t.detach() for t in tensors]
+    subject.assert_all_same("gradients at what was unpacked", got=[t.grad for t in tensors], expected=expected)

@@ -87,8 +87,17 @@ def test_tangents_end_with_their_level(subject, data):
     except KeyError:
         pass
     subject.assert_equal("tensors without tangent within the level", got=within, expected=[False] * len(made))
+    _assert_left(subject)
     after = [_tangent_in_a_new_level(x) for x in made]
     subject.assert_all_same("tangents after the level", got=after, expected=[None] * len(made))
+
+
+def _assert_left(subject):
+    """Assert that no level is entered; leave what is, because other tests enter one."""
+    level = forward_ad._current_level
+    while forward_ad._current_level >= 0:
+        forward_ad.exit_dual_level()
+    subject.assert_equal("level of forward mode after its block", got=level, expected=-1)
 
 
 @keeps("JVP-16", variant="make_dual")

@@ -1,5 +1,6 @@
 """Hooks on several tensors: once per pass, with the gradients of all of them or with the first."""
 
+import weakref
 from dataclasses import replace
 
 from hypothesis import strategies as st
@@ -7,6 +8,8 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
+from autograd_conformance.suites.contract._garbage import without_collector
+from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
     floats_of,
@@ -145,3 +148,23 @@ def test_mode_all_fires_in_autograd_grad(subject, data):
     subject.assert_equal("number of calls of the hook", got=len(got), expected=1)
     expected = tracked(polynomial, polynomial.vjp(cotangents))
     subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
+
+
+@keeps("HOOK-10", variant="freed")
+def test_gradients_are_let_go_after_the_pass(subject, data):
+    """Mode all keeps no gradient after the pass that computed it, however many passes there were."""
+    count = subject.draw(data, (1, 2, 3), "number of tensors")
+    passes = subject.draw(data, (1, 2, 3), "passes")
+    double = define(subject, forward=lambda _, x: 2 * x, backward=lambda _, g: 2 * g)
+    leaves = [subject.tensor([n + 1.0]).requires_grad_() for n in range(count)]
+    output, seen = sum(map(double.apply, leaves)), []
+    handle = graph.register_multi_grad_hook(leaves, lambda found: seen.extend(map(weakref.ref, found)))
+    with without_collector():
+        for _ in range(passes):
+            output.backward(retain_graph=True)
+        for leaf in leaves:
+            leaf.grad = None
+        alive = sum(ref() is not None for ref in seen)
+    subject.assert_equal("number of gradients that the hook got", got=len(seen), expected=count * passes)
+    subject.assert_equal("how many of them are alive after the passes", got=alive, expected=0)
+    handle.remove()

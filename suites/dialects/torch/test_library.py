@@ -134,15 +134,25 @@ def test_setup_context_gets_inputs_and_output_as_of_a_function(subject, data):
     _assert_formula(subject, data, tensors, 1.0, a, outputs)
 
 
+FLAGS = "ctx.needs_input_grad of an operator with three inputs, in "
+
+
 @keeps("LIB-01", variant="needs_input_grad")
 def test_needs_input_grad_has_one_flag_for_each_input(subject, data):
     """needs_input_grad has one flag for each input, in setup_context and in backward."""
     tensors, _, outputs = _call(subject, data, "without_keywords", ("a",))
     torch.autograd.grad(outputs[0].sum(), [t for t in tensors if t.requires_grad])
-    expected = (*(t.requires_grad for t in tensors), False)
-    got = (SEEN["needs"], SEEN["needs_in_backward"])
-    what = "ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"
-    subject.assert_equal(what, got=got, expected=(expected, expected))
+    expected, got = (*(t.requires_grad for t in tensors), False), (SEEN["needs"], SEEN["needs_in_backward"])
+    subject.assert_equal(f"{FLAGS}setup_context and in backward", got=got, expected=(expected, expected))
+
+
+@keeps("LIB-01", variant="needs_in_backward")
+def test_backward_has_one_flag_for_each_input_that_was_passed(subject, data):
+    """In backward needs_input_grad has one flag for each input that the call passed."""
+    tensors, passed, outputs = _call(subject, data, "without_keywords", ("a",))
+    torch.autograd.grad(outputs[0].sum(), [t for t in tensors if t.requires_grad])
+    expected = (*(t.requires_grad for t in tensors), *(False for _ in passed))
+    subject.assert_equal(f"{FLAGS}backward", got=SEEN["needs_in_backward"], expected=expected)
 
 
 @keeps("LIB-02")

@@ -362,6 +362,25 @@ def test_each_call_gets_back_what_it_saved(subject, data):
     subject.assert_all_same("gradient of each call", got=got, expected=[slope for _, slope in calls])
 
 
+CONTAINERS = {
+    "add, out=": lambda t: torch.add(t, 1, out=t),
+    "_foreach_add_": lambda t: torch._foreach_add_([torch.zeros_like(t), t], 1),
+}
+
+
+@keeps("PACK-08", variant="containers")
+def test_changes_by_out_and_in_lists_are_changes(subject, data):
+    """A call gets back what it saved if that was changed by the keyword out, or as one tensor of a list."""
+    change = subject.draw(data, CONTAINERS, "change")
+    x = subject.tensor(np.full(subject.draw(data, SHAPES, "shape"), 3.0))
+    leaf = subject.tensor(1.0).requires_grad_()
+    with graph.allow_mutation_on_saved_tensors():
+        output = (leaf * x).sum()
+        CONTAINERS[change](x)
+        (got,) = torch.autograd.grad(output, leaf)
+    subject.assert_same("gradient", got=got, expected=np.asarray(3.0 * x.numel()))
+
+
 @keeps("PACK-10")
 def test_saved_tensors_are_let_go_where_mutation_ends(subject, data):
     """What was saved under allow_mutation_on_saved_tensors does not live on after its block."""
