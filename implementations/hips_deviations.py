@@ -27,6 +27,19 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("HIPS-PRIM-03/arrays",),
+        shows=(Found("rules that ran"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a primitive looks for traced arrays among its positional arguments only: one that is passed by "
+            "keyword reaches the operations inside, and the gradient is theirs, not the rule's",
+            promise="Wraps a function so that its gradient can be specified and its invocation can be recorded.",
+            link=_BLOB + "autograd/tracer.py",
+            script="array_by_keyword.py",
+            seen=_SEEN,
+        ),
+    ),
+    Deviation(
         ids=("HIPS-CKPT-01/containers",),
         shows=(Found(starting="gradients of a checkpointed function that returns a container, position "),),
         cause=Cause(

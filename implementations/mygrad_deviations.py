@@ -57,6 +57,18 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("MYGRAD-OP-09/alone",),
+        shows=(Found("a pass that skips a tensor"),),
+        cause=Cause(
+            grade=Grade.DIFFERENCE,
+            reason="the pass goes on to a tensor that got nothing because SkipGradient was raised for its only use, "
+            "and asserts that it has a gradient",
+            link="mygrad/operation_base.py, Operation.backward_var",
+            script="skipped_alone.py",
+            seen=_SEEN,
+        ),
+    ),
+    Deviation(
         ids=("MYGRAD-GRAPH-04",),
         shows=(Found("backward from an invalid gradient"),),
         cause=Cause(

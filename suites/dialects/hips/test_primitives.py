@@ -2,6 +2,7 @@
 
 import math
 import operator
+from contextlib import suppress
 
 import autograd
 import numpy as np
@@ -99,6 +100,23 @@ def test_other_arguments_arrive_as_they_are(subject, data):
     same = [given == named and all(map(operator.is_, values, [STATICS[polynomial.arguments[i]] for i in others]))
             for values, given in seen]  # fmt: skip
     subject.assert_equal("whether each got what was passed", got=same, expected=[True] * len(seen))
+
+
+@keeps("HIPS-PRIM-03", variant="arrays")
+def test_an_array_by_keyword_passes_no_rule_by(subject, data):
+    """A traced array that is passed by keyword reaches the primitive's rule, or the call is refused."""
+    alone = subject.draw(data, (True, False), "the only traced argument")
+    ran = []
+
+    def maker(ans, x, w):
+        return lambda g: ran.append(w) or g
+
+    f = extend.primitive(lambda x, w: x * w)
+    extend.defvjp(f, maker, maker)
+    one, x = subject.tensor(1.0), subject.tensor(2.0)
+    with suppress(TypeError, NotImplementedError):
+        autograd.make_vjp(lambda w: f(one if alone else w, w=w))(x)[0](one)
+        subject.assert_equal("rules that ran", got=len(ran), expected=1 if alone else 2)
 
 
 @keeps("HIPS-PRIM-04")

@@ -105,6 +105,25 @@ def test_a_skipped_gradient_adds_nothing(subject, data):
     )
 
 
+@keeps("MYGRAD-OP-09", variant="alone")
+def test_a_tensor_that_is_skipped_everywhere_has_no_gradient(subject, data):
+    """SkipGradient for the only use of a tensor leaves it without a gradient."""
+    drawn = subject.draw(data, sums(kinds=("variable", "variable", "array"), least=2), "operation")
+    skipped = subject.draw(data, st.sampled_from(drawn.variables), "position that is skipped")
+
+    def change(index, found):
+        if index == skipped:
+            raise SkipGradient
+        return found
+
+    g, inputs = drawn.cotangent(), drawn.inputs()
+    subject.assert_accepted(
+        lambda: mg.execute_op(_changed(drawn.operation(), change), *inputs).backward(g), "a pass that skips a tensor"
+    )
+    expected = [None if i == skipped else found for i, found in enumerate(drawn.gradients(g))]
+    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
+
+
 @keeps("MYGRAD-OP-10")
 def test_gradients_have_the_dtype_of_their_tensors(subject, data):
     """Gradients are cast to the dtype of their tensor, whatever backward_var returned."""
