@@ -200,3 +200,46 @@ def test_lengths_that_forward_refuses_are_left_out():
     facts = discover(Declaration(limited, *MATRIX), TORCH)
     assert {shape[0] for (shape,) in facts.long_shapes} == {2, 65}
     assert {shape[1] for (shape,) in facts.long_shapes} == {2, *LENGTHS}
+
+
+def raising(*, above, forward=None, backward=None):
+    """A product of rows whose forward or backward raises this for more rows."""
+
+    class Raising(Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            if forward is not None and len(x) > above:
+                raise forward
+            ctx.save_for_backward(x, w)
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            if backward is not None and len(x) > above:
+                raise backward
+            return g * w, (g * x).sum(0)
+
+    return Declaration(Raising, "float[n,m]", "float[m]")
+
+
+_TOO_LONG = ValueError("too many rows")
+
+
+@pytest.mark.parametrize(
+    ("raises", "said"),
+    [
+        ({"backward": _TOO_LONG}, "forward accepted this call, so backward must not raise"),
+        ({"forward": NameError("name 'rows' is not defined")}, "a mistake in the code, not a refusal"),
+    ],
+    ids=["backward", "mistake"],
+)
+def test_what_raises_for_long_tensors_alone_is_no_refusal(raises, said):
+    ((line, verdict),) = accuses(raising(above=1000, **raises), "VJP-FD", "VJP-REF", "FWD-EMPTY")
+    assert (line["property"], line["variant"], verdict.word, verdict.follows) == ("VJP-FD", "long", "raises", "")
+    assert said in line["failure"]["hint"]
+    assert "(1025, 2)" in line["failure"]["call"]
+
+
+def test_what_forward_refuses_of_long_tensors_is_no_fault():
+    assert accuses(raising(above=1000, forward=_TOO_LONG), "VJP-FD", "VJP-REF") == []

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.declined import simple_arguments
+from autograd_conformance.harness.check.declined import raised_by_forward, simple_arguments
+from autograd_conformance.harness.check.mistakes import deliberate
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
@@ -42,14 +43,21 @@ def long_shapes(subject: Subject) -> tuple[Shapes, ...]:
 
 
 def _seconds(subject: Subject, shapes: Shapes) -> float | None:
-    """The CPU time of a call in these shapes, or part of what it waited if this is long; None if it raises."""
+    """The CPU time of a call in these shapes, or part of what it waited if this is long; None if forward refuses it.
+
+    None of the time where anything else raises: the tests report that.
+    """
     assert isinstance(subject.function, Own)
-    example = subject.made(simple_call(subject.function, shapes))
+    call = simple_call(subject.function, shapes)
+    refusal = raised_by_forward(subject, call)
+    if refusal is not None:
+        return None if deliberate(refusal) else 0.0
+    example = subject.made(call)
     try:
         # The first call may prepare what later ones use.
         return min(_took(example) for _ in range(2))
-    except Exception:  # noqa: BLE001 - a Function may refuse such shapes
-        return None
+    except Exception:  # noqa: BLE001 - forward took the call, so backward must not raise
+        return 0.0
 
 
 def _took(example: Example) -> float:
