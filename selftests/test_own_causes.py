@@ -253,6 +253,28 @@ class Flat(torch.autograd.Function):
         return 2 * g.reshape(g.shape[0], -1).reshape(g.shape)
 
 
+class Whole(Flat):
+    """One whose backward gives reshape a shape that is whole."""
+
+    @staticmethod
+    def backward(_, g):
+        return 2 * g.reshape(*g.shape)
+
+
+class FlatAndTripled(Flat):
+    """One whose backward also has another factor where there are elements."""
+
+    @staticmethod
+    def backward(_, g):
+        return 3 * g.reshape(g.shape[0], -1).reshape(g.shape)
+
+
+def test_what_raises_for_empty_tensors_hides_no_other_fault():
+    found = accuses(Declaration(FlatAndTripled, "float[n,m]"), "FWD-EMPTY", "VJP-FD", "VJP-CHAIN")
+    words = {(line["property"], v.word) for line, v in found if "variant" not in line}
+    assert words == {("FWD-EMPTY", "raises when empty"), ("VJP-FD", "wrong")}
+
+
 class FlatAndTransposed(Flat):
     """One whose backward also raises for a layout."""
 
@@ -264,9 +286,9 @@ class FlatAndTransposed(Flat):
 def test_what_raises_for_empty_tensors_alone_is_their_fault():
     asked = "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-REPEAT", "ENV-RANDOM", "VJP-COTANGENT-LAYOUT"
     sizes = {"n": (0, 1, 2), "m": (1, 3)}
-    found = accuses(Declaration(Flat, "float[n,m]", sizes=sizes), *asked)
-    assert {v.follows for line, v in found if line["property"] != "FWD-EMPTY"} == {"FWD-EMPTY"}
-    (head,) = headlines(found)
-    assert head["property"] == "FWD-EMPTY"
+    ((line, verdict),) = accuses(Declaration(Flat, "float[n,m]", sizes=sizes), *asked)
+    assert (line["property"], verdict.word) == ("FWD-EMPTY", "raises when empty")
+    assert "for tensors without elements alone; return early there" in line["failure"]["hint"]
+    assert accuses(Declaration(Whole, "float[n,m]", sizes=sizes), *asked) == []
     laid = accuses(Declaration(FlatAndTransposed, "float[n,m]", sizes=sizes), "VJP-COTANGENT-LAYOUT", "FWD-EMPTY")
     assert [(line["property"], v.follows) for line, v in laid] == [("VJP-COTANGENT-LAYOUT", "")]

@@ -65,8 +65,8 @@ class Announcer:
         undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
         undecided = undecided or bool(facts.declined)
         wrong = any(v.fault and v.word not in (*LOST, ERROR) for v in verdicts)
-        # A fault that only some properties show, and because of which derivatives are judged more leniently.
-        unshown = bool(facts.coarse) and not wrong
+        # A fault that only some properties show, and because of which others are judged more leniently or ask less.
+        unshown = bool(facts.coarse or facts.emptied) and not wrong
         self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
@@ -12,7 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.emptiness import has_empty, with_elements
+from autograd_conformance.harness.check.emptiness import lacks_elements
 from autograd_conformance.harness.check.lengths import LONG, is_short, short_parts, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import near
@@ -43,8 +42,6 @@ from autograd_conformance.strategies.layouts import REPEATED
 from autograd_conformance.strategies.sweeps import HALF
 from autograd_conformance.strategies.values import MATRICES, TINY
 
-# How many calls with elements must run where one without them raises.
-_FULL = 3
 # How often a call is repeated to see whether it gives the same.
 _REPEATS = 6
 # The properties about layouts.
@@ -109,7 +106,8 @@ class Causes:
             found = self._nearest(call, partial(runs, self.subject), plain)
             if found is None and about.of_other_layouts and explaining():
                 return self._of_layouts(call, lambda each: runs(self.subject, each) and self._judge.passes(each))
-            return "FWD-EMPTY" if found == plain and self._lacks_elements(call) else found
+            lacks = found == plain and lacks_elements(self.subject, contiguous(call), partial(runs, self.subject))
+            return "FWD-EMPTY" if lacks else found
         if (about.compared or about.group == "second order") and self._misses_reference(call):
             return "FWD-VALUE"
         if about.group == "second order":
@@ -212,13 +210,6 @@ class Causes:
             repeats = all(right(each, times=2) for each in (call, _with_dense_cotangents(call)))
             return plain if not right(copied_call(call)) else None if repeats else "VJP-REPEAT"
         return self._first_right(call, right, plain)
-
-    def _lacks_elements(self, call: Call) -> bool:
-        """Whether the call raises for its tensors without elements alone: calls like it that have elements do not."""
-        if not has_empty(call):
-            return False
-        full = list(itertools.islice(with_elements(self.subject, contiguous(call)), _FULL))
-        return bool(full) and all(runs(self.subject, each) for each in full)
 
     def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:
         """The property about the first peculiarity without which the call is right; ``plain`` if there is none."""

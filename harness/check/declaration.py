@@ -361,7 +361,7 @@ class Declaration:
 
 _FACTS = (
     "holds_others", "reads_new_memory", "composite", "maps_entries", "has_formula", "computes_in", "comes_back",
-    "sparse", "coarse", "long_shapes", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
+    "sparse", "coarse", "long_shapes", "emptied", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
 )  # fmt: skip
 
 
@@ -382,6 +382,7 @@ class Own(Function):
     maps_entries: bool = False
     has_formula: bool = False
     long_shapes: tuple[Shapes, ...] = ()
+    emptied: tuple[Shapes, ...] = ()
     sparse: bool = False
     coarse: tuple[str, ...] = ()
     refused_layouts: tuple[RefusedLayout, ...] = ()

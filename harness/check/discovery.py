@@ -17,6 +17,7 @@ from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.noise import DTYPES
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.outside import draws, reads_new_memory
+from autograd_conformance.harness.check.refusals import emptied
 from autograd_conformance.harness.check.returned import (
     differentiable,
     least_precise,
@@ -156,6 +157,7 @@ def _discovered(
         has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps and errors else (),
         long_shapes=() if reads else long_shapes(known),
+        emptied=emptied(known, note),
         declined=refusals,
         tried_all=every,
         asked=tuple(test for word in declaration.also for test in REQUESTS[word]),

@@ -1,13 +1,17 @@
-"""Tensors without elements: the calls like one with them that have elements."""
+"""Tensors without elements: the calls like one with them that have elements, and those for which backward raises."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.definitions import Array
+from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Tensor, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples
+
+# How many calls with elements must run where one without them raises.
+_FULL = 3
 
 
 def has_empty(call: Call) -> bool:
@@ -27,3 +31,23 @@ def with_elements(subject: Subject, call: Call) -> Iterator[Call]:
             full = reshaped(call, shapes, subject.function)
             if full is not None:
                 yield full
+
+
+def lacks_elements(subject: Subject, call: Call, runs: Callable[[Call], bool]) -> bool:
+    """Whether a call that does not run lacks elements alone: calls like it that have elements run."""
+    full = list(itertools.islice(with_elements(subject, call), _FULL)) if has_empty(call) else []
+    return bool(full) and all(map(runs, full))
+
+
+def pattern(shapes: Shapes) -> tuple[tuple[bool, ...], ...]:
+    """Which dimensions of the shapes are empty."""
+    return tuple(tuple(side == 0 for side in shape) for shape in shapes)
+
+
+def patterns(function: Function) -> dict[tuple[tuple[bool, ...], ...], Shapes]:
+    """The simplest shapes without elements for each `pattern`."""
+    found = dict[tuple[tuple[bool, ...], ...], Shapes]()
+    for shapes in shape_tuples(function):
+        if any(0 in shape for shape in shapes):
+            found.setdefault(pattern(shapes), shapes)
+    return found

@@ -61,6 +61,8 @@ class Facts:
     has_formula: bool = False
     # Shapes with one long dimension that it takes, and that do not take it long.
     long_shapes: tuple[Shapes, ...] = ()
+    # Shapes without elements for which backward raises, one for each choice of the dimensions that are empty.
+    emptied: tuple[Shapes, ...] = ()
     # The calls that are declared and forward refuses, and whether all kinds of calls were tried.
     declined: tuple[Declined, ...] = ()
     tried_all: bool = False
@@ -73,13 +75,13 @@ class Facts:
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
         sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "asked")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
-        long = tuple(tuple(map(tuple, shapes)) for shapes in found["long_shapes"])
+        shapes = {name: tuple(tuple(map(tuple, each)) for each in found[name]) for name in ("long_shapes", "emptied")}
         refused = tuple(
             Declined(**{**each, "kinds": tuple(each["kinds"]), "shown": tuple(each["shown"])})
             for each in found["declined"]
         )
         known = {"outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, "declined": refused}
-        return cls(**{**found, **known, "long_shapes": long, **sentences})
+        return cls(**{**found, **known, **shapes, **sentences})
 
     def lines(self) -> Iterator[str]:
         """The facts as text, one line each."""
@@ -106,6 +108,8 @@ class Facts:
             yield "has a vmap rule"
         if self.jvp:
             yield "has a jvp"
+        if self.emptied:
+            yield "backward raises for tensors without elements; FWD-EMPTY alone calls it with such tensors"
         if self.draws:
             yield "draws random numbers; they are seeded before forward and before backward, as with stochastic=True"
         if not self.materialize:

@@ -21,7 +21,7 @@ from autograd_conformance.harness.check import (
 from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
-from autograd_conformance.harness.check.mistakes import HANDLE, mistake
+from autograd_conformance.harness.check.mistakes import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames, place
@@ -88,6 +88,8 @@ class Lenient(Policy):
 
     def hint(self, call: Call, raised: Exception) -> str:
         meaning = mistake(raised)
+        if refusals.raises_when_empty(self.subject, call):
+            return f"{WHEN_EMPTY}; {meaning or RETURN_EARLY}"
         if meaning:
             return meaning
         if batching.breaks(self.subject, raised):

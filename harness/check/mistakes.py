@@ -8,6 +8,10 @@ from autograd_conformance.harness.outcomes import message_of
 # The end of a hint that says of an exception only that backward raised it.
 HANDLE = "handle it there, or let forward refuse it"
 
+# The beginning of a hint about what backward raises for tensors without elements alone, and what to do about it.
+WHEN_EMPTY = "forward accepted this call, so backward must not raise, which it does for tensors without elements alone"
+RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 means nothing without elements"
+
 _MISFIT = "returned an invalid gradient"
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {

@@ -19,7 +19,7 @@ from autograd_conformance.harness.check.verdicts import (
     LOST,
     NOT_FINITE,
     ORDER,
-    RAISES,
+    RAISED,
     REFUSED,
     UNVERIFIED,
     Verdict,
@@ -107,7 +107,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     for line, v, others in groups:
         yield ""
         path = _path(line, scripts)
-        alone, doubtful = path in right, history and v.word != RAISES
+        alone, doubtful = path in right, history and v.word not in RAISED
         if alone or doubtful:
             path.unlink(missing_ok=True)
         shown = {**line, "failure": {**line["failure"], "right_with": ""}} if alone or doubtful else line
@@ -155,7 +155,7 @@ class Finds:
         name, failure = ndjson.test_of(line), line.get("failure", {})
         follows = self._follows.setdefault(line["function"], {})
         v = _folded(line, v, follows)
-        if v.word != RAISES:
+        if v.word not in RAISED:
             follows[name] = v.follows or (_NAN if _is_nan(line) else "")
         cause = (line["function"], _cause(line, v, follows))
         if cause in self._causes:
@@ -186,7 +186,7 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
             other = {**line, "failure": failure, "number": number}
             judgement = verdict(other)
             assert judgement is not None
-            yield {**other, "alike": judgement == v and v.word != RAISES}, judgement
+            yield {**other, "alike": judgement == v and v.word not in RAISED}, judgement
 
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
@@ -202,7 +202,7 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
     causes: dict[Any, str] = {}
     raised: dict[Any, Any] = {}
     for line, v in ranked:
-        if v.word != RAISES:
+        if v.word not in RAISED:
             causes.setdefault(_own(line), v.follows or (_NAN if _is_nan(line) else ""))
         elif not _by_engine(line):
             raised.setdefault(_own(line), _cause(line, v, causes))
@@ -211,8 +211,8 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
         cause = _cause(line, v, causes)
         # The engine has no line of the user's: what it raises belongs to what a line raises in the test that it
         # follows from.
-        by_engine = v.word == RAISES and _by_engine(line)
-        if v.word != RAISES and cause == _own(line) and "variant" in line:
+        by_engine = v.word in RAISED and _by_engine(line)
+        if v.word not in RAISED and cause == _own(line) and "variant" in line:
             cause = _root(met[_number(line)], causes)
         found.setdefault(raised.get(v.follows, cause) if by_engine else cause, []).append((line, v))
     return [_headed(group) for group in found.values()]
@@ -250,14 +250,14 @@ def _rank(judgement: Judged) -> tuple[bool, int, str]:
     """The place of a fault: what explains most comes first, but an exception says nothing about what it was met in."""
     line, v = judgement
     about = PROPERTIES[line["property"]]
-    return v.word == RAISES and about.outside, ORDER.index(about.id), line.get("variant", "")
+    return v.word in RAISED and about.outside, ORDER.index(about.id), line.get("variant", "")
 
 
 def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[Any, str]) -> Any:
     """What the faults of one group have in common: an exception, a place, or the property that they follow from."""
     if v.word in LOST:
         return v.word, lost_in(line["failure"])
-    if v.word == RAISES and v.follows not in causes:
+    if v.word in RAISED and v.follows not in causes:
         return _error(line["failure"])
     own = line["property"] if v.word == NOT_FINITE else _own(line)
     # What is found in the search for NaN alone is a fault of its own.

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import cmath
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from autograd_conformance.harness.check.causes import runs
-from autograd_conformance.harness.check.emptiness import has_empty, with_elements
+from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.emptiness import has_empty, lacks_elements, patterns, with_elements
+from autograd_conformance.harness.check.lengths import simple_call
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.definitions import FLOATING
+from autograd_conformance.reference.definitions import FLOATING, Shapes
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous
 from autograd_conformance.strategies.values import MATRICES
 
 # What a rule for vmap refuses.
 BATCHING = "batching"
+# The choices of other arguments to try without elements.
+_CHOICES = 4
 # Numbers that are larger are extreme.
 _LARGE = 2.0**32
 
@@ -60,3 +66,26 @@ def runs_forward(subject: Subject, call: Call) -> bool:
 def _runs_with_elements(subject: Subject, call: Call) -> bool:
     """Whether forward takes the call in shapes of the same ranks with elements."""
     return any(runs_forward(subject, full) for full in with_elements(subject, call))
+
+
+def raises_when_empty(subject: Subject, call: Call) -> bool:
+    """Whether backward raises for tensors without elements alone: forward takes them, and calls with elements run."""
+    if not has_empty(call) or runs(subject, call) or not runs_forward(subject, call):
+        return False
+    return lacks_elements(subject, contiguous(call), partial(runs, subject))
+
+
+def emptied(subject: Subject, note: Callable[[Call], None]) -> tuple[Shapes, ...]:
+    """Shapes without elements for which backward raises, one for each choice of the dimensions that are empty."""
+    function = subject.function
+    assert isinstance(function, Own)
+
+    def raises(shapes: Shapes) -> bool:
+        for number in range(_CHOICES):
+            call = simple_call(function, shapes, number)
+            note(call)
+            if raises_when_empty(subject, call):
+                return True
+        return False
+
+    return tuple(filter(raises, patterns(function).values()))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.declined import fitting, kind
+from autograd_conformance.harness.check.emptiness import pattern
 from autograd_conformance.harness.check.layouts import in_taken_layouts
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.native import unseeded
@@ -72,11 +73,21 @@ class OwnSubject(Subject):
             scope = replace(scope, layouts="contiguous")
         scope = replace(scope, steady=True, seldom_empty=shapes is None)
         shapes = self._showing_shapes if shapes is None else shapes
+        if self.function.emptied and self.replayed is None:
+            shapes = self._once_emptied(shape_tuples(self.function) if shapes is None else shapes)
         if self.function.declined and self.replayed is None:
             among = shape_tuples(self.function) if shapes is None else shapes
             shapes = fitting(among, self.function, self.function.declined, self.dtypes[0]) or shapes
         found = super().calls(scope, shapes=shapes)
         return found.map(self.taken) if self.function.refused_layouts and self.replayed is None else found
+
+    def _once_emptied(self, among: tuple[Shapes, ...]) -> tuple[Shapes, ...]:
+        """The shapes without those for which backward raises; where that is tested, no others without elements."""
+        assert isinstance(self.function, Own)
+        known = set(map(pattern, self.function.emptied))
+        if self.property_id == "FWD-EMPTY":
+            return tuple(each for each in among if pattern(each) in known or not any(map(any, pattern(each))))
+        return tuple(each for each in among if pattern(each) not in known) or among
 
     @property
     def restricted(self) -> bool:

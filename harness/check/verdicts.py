@@ -13,12 +13,15 @@ from autograd_conformance.strategies import magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
+RAISES_WHEN_EMPTY = "raises when empty"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
 REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
 DECLINED = "declared but refused"
 
 # Verdicts that are not faults.
 NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW, DECLINED))
+# Verdicts on an exception.
+RAISED = frozenset((RAISES, RAISES_WHEN_EMPTY))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
@@ -111,6 +114,8 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         follows = "" if claim.own else _OF_OUTPUTS
     if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
         return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
+    if kind is Kind.RAISED and failure.get("hint", "").startswith(mistakes.WHEN_EMPTY):
+        return Verdict(RAISES_WHEN_EMPTY, follows=follows)
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
         usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
