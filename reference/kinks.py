@@ -82,7 +82,10 @@ class Near:
         self._size = sum(float(np.sum(np.abs(v) * np.abs(y))) for v, y in rows if v is not None)
 
     def judge(self, claim: float, direction: Arrays, *, rounding: float, seed: int) -> tuple[Verdict, Slopes | None]:
-        """Compare a claimed slope with those nearby. There are none where the function jumps, or leaves its domain."""
+        """Compare a claimed slope with those nearby.
+
+        There are none where the function jumps, leaves its domain, or has outputs of other shapes.
+        """
         with np.errstate(all="ignore"):
             found = _Found(self._size, self._length, self._reach)
             for number, place in enumerate(self._places(direction, seed)):
@@ -124,6 +127,8 @@ class Near:
                     [np.array(y) for y in self._f(self._moved(place, radius, direction, s))] for s in (step, -step)
                 )
             except Exception:  # noqa: BLE001 - the nearby point may lie outside the function's domain
+                return False
+            if not all(list(map(np.shape, nearby)) == list(map(np.shape, self._start)) for nearby in (ahead, behind)):
                 return False
             slopes.append(self._difference(ahead, behind) / (2 * step))
             changes.append(self._changes(ahead))

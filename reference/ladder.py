@@ -200,8 +200,8 @@ def slope(
     kink nearer than the coarse steps still shows in their even part, and the two finest levels, which are always
     evaluated, would show a ripple. A ripple whose slope is below the noise at the steps that resolve it is taken for
     noise. So may be, in one entry, the coarse steps of a result that cancelled (seen about once in 60 000 such draws).
-    Levels at which f overflows, leaves its domain, or finds a matrix singular are left out; an exception of f at the
-    point itself is raised. Raises ValueError for outputs that do not fit the weights.
+    Levels at which f overflows, leaves its domain, finds a matrix singular, or has outputs of other shapes are left
+    out; an exception of f at the point itself is raised. Raises ValueError for outputs that do not fit the weights.
 
     Central differences extrapolated to step 0: L. F. Richardson, Phil. Trans. R. Soc. A 210 (1911) 307; C. J. F.
     Ridders, Adv. Eng. Software 4 (1982) 75. Noise: after J. J. More, S. M. Wild, SIAM J. Sci. Comput. 33 (2011) 1292.
@@ -234,6 +234,7 @@ class _Line:
         pairs = enumerate(zip(points, direction, strict=True))
         self._moves = [(number, x, u) for number, (x, u) in pairs if x is not None and u is not None]
         outputs = self.outputs(0.0)
+        self._shapes = [np.asarray(out).shape for out in outputs]
         self._parts = []
         for number, (v, out) in enumerate(zip(weights, outputs, strict=True)):
             if v is not None:
@@ -260,8 +261,11 @@ class _Line:
             return math.nan, math.nan
         change = spread = 0.0
         for number, v, magnitude, start in self._parts:
+            output = np.asarray(outputs[number])
+            if output.shape != self._shapes[number]:
+                return math.nan, math.nan
             # Subtract before summing: the sum is then rounded at the size of the differences, not of the outputs.
-            difference = np.ravel(np.asarray(outputs[number])) - start
+            difference = np.ravel(output) - start
             change += float(np.vdot(v, difference).real)
             spread += float(np.dot(magnitude, np.abs(difference)))
         return change, spread
@@ -420,6 +424,8 @@ def _most_moved(f: Mapping, points: Arrays, move: Arrays, weights: Arrays) -> in
     with np.errstate(all="ignore"):
         line = _Line(f, points, move, weights)
         forth, back = ([np.array(out) for out in line.outputs(t)] for t in (2.0**-10, -(2.0**-10)))
+        if [out.shape for out in forth] != [out.shape for out in back]:
+            return None
         changes = [v * (a - b) for v, a, b in zip(weights, forth, back, strict=True) if v is not None]
     change = np.nan_to_num(np.concatenate([np.abs(one).ravel() for one in changes]))
     return int(np.argmax(change)) if change.any() else None

@@ -361,7 +361,8 @@ class Declaration:
 
 _FACTS = (
     "holds_others", "reads_new_memory", "composite", "maps_entries", "has_formula", "computes_in", "comes_back",
-    "sparse", "coarse", "long_shapes", "emptied", "outputs", "dtypes", "materialize", "refused_layouts", "tried_all",
+    "sparse", "resizes", "coarse", "long_shapes", "emptied", "outputs", "dtypes", "materialize", "refused_layouts",
+    "tried_all",
 )  # fmt: skip
 
 
@@ -384,6 +385,7 @@ class Own(Function):
     long_shapes: tuple[Shapes, ...] = ()
     emptied: tuple[Shapes, ...] = ()
     sparse: bool = False
+    resizes: bool = False
     coarse: tuple[str, ...] = ()
     refused_layouts: tuple[RefusedLayout, ...] = ()
     declined: frozenset[str] = frozenset()
@@ -398,7 +400,9 @@ class Own(Function):
     def wants(self, claim: Claim) -> bool:
         """Whether a test applies to this Function."""
         holds = not self.holds_others or PROPERTIES[claim.property_id].of_holding
-        return self.declaration.wants(claim) and holds
+        # Outputs of other sizes have no average.
+        averaged = self.resizes and claim.variant == "averages"
+        return self.declaration.wants(claim) and holds and not averaged
 
 
 def native(function: Any, implementation: Implementation) -> Any:

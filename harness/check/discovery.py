@@ -18,6 +18,7 @@ from autograd_conformance.harness.check.noise import DTYPES
 from autograd_conformance.harness.check.oracle import Oracle
 from autograd_conformance.harness.check.outside import draws, reads_new_memory
 from autograd_conformance.harness.check.refusals import emptied
+from autograd_conformance.harness.check.resizing import resizes
 from autograd_conformance.harness.check.returned import (
     differentiable,
     least_precise,
@@ -153,6 +154,7 @@ def _discovered(
         comes_back={dtype: other for dtype, other in least.items() if other != dtype},
         computes_in=REAL_OF.get(forward, forward),
         sparse=any(each.sparse for each in back.values()),
+        resizes=not declaration.stochastic and not reads and resizes(list(map(known.made, simple))),
         maps_entries=maps,
         has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps and errors else (),

@@ -54,6 +54,8 @@ class Facts:
     computes_in: str = "float64"
     # Whether a gradient is a sparse tensor.
     sparse: bool = False
+    # Whether the sizes of outputs depend on the values.
+    resizes: bool = False
     # Whether it maps single entries, and then a sentence for each 16-bit dtype: the largest errors over all numbers.
     maps_entries: bool = False
     sweeps: tuple[str, ...] = ()
@@ -108,6 +110,8 @@ class Facts:
             yield "has a vmap rule"
         if self.jvp:
             yield "has a jvp"
+        if self.resizes:
+            yield "the sizes of outputs depend on the values; calls in which rounding decides on a size are left out"
         if self.emptied:
             yield "backward raises for tensors without elements; FWD-EMPTY alone calls it with such tensors"
         if self.draws:

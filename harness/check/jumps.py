@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check.moving import can_move, changed_within, is_floating, numeric, value_of
+from autograd_conformance.harness.check.moving import alike, can_move, changed_within, is_floating, numeric, value_of
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.strategies.values import DOMAINS
 
@@ -34,6 +34,7 @@ def jumps(
     found = [None if y is None else np.zeros(y.shape, dtype=bool) for y in plain[0]]
     for seed in range(2 * WAYS):
         line = [plain[1], *_along(compute, pairs, seed, reach * (-1) ** seed)]
+        line = list(takewhile(lambda each: alike(each, plain[1]), line))
         for n, (jump, calm) in enumerate(zip(found, steady, strict=True)):
             if jump is not None and len(line) > 2:
                 steps = [_steps(a[n], b[n]) for a, b in pairwise(line)]

@@ -33,6 +33,11 @@ def numeric(x: Any) -> Any:
     return x.astype(np.float64) if x.dtype.kind == "b" else x
 
 
+def alike(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether results have the same shapes."""
+    return list(map(np.shape, a)) == list(map(np.shape, b))
+
+
 def signs(given: Sequence[Any]) -> Iterator[list[Any]]:
     """The direction of each element, 1 or -1, for each move.
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.jumps import REACH, jumps
-from autograd_conformance.harness.check.moving import error_of, is_floating, moved, numeric, signs, value_of
+from autograd_conformance.harness.check.moving import alike, error_of, is_floating, moved, numeric, signs, value_of
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static, as_given
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
@@ -148,10 +148,12 @@ class Oracle:
 
     def _vjp(self, values: Sequence[Any], cotangents: Sequence[Any]) -> Arrays:
         slots, outputs, pullback = self._run(values)
-        dtypes = [self.implementation.describe(y).dtype for y in outputs]
+        kinds = [self.implementation.describe(y) for y in outputs]
+        if any(g is not None and np.shape(g) != y.shape for g, y in zip(cotangents, kinds, strict=True)):
+            raise ArithmeticError("an output has another shape with these values")
         given = [
             None if g is None or not d else self.implementation.array(np.array(g, order="C"), kind, self.device)
-            for g, d, kind in zip(cotangents, self.differentiable, dtypes, strict=True)
+            for g, d, kind in zip(cotangents, self.differentiable, (y.dtype for y in kinds), strict=True)
         ]
         found: list[Any] = [None] * len(self.arguments)
         for slot, gradient in zip(slots, pullback(given), strict=True):
@@ -224,7 +226,7 @@ class Oracle:
         values, ends = [value_of(x) for x in given], [value_of(g) for g in cotangents]
         compute(values, ends)
         again = compute(values, ends)
-        near = list(self._near(compute, given, cotangents, move, unit))
+        near = [each for each in self._near(compute, given, cotangents, move, unit) if alike(each, found)]
         # The error is unknown if an argument's error is infinite (after an overflow), or if every move raises.
         known = bool(near) and all(np.all(np.isfinite(error_of(x))) for x in (*given, *cotangents))
         errors: list[Any] = []

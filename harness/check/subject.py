@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.check import noise
@@ -15,6 +16,7 @@ from autograd_conformance.harness.check.layouts import in_taken_layouts
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.native import unseeded
 from autograd_conformance.harness.check.referee import Refuses
+from autograd_conformance.harness.check.resizing import undecided
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Policy
 from autograd_conformance.harness.checking.script_call import Source
@@ -88,6 +90,12 @@ class OwnSubject(Subject):
         if self.property_id == "FWD-EMPTY":
             return tuple(each for each in among if pattern(each) in known or not any(map(any, pattern(each))))
         return tuple(each for each in among if pattern(each) not in known) or among
+
+    def example(self, call: Call) -> Example:
+        assert isinstance(self.function, Own)
+        if self.function.resizes and self.replayed is None:
+            assume(not undecided(self.made(call)))
+        return super().example(call)
 
     @property
     def restricted(self) -> bool:
