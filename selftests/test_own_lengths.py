@@ -12,7 +12,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check import Declaration, declined, lengths, sweeping
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.lengths import LENGTHS
 from autograd_conformance.selftests import scripts
@@ -189,6 +189,25 @@ def test_lengths_that_take_long_are_left_out():
 
     facts = discover(Declaration(slow, *MATRIX), TORCH)
     assert {max(shape) for (shape,) in facts.long_shapes} == {65, 130}
+    assert "lengths tried: up to 130 (longer ones take too long)" in facts.lines()
+
+
+@pytest.mark.parametrize(
+    ("module", "seconds", "said"),
+    [
+        (lengths, -1.0, "lengths tried: up to 17 (longer ones take too long)"),
+        (sweeping, 0.0, "numbers tried in half precision: some of each kind (a call of all numbers takes too long)"),
+        (declined, -1.0, "calls tried for what forward refuses: the first 0 (all of them take too long)"),
+    ],
+    ids=lambda value: getattr(value, "__name__", "").rpartition(".")[2],
+)
+def test_what_was_cut_short_is_said(module, seconds, said, monkeypatch):
+    declaration = Declaration(torch.exp, "float[n]")
+    assert discover(declaration, TORCH, errors=False).cut == ()
+    monkeypatch.setattr(module, "_SECONDS", seconds)
+    facts = discover(declaration, TORCH, errors=False)
+    assert facts.cut == (said,)
+    assert said in facts.lines()
 
 
 def test_lengths_that_forward_refuses_are_left_out():

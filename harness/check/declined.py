@@ -53,14 +53,14 @@ def kind(call: Call) -> str:
     return repr(tuple(each.shape if isinstance(each, Tensor) else each for each in call.args))
 
 
-def declined(subject: Subject, dtype: str, note: Callable[[Call], None]) -> tuple[tuple[Declined, ...], bool]:
-    """What forward refuses of simple calls in the shapes that are declared, and whether all of them were tried."""
-    every = True
+def declined(subject: Subject, dtype: str, note: Callable[[Call], None]) -> tuple[tuple[Declined, ...], str]:
+    """What forward refuses of simple calls in the shapes that are declared; and how many were tried, if not all."""
+    cut = ""
     found: dict[tuple[str, ...], list[tuple[Call, str]]] = {}
     tried, until = 0, time.monotonic() + _SECONDS
     for call in _kinds(subject.function, dtype):
         if time.monotonic() > until:
-            every = False
+            cut = f"calls tried for what forward refuses: the first {tried} (all of them take too long)"
             break
         tried += 1
         note(call)
@@ -73,7 +73,7 @@ def declined(subject: Subject, dtype: str, note: Callable[[Call], None]) -> tupl
     function = subject.function
     return tuple(
         Declined(why, at, tried, tuple(map(kind, each)), _shown(function, each)) for why, at, each in rows
-    ), every
+    ), cut
 
 
 def _shown(function: Function, refused: Sequence[Call]) -> tuple[str, ...]:

@@ -130,9 +130,10 @@ def _discovered(
     least = {dtype: least_precise(dtype, [*back[dtype].dtypes, *wide[dtype]]) for dtype in dtypes}
     new_memory = "new_memory" in implementation.capabilities
     reads = new_memory and any(reads_new_memory(subject.made(call)) for call in simple)
-    refusals, every = declined(known, dtypes[0], note)
+    refusals, some_tried = declined(known, dtypes[0], note)
     # Chance numbers say nothing about a map, nor about a length.
-    maps = not declaration.stochastic and not reads and maps_entries(known)
+    maps, some_numbers = (False, "") if declaration.stochastic or reads else maps_entries(known)
+    long, some_lengths = ((), "") if reads else long_shapes(known)
     half = [known.made(recast(call, "float16", function)) for call in working[:_TRIED] if "float16" in dtypes]
     return Facts(
         outputs,
@@ -158,10 +159,11 @@ def _discovered(
         maps_entries=maps,
         has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps and errors else (),
-        long_shapes=() if reads else long_shapes(known),
+        long_shapes=long,
         emptied=emptied(known, note),
         declined=refusals,
-        tried_all=every,
+        tried_all=not some_tried,
+        cut=tuple(filter(None, (some_lengths, some_numbers, some_tried))),
         asked=tuple(test for word in declaration.also for test in REQUESTS[word]),
     )
 

@@ -68,6 +68,8 @@ class Facts:
     # The calls that are declared and forward refuses, and whether all kinds of calls were tried.
     declined: tuple[Declined, ...] = ()
     tried_all: bool = False
+    # A sentence for each sweep that was cut short because calls take too long.
+    cut: tuple[str, ...] = ()
     # The tests that run because the declaration asks for them with also=.
     asked: tuple[str, ...] = ()
 
@@ -75,7 +77,7 @@ class Facts:
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
-        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "asked")}
+        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "cut", "asked")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
         shapes = {name: tuple(tuple(map(tuple, each)) for each in found[name]) for name in ("long_shapes", "emptied")}
         refused = tuple(
@@ -95,6 +97,7 @@ class Facts:
             yield f"does not take {what}: {why}"
         yield from in_words(self.refused_layouts)
         yield from self.sweeps
+        yield from self.cut
         if self.any_gradient:
             yield "its gradients are not compared with slopes: surrogate is declared without soft="
         if self.holds_others:

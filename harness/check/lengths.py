@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.declined import raised_by_forward, simple_arguments
@@ -28,18 +29,18 @@ _SIDES = (3, 4, 5, 8, 17, 16)
 _SECONDS, _WAITING = 0.01, 0.1
 
 
-def long_shapes(subject: Subject) -> tuple[Shapes, ...]:
-    """Shapes with one long dimension that the Function takes, the shortest first.
+def long_shapes(subject: Subject) -> tuple[tuple[Shapes, ...], str]:
+    """Shapes with one long dimension that the Function takes, the shortest first; and which lengths are left out.
 
     Each dimension whose sizes are not declared is long in some of them.
     """
     found: list[Shapes] = []
-    for length in LENGTHS:
+    for before, length in pairwise((_SHORT, *LENGTHS)):
         timed = {shapes: _seconds(subject, shapes) for shapes in block_shape_tuples(subject.function, (length,))}
         found += [shapes for shapes, seconds in timed.items() if seconds is not None and seconds <= _SECONDS]
         if any(seconds is not None and seconds > _SECONDS for seconds in timed.values()):
-            break
-    return tuple(found)
+            return tuple(found), f"lengths tried: up to {before} (longer ones take too long)"
+    return tuple(found), ""
 
 
 def _seconds(subject: Subject, shapes: Shapes) -> float | None:

@@ -21,27 +21,30 @@ from autograd_conformance.strategies.values import fill
 # The entries of a trial, and of one that shows how long a call of all numbers takes; that must be at most so many
 # seconds.
 _SHORT, _LONG, _SECONDS = 48, 1024, 1.0
+_SLOW = "numbers tried in half precision: some of each kind (a call of all numbers takes too long)"
 # The choices of other arguments to try.
 _CHOICES = 8
 # The powers of two below which are numbers of ordinary size, and all numbers of the 16-bit dtypes.
 _ORDINARY, _LARGEST = 3, 128
 
 
-def maps_entries(subject: Subject) -> bool:
+def maps_entries(subject: Subject) -> tuple[bool, str]:
     """Whether the Function maps each entry of its only tensor, as trials show: the same value gives the same result.
 
-    Neither the place of an entry nor the other entries count.
+    Neither the place of an entry nor the other entries count. It does not count if calls take too long, which is said.
     """
     function = subject.function
     if mapped(function) is None or function.dtypes[0] in HALF or not set(HALF) & set(function.dtypes):
-        return False
+        return False, ""
     dtype = function.dtypes[0]
     long = list(islice(swept_calls(function, dtype, _SHORT), _CHOICES))
     try:
         tried = (*long, *islice(tried_calls(function, dtype), 2 * _CHOICES))
-        return bool(long) and all(_maps_entries(subject.made(call)) for call in tried) and _is_fast(subject)
+        maps = bool(long) and all(_maps_entries(subject.made(call)) for call in tried)
+        slow = maps and not _is_fast(subject)
     except Exception:  # noqa: BLE001 - a Function may take no long tensors
-        return False
+        return False, ""
+    return maps and not slow, _SLOW if slow else ""
 
 
 def _maps_entries(example: Example) -> bool:
