@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration, likely, printing
 from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
-from autograd_conformance.selftests.checking import DRAWS, faults_of
+from autograd_conformance.selftests.checking import DRAWS, faults_of, first_fault
 from autograd_conformance.strategies.calls import Call, Tensor
 
 LOOKING = ("VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE")
@@ -190,3 +190,37 @@ def test_an_infinite_number_is_said_to_overflow():
     assert likely.of_overflow(call, "FWD-VALUE", np.inf, 2.0).startswith("forward")
     for got, expected in ((np.nan, 1.0), (np.inf, np.inf), (2.0, 1.0), ("False", "True")):
         assert likely.of_overflow(call, "VJP-REF", got, expected) == ""
+
+
+class CubedNorm(Function):
+    """Weighted rows of one size, computed in single precision at least. Backward multiplies three large numbers."""
+
+    @staticmethod
+    def forward(ctx, x, w):
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        r = torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6).to(x.dtype)
+        ctx.save_for_backward(x, w, r)
+        return x * r * w
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w, r = ctx.saved_tensors
+        gw = r * g * w
+        return gw - x * (gw * x / r).mean(-1, keepdim=True) * r**3, (g * x * r).sum(0)
+
+
+class ScaledNorm(CubedNorm):
+    """One whose backward multiplies numbers of ordinary size."""
+
+    @staticmethod
+    def backward(ctx, g):
+        x, w, r = ctx.saved_tensors
+        gw, y = r * g * w, x * r
+        return gw - y * (gw * y).mean(-1, keepdim=True), (g * y).sum(0)
+
+
+def test_what_overflows_where_all_arguments_are_large_is_found():
+    line, verdict = first_fault(Declaration(CubedNorm, "float[n,m]", "float[m]"), "VJP-FINITE/far")
+    assert verdict.word == "not finite"
+    assert line["failure"]["call"].count("128.0") > 1
+    assert first_fault(Declaration(ScaledNorm, "float[n,m]", "float[m]"), "VJP-FINITE/far") is None

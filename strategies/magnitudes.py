@@ -14,10 +14,12 @@ from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, Tensor
 from autograd_conformance.strategies.values import EXTREMES, MODERATE, TINY
 
-# The variants of the tests at small values, and at the ends of the range of a dtype.
-SMALL, RANGE = "small", "range"
+# The variants of the tests at small values, at the ends of the range of a dtype, and where all numbers are large.
+SMALL, RANGE, FAR = "small", "range", "far"
 # The domains that have large numbers.
 _UNBOUNDED = ("free", "nonzero", "positive")
+# The different numbers that are near a large one.
+_NEAR = 4
 
 
 def at_tiny(call: Call, function: Function) -> Call:
@@ -43,16 +45,19 @@ def at_extremes(call: Call, function: Function) -> Iterator[Call]:
         yield with_specials(call, lambda given, value=value: tuple((place, value) for place, _ in given.specials))
 
 
-def everywhere_far(call: Call, function: Function) -> Call:
+def everywhere_far(call: Call, function: Function, *, equal: bool = False) -> Call:
     """The call with a number in each place whose square alone does not overflow, where a tensor may have such.
 
-    All have one sign: a difference of two would be twice as large.
+    All have one sign: a difference of two would be twice as large. If they are ``equal``, it has no rounding either.
     """
     rng = np.random.default_rng(call.seed)
     far = MODERATE["far"](PRECISION[call.dtype]) * (-1) ** int(rng.integers(2))
     pairs: Iterator[tuple[Any, Any]] = zip(function.arguments, call.args, strict=False)
     args = (
-        _all_near(x, abs(far) if a.values == "positive" else far, rng) if _is_unbounded(a, x) else x for a, x in pairs
+        _all_near(x, abs(far) if a.values == "positive" else far, 1 if equal else _NEAR, rng)
+        if _is_unbounded(a, x)
+        else x
+        for a, x in pairs
     )
     return replace(call, args=tuple(args))
 
@@ -62,8 +67,9 @@ def _is_unbounded(argument: Any, given: Any) -> bool:
     return floats and argument.values in _UNBOUNDED and not argument.make and argument.bounds is None
 
 
-def _all_near(tensor: Tensor, number: float, rng: np.random.Generator) -> Tensor:
-    values = number * (1 + rng.integers(0, 4, math.prod(tensor.shape)) / 64)
+def _all_near(tensor: Tensor, number: float, count: int, rng: np.random.Generator) -> Tensor:
+    """The tensor with so many different numbers, which are near the given one."""
+    values = number * (1 + rng.integers(0, count, math.prod(tensor.shape)) / 64)
     return replace(tensor, specials=tuple(enumerate(values.tolist())))
 
 

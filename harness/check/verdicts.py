@@ -38,7 +38,7 @@ _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
 _SHOWN = ("precision",)
 
 # The variants of tests that may compare nothing: other lengths and values say whether the gradient was verified.
-BESIDE = (lengths.LONG, magnitudes.SMALL, magnitudes.RANGE)
+BESIDE = (lengths.LONG, magnitudes.SMALL, magnitudes.RANGE, magnitudes.FAR)
 
 # The property that calls which give something else each time do not hold.
 _REPEATED = "VJP-REPEAT"

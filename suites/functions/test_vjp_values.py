@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.ranges import assert_in_range
 from autograd_conformance.harness.checking import scenarios, transforms
 from autograd_conformance.harness.checking.marks import holds
@@ -12,7 +13,7 @@ from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import masked, varied, with_cotangents
 from autograd_conformance.strategies.compositions import AFTER, SAME
-from autograd_conformance.strategies.magnitudes import RANGE, at_extremes, everywhere_far
+from autograd_conformance.strategies.magnitudes import FAR, RANGE, at_extremes, everywhere_far
 from autograd_conformance.strategies.scope import ALL_USED, CONTIGUOUS, FULL_MASK, PLAIN, SMOOTH
 from autograd_conformance.strategies.shapes import shape_tuples, twins
 
@@ -181,6 +182,20 @@ def test_vjp_finite(subject, data):
     outputs, gradients = example.run()
     within = all_finite(subject.implementation, outputs)
     subject.assert_finite(example, gradients, given=within)
+
+
+@holds("VJP-FINITE", examples=0.2, variant=FAR, own=True)
+def test_vjp_finite_far(subject, data):
+    """Gradients are finite where all numbers are as large as two factors may be, in every dtype."""
+    drawn = data.draw(subject.calls(replace(PLAIN, mask="full", specials="none")), label="call")
+    for call in subject.recasts(drawn):
+        example = subject.example(everywhere_far(call, subject.function, equal=True))
+        # Whether what is lost need not be is known only of another formula.
+        if gradients_of_formula(example) is None:
+            subject.record.leave_open("there is nothing to compare such values with")
+            continue
+        outputs, gradients = example.run()
+        subject.assert_finite(example, gradients, given=all_finite(subject.implementation, outputs))
 
 
 @holds("VJP-REF", where=_in_both_halves, dtypes=("float16",), examples=0.2, variant=RANGE, own=True)
