@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.loading import declarations
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.checking import faults_of
 
@@ -66,6 +71,81 @@ def test_lengths_are_at_most_a_dimension():
     assert all(torch.all((k >= 1) & (k <= x.shape[1])) for x, k in _drawn("float[b,n]", "int[b](1..n)"))
 
 
+def test_numbers_with_a_name_are_lengths_and_bounds():
+    for x, places, n, row, m in _drawn("float[b]", "int[b](0..n-1)", "n=int(1..4)", "float[m]", "m=int(0..2)"):
+        assert torch.all(places < n)
+        assert row.numel() == m
+        assert n in range(1, 5)
+        assert x.shape == places.shape
+    drawn = _drawn("float[b]", "int[b](0..n-1)", "n=int(1..4)")
+    assert len({n for *_, n in drawn}) > 1
+    assert any(places.numel() and places.max() == n - 1 for _, places, n in drawn)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("float[b]", "int[b](0..n-1)", "int(1..4)"), "if it is a number among the arguments, name that: n=int(1..4)"),
+        (("float[b]", "int[b](0..n-1)", "n=int(0..4)"), "has no values where n is 0"),
+        (("float[n+1]", "n=int(1..4)"), "a tensor must have the number 'n' as a dimension by itself"),
+        (("float[n]", "n=int(1..4)", "n=int(1..2)"), "two numbers are called 'n'"),
+    ],
+    ids=["nameless", "empty", "sum", "twice"],
+)
+def test_numbers_that_do_not_fit_are_said(arguments, says):
+    with pytest.raises(UsageProblem) as problem:
+        Declaration(lambda *given: given[0], *arguments)
+    assert says in str(problem.value)
+
+
+class Scaled(torch.autograd.Function):
+    """x times a number."""
+
+    @staticmethod
+    def forward(ctx, x, by, twice=False):
+        ctx.by = by * (2 if twice else 1)
+        return x * ctx.by
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.by, None, None
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "says"),
+    [
+        (Scaled, ("float[n]",), ": forward takes at least 2, 1 is declared; "),
+        (Scaled, ("float[n]", "2.0", "bool", "bool"), ": forward takes at most 3, 4 are declared; "),
+        (lambda x, y, z: x * y * z, ("float[n]", "2.0"), ": it takes 3, 2 are declared; "),
+        (lambda x, y: x.lost(y), ("float[n]", "2.0"), ": every simple call"),
+    ],
+    ids=["few", "many", "callable", "right"],
+)
+def test_another_number_of_arguments_is_said_first(function, arguments, says):
+    with pytest.raises(UsageProblem) as problem:
+        discover(Declaration(function, *arguments, name="given"), implementations.load("torch"))
+    assert says in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("theirops.Scaled", "; did you mean theirops:Scaled?"),
+        ("theirop:Scaled", "; did you mean theirops?"),
+        ("theirop.Scaled", "; did you mean theirops:Scaled?"),
+        ("theirops.Other", "'theirops' is not a package"),
+    ],
+)
+def test_the_nearest_module_and_a_missing_colon_are_said(target, says, tmp_path, monkeypatch):
+    (tmp_path / "theirops.py").write_text("def Scaled(x): return 2 * x\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "theirops", raising=False)
+    with pytest.raises(UsageProblem) as problem:
+        declarations(target, ("float[n]",))
+    assert str(problem.value).endswith(says)
+
+
 def test_real_and_complex_tensors_in_one_call():
     drawn = _drawn("complex[n]", "float[n]")
     assert all(x.is_complex() and not y.is_complex() for x, y in drawn)
@@ -81,6 +161,11 @@ def test_real_and_complex_tensors_in_one_call():
         ("float[n,n] symmetric full_rank", "these words cannot be combined"),
         ("float[n*]", "'n*' is not a dimension; write a name, a length, a sum, a product, ... or ~"),
         ("float[n,n] symetric", "unknown word 'symetric'"),
+        ("float[n,m", "'float[n,m' lacks a ']'"),
+        ("float n,m]", "lacks a '[' before the ']' in 'float n,m]'"),
+        ("float[n](1..2", "lacks a ')'"),
+        ("int[n)(0..3)", "'int[n)' opens another one than ')'"),
+        ("n=int(-1..4)", "a length is at least 0"),
     ],
 )
 def test_what_cannot_be_read_is_said(text, says):

@@ -3,7 +3,7 @@
 A tensor is a kind, its dimensions in brackets, and words that narrow its values: ``float[n,m] positive``. Dimensions
 are names (the same length wherever a name occurs), lengths, sums and products such as ``h+p-1`` and ``2*n``, ``...``
 (any shape, the same wherever it occurs) and ``~`` (any shape that broadcasts with the others). Any other text is not a
-tensor.
+tensor. A number with a name, ``n=int(1..4)``, is the length that has this name, and may be in the bounds of a range.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import ast
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,7 @@ FORMS = (
     "float[n,m], complex[n], number[...], each with words such as positive; float[n](1.5..2)",
     "int[n](0..9), int[b](0..n-1), bool[n], permutation[n]",
     "int(0..3), float(0..1), bool, 'mean' | 'sum', 0.5 | None",
+    "n=int(1..4): a number that is the length n of a tensor, or in a range such as int[b](0..n-1)",
     "axis: any dimension of the first tensor, from either end; axis(0 | -1)",
 )
 
@@ -68,6 +69,8 @@ _SQUARE = ("definite", "symmetric", "lower", "upper")
 _AXIS = re.compile(r"axis\s*(?:\((?P<choices>.*)\))?")
 _RANGE = re.compile(r"(int|float)\s*\(\s*(-?[\d.eE+-]*?\d)\s*\.\.\s*(-?[\d.eE+-]+)\s*\)")
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_NAMED = re.compile(rf"(?P<name>{_NAME.pattern})\s*=\s*(?P<number>int\s*\(.*\))")
+_BRACKETS = {"(": ")", "[": "]"}
 
 
 class Unreadable(ValueError):
@@ -87,13 +90,17 @@ class Arguments:
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     _dims: dict[str, str] = field(default_factory=dict)
+    _numbers: dict[str, Static] = field(default_factory=dict)
     _bounds: dict[str, str] = field(default_factory=dict)
     _whole: dict[str, str] = field(default_factory=dict)
 
     def add(self, text: str, name: str) -> None:
         """Read one more argument. Raises Unreadable."""
         match, axis = _TENSOR.fullmatch(text.strip()), _AXIS.fullmatch(text.strip())
-        if axis is not None:
+        number = _NAMED.fullmatch(text.strip())
+        if number is not None:
+            self.found.append(self._number(number["name"], number["number"], name))
+        elif axis is not None:
             self.found.append(self._axis(axis, text, name))
         else:
             self.found.append(_static(text.strip(), name) if match is None else self._tensor(match, text, name))
@@ -107,6 +114,8 @@ class Arguments:
 
     def size(self, name: str, sides: Sequence[int]) -> None:
         """Restrict a named dimension to these lengths. Raises Unreadable if no tensor has that dimension."""
+        if self.names.get(name) in self._numbers:
+            raise Unreadable(f"{name!r} is a number; write its values there, as in {name}=int(1..4)")
         if name not in self.names:
             raise Unreadable(f"no tensor has a dimension {name!r}; the dimensions are: {', '.join(self.names) or '-'}")
         try:
@@ -120,6 +129,7 @@ class Arguments:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """The dtypes of calls. Raises Unreadable if the tensors have none in common."""
+        self._verify_numbers()
         self._verify_bounds()
         self._verify_axis()
         # Float tensors stay real where others are complex.
@@ -213,12 +223,47 @@ class Arguments:
         for name in sorted(summed & names.keys()):
             self.sizes.setdefault(name, NOT_EMPTY)
         for name, text in self._bounds.items():
-            if name not in present:
-                raise Unreadable(f"{text!r}: no tensor has a dimension {names[name]!r}")
+            if name not in present and name not in self._numbers:
+                n, numbers = names[name], [a for a in self.found if isinstance(a, Static) and not a.axis]
+                advice = f"; if it is a number among the arguments, name that: {n}=int(1..4)" if numbers else ""
+                raise Unreadable(f"{text!r}: no tensor has a dimension {n!r}{advice}")
             self.sizes.setdefault(name, NOT_EMPTY)
+
+    def _number(self, shown: str, text: str, name: str) -> Static:
+        """A number that is the length of a dimension, or in the bounds of a range."""
+        canonical = self._canonical(shown)
+        if canonical in self._numbers:
+            raise Unreadable(f"two numbers are called {shown!r}; give one another name")
+        usual = _static(text, name)
+        if min(usual.choices(())) < 0:
+            raise Unreadable(f"'{shown}={text}': a length is at least 0")
+        number = replace(usual, choices=lambda shapes: self._length(canonical, shapes) or usual.choices(()))
+        self._numbers[canonical] = number
+        return number
+
+    def _length(self, name: str, shapes: Shapes) -> tuple[int, ...]:
+        """The length of a named dimension in these shapes of the tensors, if one has it."""
+        dims = [a.dims for a in self.found if isinstance(a, Array)]
+        found = [_lengths(*each) for each in zip(dims, shapes, strict=False)]
+        return next(((lengths[name],) for lengths in found if name in lengths), ())
+
+    def _verify_numbers(self) -> None:
+        """Give dimensions that are numbers the lengths of these. Each has to be found in a shape by itself."""
+        tokens = {token for dims in self._dims.values() for token in dims.split()}
+        for name, number in self._numbers.items():
+            shown = next(shown for shown, each in self.names.items() if each == name)
+            values = tuple(number.choices(()))
+            if any(name in re.findall("[a-z]+", token) for token in tokens - {name}) and name not in tokens:
+                raise Unreadable(f"a tensor must have the number {shown!r} as a dimension by itself: float[{shown}]")
+            if name in self._bounds and not min(values):
+                raise Unreadable(f"{self._bounds[name]!r} has no values where {shown} is 0; write {shown}=int(1..4)")
+            if name in tokens:
+                self.sizes[name] = values
 
     def uncut(self, name: str) -> str:
         """Why a dimension, by its name in `Array.dims`, cannot be cut into slices; empty if it can."""
+        if name in self._numbers:
+            return "another argument is its length"
         text = self._bounds.get(name) or self._whole.get(name)
         if text:
             return f"the values of {text!r} depend on its length"
@@ -262,13 +307,9 @@ class Arguments:
     def _sides(self, named: Mapping[str, Any], dims: str, shape: tuple[int, ...]) -> dict[str, int]:
         """The lengths of the named dimensions in a call, taken from the shapes of its tensors."""
         known = [(self._dims[n], tuple(x.shape)) for n, x in named.items() if n in self._dims and x is not None]
-        found: dict[str, int] = {}
-        for text, lengths in (*known, (dims, shape)):
-            tokens = text.split()
-            ends = [i for i, token in enumerate(tokens) if token[0] in "*~"]
-            # After a part of any rank, dimensions are counted from the end.
-            places = [i - len(tokens) if ends and i > ends[0] else i for i in range(len(tokens))]
-            found.update({t: lengths[i] for t, i in zip(tokens, places, strict=True) if t.isalpha()})
+        found = {name: named[number.name] for name, number in self._numbers.items()}
+        for each in (*known, (dims, shape)):
+            found.update(_lengths(*each))
         return found
 
     def _read(self, text: str, whole: str) -> str:
@@ -288,6 +329,15 @@ class Arguments:
         # The names in dims consist of small letters.
         letters = "abcdefghijklmnopqrstuvwxyz"
         return self.names.setdefault(name, letters[len(self.names) % 26] * (1 + len(self.names) // 26))
+
+
+def _lengths(dims: str, shape: tuple[int, ...]) -> dict[str, int]:
+    """The lengths of the named dimensions of a tensor."""
+    tokens = dims.split()
+    ends = [i for i, token in enumerate(tokens) if token[0] in "*~"]
+    # After a part of any rank, dimensions are counted from the end.
+    places = [i - len(tokens) if ends and i > ends[0] else i for i in range(len(tokens))]
+    return {t: shape[i] for t, i in zip(tokens, places, strict=True) if t.isalpha()}
 
 
 def constant(value: Any, name: str) -> Static:
@@ -317,10 +367,28 @@ def _static(text: str, name: str) -> Static:
     try:
         choices = tuple(ast.literal_eval(part.strip()) for part in re.split(r"\|(?=(?:[^']*'[^']*')*[^']*$)", text))
     except (ValueError, SyntaxError):
+        missing = _missing_bracket(text)
+        if missing:
+            raise Unreadable(f"{text!r} lacks a {missing}") from None
         raise Unreadable(
             f"{text!r} does not describe an argument; write a tensor or a choice of Python values: {'; '.join(FORMS)}"
         ) from None
     return Static(name=name, choices=_fixed(choices))
+
+
+def _missing_bracket(text: str) -> str:
+    """The bracket that a text lacks, with its place; empty if it lacks none."""
+    awaited: list[str] = []
+    for place, letter in enumerate(re.sub("'[^']*'", lambda quoted: "_" * len(quoted[0]), text)):
+        if letter in _BRACKETS:
+            awaited.append(_BRACKETS[letter])
+        elif letter in _BRACKETS.values():
+            if not awaited:
+                opening = next(o for o, closing in _BRACKETS.items() if closing == letter)
+                return f"{opening!r} before the {letter!r} in {text[: place + 1]!r}"
+            if awaited.pop() != letter:
+                return f"bracket: {text[: place + 1]!r} opens another one than {letter!r}"
+    return f"{awaited[-1]!r}" if awaited else ""
 
 
 def _between(kind: str, low: float, high: float, text: str) -> tuple[Any, ...]:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.coarseness import coarse
-from autograd_conformance.harness.check.declaration import REQUESTS, Declaration, Own, batches, has_jvp
+from autograd_conformance.harness.check.declaration import REQUESTS, Declaration, Own, batches, has_jvp, overrides
 from autograd_conformance.harness.check.declined import declined
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.formula import gradients_of_formula
 from autograd_conformance.harness.check.layouts import refused_layouts
 from autograd_conformance.harness.check.lengths import long_shapes, simple_call
 from autograd_conformance.harness.check.mistakes import mistake
+from autograd_conformance.harness.check.naming import arity
 from autograd_conformance.harness.check.native import Native, adapted
 from autograd_conformance.harness.check.noise import DTYPES
 from autograd_conformance.harness.check.oracle import Oracle
@@ -81,7 +82,8 @@ def _discovered(
     if not working:
         call, why = failures[0]
         raise declaration.problem(
-            f"every simple call that the declaration describes raises; the first is {call}, with {why}{_hint(why)}"
+            f"{_miscounted(declaration, cls, implementation)}every simple call that the declaration describes raises; "
+            f"the first is {call}, with {why}{_hint(why)}"
         )
     tried = {
         d: [_tried(subject, recast(call, d, function), note) for call in working[:_SAMPLES]] for d in function.dtypes
@@ -173,6 +175,19 @@ def _coarse(declaration: Declaration, subject: Subject, calls: Sequence[Call], d
     if wide is None or declaration.surrogate:
         return []
     return coarse([subject.made(recast(call, wide, subject.function)) for call in calls[:_TRIED]])
+
+
+def _miscounted(declaration: Declaration, cls: object, implementation: Implementation) -> str:
+    """How many arguments forward takes, if fewer or more are declared, as the beginning of a sentence."""
+    is_class = not isinstance(cls, Native)
+    called = getattr(cls, "forward", None) if is_class else declaration.function
+    taken = arity(called, int(is_class and not overrides(cls, implementation, "setup_context")))
+    count = len(declaration.arguments)
+    if taken is None or taken[0] <= count <= taken[1]:
+        return ""
+    least, most = taken
+    takes = f"{least}" if least == most else f"at least {least}" if count < least else f"at most {most}"
+    return f"{'forward' if is_class else 'it'} takes {takes}, {count} {'is' if count == 1 else 'are'} declared; "
 
 
 def _hint(why: str) -> str:

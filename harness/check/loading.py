@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import pkgutil
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
@@ -141,11 +143,29 @@ def _module(place: str) -> ModuleType:
         frames = traceback.extract_tb(raised.__traceback__)
         own = [f for f in frames if "importlib" not in f.filename and not f.filename.startswith(_OURS)]
         where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
-        raise UsageProblem(f"{place} cannot be imported: {one_line(raised)}{where}") from raised
+        meant = _meant(place, raised)
+        raise UsageProblem(f"{place} cannot be imported: {one_line(raised)}{where}{meant}") from raised
     # A folder without __init__.py can be imported, but has no code.
     if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
         raise _no_module(place)
     return module
+
+
+def _meant(place: str, raised: BaseException) -> str:
+    """What is like the name of a module that is not there: one nearby, or with a colon before its last word."""
+    missing = raised.name or "" if isinstance(raised, ModuleNotFoundError) else ""
+    if not missing or not f"{place}.".startswith(f"{missing}."):
+        return ""
+    first, dot, rest = place.partition(".")
+    nearby = [module.name for module in pkgutil.iter_modules([str(Path.cwd())])]
+    first = first if first != missing else next(iter(get_close_matches(first, nearby, 1)), "")
+    parent, _, name = f"{first}{dot}{rest}".rpartition(".")
+    try:
+        named = bool(parent) and hasattr(importlib.import_module(parent), name)
+    except Exception:  # noqa: BLE001 - a module may raise anything when it is imported
+        return ""
+    meant = f"{parent}:{name}" if named else first if not dot else ""
+    return f"; did you mean {meant}?" if meant else ""
 
 
 def _no_module(place: str) -> UsageProblem:

@@ -30,6 +30,17 @@ def parameter_names(function: Any, count: int) -> list[str]:
     return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
 
 
+def arity(function: Any, before: int = 0) -> tuple[int, int] | None:
+    """The least and the most arguments that a callable takes after ``before`` others; None if that is not known."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[before:]
+    except (TypeError, ValueError):
+        return None
+    placed = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    most = sys.maxsize if any(p.kind is p.VAR_POSITIONAL for p in parameters) else len(placed)
+    return sum(p.default is p.empty for p in placed), most
+
+
 def importing(module: ModuleType, name: str) -> str:
     """Python text that imports a name of a module, from the folder in which the module or its package is."""
     path, imported = str(getattr(module, "__file__", "")), module.__name__
