@@ -44,7 +44,7 @@ def test_the_shortest_way(tmp_path):
     assert found.startswith("found: Wrong: WRONG: VJP-FD\n    must hold: gradients agree with finite differences")
     assert verdict.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
     assert "argument 1 (w)" in out
-    script = tmp_path / "autograd-conformance-scripts" / "Wrong-VJP-FD.py"
+    script = tmp_path / "autograd-conformance-scripts" / "user_ops" / "Wrong-VJP-FD.py"
     shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert shown.returncode == 1, shown.stderr
     assert re.findall(r"^\s*(?:from|import) autograd_conformance", script.read_text(), re.MULTILINE) == []

@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
+from autograd_conformance.harness.check.naming import module_name
 from autograd_conformance.selftests.checking import faults_of
 
 OPS = """
@@ -83,3 +84,19 @@ def test_the_script_ends_with_1(module, tmp_path, name, declaration, property_id
     done = ended(line["failure"]["script"], tmp_path / "script.py")
     assert done.returncode == 1, line["failure"]["script"] + done.stderr.decode()
     assert b"got" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("mypackage.ops:Scale", "mypackage.ops"),
+        ("ops.py:Scale", "ops"),
+        ("other/ops.py", "other.ops"),
+        ("../ops.py:Scale", "ops"),
+        ("{here}/other/ops.py", "other.ops"),
+        ("/elsewhere/my ops.py", "my-ops"),
+    ],
+)
+def test_the_scripts_of_each_module_have_a_folder_of_their_own(target, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert module_name(target.format(here=tmp_path)) == name

@@ -238,7 +238,7 @@ def test_scripts_of_users_import_what_was_declared(tmp_path):
         check=False,
     )
     assert "no script" not in done.stdout, done.stdout
-    found = sorted((tmp_path / "autograd-conformance-scripts").iterdir())
+    found = sorted((tmp_path / "autograd-conformance-scripts" / "declarations").iterdir())
     assert {path.stem.partition("-")[0] for path in found} == {"Float", "Made", "Lambda", "Local", "Compared"}, done
     runner = textwrap.dedent(
         """

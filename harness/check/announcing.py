@@ -8,6 +8,7 @@ from pathlib import Path
 from autograd_conformance.harness.check import printing
 from autograd_conformance.harness.check.display import Display
 from autograd_conformance.harness.check.following import Following
+from autograd_conformance.harness.check.naming import module_name
 from autograd_conformance.harness.check.processes import Found
 from autograd_conformance.harness.check.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
@@ -23,7 +24,8 @@ class Announcer:
     def __init__(self, found: Found, display: Display, scripts: Path) -> None:
         self.found = found
         self.statuses: dict[str, int] = {}
-        self._display, self._scripts = display, scripts
+        # Each module has a folder of its own: what lies there of other ones is not of this check.
+        self._display, self._scripts = display, scripts / module_name(found.plan.target)
         self._finds = printing.Finds()
         self._lines: dict[str, list[ndjson.Line]] = {}
         self._left = list(found.plan.facts)

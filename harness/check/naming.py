@@ -59,6 +59,16 @@ def words(given: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(word.strip() for word in ([given] if isinstance(given, str) else given))
 
 
+def module_name(target: str) -> str:
+    """The name of a target's module, with dots; that of a file has its folders, seen from the working folder."""
+    place = target.rpartition(":")[0] or target
+    path = Path(place)
+    if path.is_absolute() and path.is_relative_to(Path.cwd()):
+        path = path.relative_to(Path.cwd())
+    parts = path.with_suffix("").parts if path.suffix == ".py" else path.parts
+    return re.sub(r"[^\w.-]+", "-", ".".join(parts[-1:] if path.is_absolute() or ".." in parts else parts))
+
+
 def name_of(function: Any) -> str:
     """The name of a Function class, or of another callable."""
     owner = getattr(function, "__self__", None)
