@@ -11,7 +11,7 @@ import torch
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import faults_in, faults_of, lines_of
 from autograd_conformance.suites.declared import Checked
 
 
@@ -257,3 +257,36 @@ def test_no_shape_is_blamed_for_a_cotangent():
     failures = [line["failure"] for line in lines if line["outcome"] == "fail"]
     assert failures
     assert [failure["right_with"] for failure in failures if "shapes" in failure.get("right_with", "")] == []
+
+
+def writing(factor, *, clips=False):
+    """2 * x, whose backward writes into its cotangent; that alone is wrong with the factor 2 and nothing else."""
+
+    class Writing(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(_, g):
+            g.mul_(factor)
+            if clips:
+                g[g.abs() > 2] = 0
+            return g
+
+    return Declaration(Writing, "float[n]")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "heads"),
+    [
+        (writing(2), ["VJP-PURE"]),
+        (writing(3), ["VJP-FD", "VJP-PURE"]),
+        (writing(2, clips=True), ["VJP-LINEAR", "VJP-PURE"]),
+    ],
+    ids=["alone", "factor", "clips"],
+)
+def test_what_is_wrong_beside_a_write_is_a_fault_of_its_own(declaration, heads):
+    asked = ("VJP-FD", "VJP-FD/kinks", "VJP-REF", "VJP-LINEAR", "VJP-PURE", "VJP-REPEAT", "VJP-ACCUMULATE")
+    faults = list(faults_in(lines_of(Checked(declaration, profile="quick", seed=1), *asked)))
+    assert sorted(line["property"] for line in headlines(faults)) == heads

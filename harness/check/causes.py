@@ -186,8 +186,12 @@ class Causes:
         provisional = found is None or PROPERTIES[found].provisional
         # A plain call that is right in another layout is wrong for a reason that is not its formula.
         of_call = raised is None and about.plain and found is None
-        if provisional and not of_call and self._writes(call, raised):
+        writes = provisional and not of_call and self._writes(call, raised)
+        if writes and (raised is not None or self._is_right_once(call, found)):
             return "VJP-PURE"
+        if writes and found == "VJP-REPEAT":
+            # What was written to is given again.
+            found = "VJP-FD" if about.id == "VJP-FD" else None
         if found is None and (about.own or about.of_several_calls):
             if self._keeps(call):
                 return "VJP-PURE"
@@ -263,6 +267,17 @@ class Causes:
         others = {"expanded", *example.cotangent_layouts} - {"expanded"} if raised is not None else ()
         reads = any(not runs(self.subject, with_cotangents(call, layout)) for layout in others)
         return not reads and _shows(changed)
+
+    def _is_right_once(self, call: Call, found: str | None) -> bool:
+        """Whether one backward of the plain call is right in what the property compares with something else.
+
+        It gets tensors that nothing else reads, so that what it writes explains nothing that is wrong there.
+        """
+        about, plain = self._property, contiguous(call)
+        if "VJP-FD" in (about.id, found):
+            calls = (plain, recast(plain, self.function.dtypes[0], self.function))
+            return all(map(self._judge.derives, calls))
+        return not (about.of_other_cotangents or about.id == "VJP-LINEAR") or not self._bends(plain)
 
     def _keeps(self, call: Call) -> bool:
         """Whether a call with other values changes the gradients that an earlier one returned."""

@@ -191,8 +191,8 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
-    tests = {ndjson.test_of(line) for line, _ in faults}
-    # What is wrong at ordinary values is wrong at small ones, too.
+    # What is wrong at ordinary values is wrong at small ones, too; an exception says nothing about numbers.
+    tests = {ndjson.test_of(line) for line, v in faults if v.word not in RAISED}
     ranked = sorted(((line, _folded(line, v, tests)) for line, v in faults), key=_rank)
     # Tests of one property may meet the same number.
     met: dict[Any, Any] = {}
