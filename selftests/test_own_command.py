@@ -41,7 +41,7 @@ def test_the_shortest_way(tmp_path):
     )
     assert (status, err) == (1, "")
     found, verdict = out.split("\n\n", 1)
-    assert found.startswith("found: Wrong: WRONG: VJP-FD\n    must hold: gradients agree with finite differences")
+    assert found == "found: Wrong: WRONG: VJP-FD"
     assert verdict.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
     assert "argument 1 (w)" in out
     script = tmp_path / "autograd-conformance-scripts" / "user_ops" / "Wrong-VJP-FD.py"

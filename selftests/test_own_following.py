@@ -127,7 +127,7 @@ def until(condition, seconds=100):
 def test_a_killed_check_has_shown_what_it_found_and_leaves_no_process(folder):
     with (folder / "out.txt").open("w") as out:
         running = subprocess.Popen(CHECK, cwd=folder, env=ENVIRONMENT, stdout=out, stderr=out)
-    until(lambda: "call: " in (folder / "out.txt").read_text())
+    until(lambda: FOUND in (folder / "out.txt").read_text())
     children = psutil.Process(running.pid).children(recursive=True)
     assert children
     running.kill()

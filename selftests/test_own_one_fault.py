@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.printing import headlines
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.printing import Finds, headlines, rows
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import faults_in, faults_of, lines_of
 from autograd_conformance.suites.declared import Checked
@@ -290,3 +294,18 @@ def test_what_is_wrong_beside_a_write_is_a_fault_of_its_own(declaration, heads):
     asked = ("VJP-FD", "VJP-FD/kinks", "VJP-REF", "VJP-LINEAR", "VJP-PURE", "VJP-REPEAT", "VJP-ACCUMULATE")
     faults = list(faults_in(lines_of(Checked(declaration, profile="quick", seed=1), *asked)))
     assert sorted(line["property"] for line in headlines(faults)) == heads
+
+
+def test_the_verdict_says_what_was_said_when_faults_were_found(tmp_path):
+    declaration, finds = writing(3), Finds()
+    lines = list(lines_of(Checked(declaration, profile="quick", seed=1), "VJP-FD", "VJP-REF", "VJP-PURE"))
+    found = [row for line in lines for row in finds.rows(line)]
+    assert found == [
+        "found: Writing: WRONG: VJP-FD",
+        "found: Writing: RAISES: VJP-REF",
+        "found: Writing: MUTATES: VJP-PURE",
+    ]
+    facts = discover(declaration, implementations.load("torch"), errors=False)
+    text = "\n".join(rows("Writing", facts, lines, tmp_path))
+    assert text.count("WRONG: VJP-FD") == text.count("MUTATES: VJP-PURE") == 1
+    assert re.search(r"same fault \(raises\): .*\bVJP-REF\b", text)

@@ -118,10 +118,8 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
         for other in others:
             if _own(other) == _own(line) and "number" in other:
                 yield from _also(other["failure"])
-        same = dict.fromkeys(map(ndjson.test_of, others))
-        same.pop(ndjson.test_of(line), None)
-        if same:
-            yield from _wrapped(f"same fault: {', '.join(same)}", 4)
+        for word, tests in _alike(line, v, others).items():
+            yield from _wrapped(f"same fault{word}: {', '.join(tests)}", 4)
     for sentence in facts.stale:
         yield ""
         yield from _wrapped(f"STALE: {sentence}", 2)
@@ -140,19 +138,32 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
 _NAN = "NaN"
 
 
+def _alike(head: ndjson.Line, v: Verdict, others: Sequence[ndjson.Line]) -> dict[str, list[str]]:
+    """The other tests of a group by their word, if that is not the head's: so each was called when it was found."""
+    words, tests = dict[str, str](), dict[str, list[str]]()
+    for other in others:
+        found = verdict(other)
+        assert found is not None
+        words.setdefault(ndjson.test_of(other), found.word)
+    words.pop(ndjson.test_of(head), None)
+    for test, word in sorted(words.items(), key=lambda item: item[1] != v.word):
+        tests.setdefault("" if word == v.word else f" ({word})", []).append(test)
+    return tests
+
+
 class Finds:
-    """Faults in the words in which they are shown as soon as they are found, before the verdict groups them."""
+    """Faults as they are named as soon as they are found, a line for each cause; the verdict says the rest."""
 
     def __init__(self) -> None:
         self._causes: set[Any] = set()
         self._follows: dict[str, dict[str, str]] = {}
 
     def rows(self, line: ndjson.Line) -> list[str]:
-        """What a result says; empty if it is not a fault. What one cause explains is shown once."""
+        """The word and the test of a fault; empty for other results. What one cause explains is shown once."""
         v = verdict(line)
         if v is None or not v.fault:
             return []
-        name, failure = ndjson.test_of(line), line.get("failure", {})
+        name = ndjson.test_of(line)
         follows = self._follows.setdefault(line["function"], {})
         v = _folded(line, v, follows)
         if v.word not in RAISED:
@@ -161,10 +172,7 @@ class Finds:
         if cause in self._causes:
             return []
         self._causes.add(cause)
-        said = _AGAIN if is_flaky(line) else failure.get("message", "")
-        result = in_words(failure) if "what" in failure else said
-        shown = [*_headline(line, v, f"found: {line['function']}: ", 0), *_wrapped(result, 4)]
-        return [*shown, *(_wrapped(f"call: {failure['call']}", 4) if failure.get("call") else [])]
+        return [f"found: {line['function']}: {v.word.upper()}: {name}"]
 
 
 def _is_whole(line: ndjson.Line, v: Verdict) -> bool:
@@ -317,19 +325,19 @@ def _headed(group: list[Judged]) -> tuple[ndjson.Line, Verdict, list[ndjson.Line
     return line, v, [other for other, _ in others]
 
 
-def _headline(line: ndjson.Line, v: Verdict, before: str, indent: int) -> Iterator[str]:
+def _headline(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     """The verdict and the test, and below it what must hold."""
     test = ndjson.test_of(line)
     # It says nothing about the property whose test met it, but about the one that it follows from.
     name = v.follows or test
     met = f" (met in {test})" if name != test else ""
-    yield from _wrapped(f"{before}{v.word.upper()}: {name}{met}", indent)
+    yield from _wrapped(f"{v.word.upper()}: {name}{met}", 2)
     yield from _wrapped(f"must hold: {PROPERTIES[name.split('/')[0]].sentence}", 4)
 
 
 def _fault(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     failure = line["failure"]
-    yield from _headline(line, v, "", 2)
+    yield from _headline(line, v)
     if "what" in failure:
         yield from _wrapped(in_words(failure), 4)
     elif is_flaky(line):
