@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+from types import SimpleNamespace
+
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.announcing import Announcer
+from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.display import Display
+from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.printing import headlines
+from autograd_conformance.harness.check.processes import Found
 from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.checking.further import Runs
-from autograd_conformance.harness.outcomes import Broken, Finding
+from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, Broken, Finding
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import accuses, faults_in, first_fault, lines_of
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
@@ -292,3 +302,19 @@ def test_what_raises_for_empty_tensors_alone_is_their_fault():
     assert accuses(Declaration(Whole, "float[n,m]", sizes=sizes), *asked) == []
     laid = accuses(Declaration(FlatAndTransposed, "float[n,m]", sizes=sizes), "VJP-COTANGENT-LAYOUT", "FWD-EMPTY")
     assert [(line["property"], v.follows) for line, v in laid] == [("VJP-COTANGENT-LAYOUT", "")]
+
+
+def test_a_check_without_the_property_that_raises_when_empty_is_not_green(tmp_path):
+    checked = Checked(Declaration(Flat, "float[n,m]", sizes={"n": (0, 1, 2), "m": (1, 3)}), seed=0, profile="quick")
+    facts = discover(checked.declaration, implementations.load("torch"), errors=False)
+    statuses = []
+    for asked in (("FWD-DTYPE",), ("FWD-DTYPE", "FWD-EMPTY")):
+        found = Found(Plan("mine", facts={"Flat": facts}), places={"Flat": "mine"}, described={"Flat": "float[n,m]"})
+        with contextlib.redirect_stdout(io.StringIO()) as said:
+            announcer = Announcer(found, Display(), tmp_path)
+            for line in lines_of(checked, *asked):
+                announcer.note(line)
+            announcer.end("", SimpleNamespace(total=0, results=[]))
+        assert "backward raises for tensors without elements" in said.getvalue()
+        statuses.append(announcer.statuses["Flat"])
+    assert statuses == [UNDECIDED, FAILS]
