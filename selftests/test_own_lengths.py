@@ -221,7 +221,7 @@ def test_lengths_that_forward_refuses_are_left_out():
     assert {shape[1] for (shape,) in facts.long_shapes} == {2, *LENGTHS}
 
 
-def raising(*, above, forward=None, backward=None):
+def raising(*, above, forward=None, backward=None, **options):
     """A product of rows whose forward or backward raises this for more rows."""
 
     class Raising(Function):
@@ -239,7 +239,7 @@ def raising(*, above, forward=None, backward=None):
                 raise backward
             return g * w, (g * x).sum(0)
 
-    return Declaration(Raising, "float[n,m]", "float[m]")
+    return Declaration(Raising, "float[n,m]", "float[m]", **options)
 
 
 _TOO_LONG = ValueError("too many rows")
@@ -258,6 +258,12 @@ def test_what_raises_for_long_tensors_alone_is_no_refusal(raises, said):
     assert (line["property"], line["variant"], verdict.word, verdict.follows) == ("VJP-FD", "long", "raises", "")
     assert said in line["failure"]["hint"]
     assert "(1025, 2)" in line["failure"]["call"]
+
+
+@pytest.mark.parametrize(("backward", "words"), [(_TOO_LONG, ["raises"]), (None, [])], ids=["raises", "right"])
+def test_a_surrogate_gets_long_tensors_as_well(backward, words):
+    declaration = raising(above=1000, backward=backward, surrogate=True)
+    assert [v.word for _, v in accuses(declaration, "VJP-REF")] == words
 
 
 def test_what_forward_refuses_of_long_tensors_is_no_fault():

@@ -9,6 +9,8 @@ from autograd_conformance.strategies.calls import contiguous
 from autograd_conformance.strategies.scope import PLAIN, SMOOTH
 
 DOUBLE = ("float64", "complex128")
+# In lower precision the bound of a long sum admits nearly anything.
+PRECISE = (*DOUBLE, "float32", "complex64")
 
 
 def _is_long(function):
@@ -17,6 +19,10 @@ def _is_long(function):
 
 def _derives(function):
     return _is_long(function) and bool(function.soft or not function.surrogate)
+
+
+def _is_surrogate(function):
+    return _is_long(function) and not _derives(function)
 
 
 def _refers(function):
@@ -45,3 +51,11 @@ def test_vjp_fd_long(subject, data):
     for call in _drawn(subject, data, SMOOTH):
         example = subject.example(call)
         subject.assert_first_order(example.call, transforms.first_order(example))
+
+
+@holds("VJP-REF", where=_is_surrogate, dtypes=PRECISE, examples=0.08, variant=LONG, own=True)
+def test_vjp_ref_long(subject, data):
+    """The gradients of long tensors, where no slope is declared, are those of the plain call in double precision."""
+    for call in _drawn(subject, data, PLAIN):
+        example = subject.example(call)
+        subject.assert_close(call, example.names, got=example.run()[1], expected=example.expected.gradients())
