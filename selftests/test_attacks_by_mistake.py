@@ -170,7 +170,7 @@ def test_parts_with_other_counterexamples_are_not_one_run(tmp_path):
     done = merged(tmp_path, "1.ndjson", "2.ndjson")
     assert (done.returncode, "not of the same run: counterexamples is " in done.stderr) == (2, True), done.stderr
     before = (tmp_path / "1.ndjson").read_bytes()
-    words = ("--shard", "1/2", "--run-id", "x", "--corpus", "corpus.txt", "--resume", "1.ndjson")
+    words = ("--shard", "1/2", "--run-id", "x", "--corpus", "corpus.txt", "--resume", "1.ndjson", "--resume-finished")
     done = checked(tmp_path, "-n", "0", *words)
     assert (done.returncode, "cannot be resumed: its counterexamples is" in done.stderr + done.stdout) == (2, True)
     assert (tmp_path / "1.ndjson").read_bytes() == before

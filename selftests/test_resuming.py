@@ -94,6 +94,8 @@ OTHER = {
     "suite's strategies": {
         "suite": {**HEADER["suite"], "sources": {**HEADER["suite"]["sources"], "strategies": "1" * 16}}
     },
+    "module helper": {"imports": {"helper": "1" * 16}},
+    "library libkernel.so": {"imports": {"libkernel.so": "1" * 16}},
     "suite's adapter": {"suite": {**HEADER["suite"], "sources": {**HEADER["suite"]["sources"], "adapter": "1" * 16}}},
     "devices": {"devices": ["cpu", "cuda:0"]},
     "profile": {"profile": "quick"},
@@ -154,7 +156,7 @@ def test_a_run_goes_on_and_then_has_nothing_left(whole, tmp_path, workers):  # n
     # In the middle of a line.
     path.write_bytes(text[: len(text) // 2])
     for said in ("resuming new.ndjson: ", "nothing was left to run: all "):
-        status, out = go_on(tmp_path, "-n", workers)
+        status, out = go_on(tmp_path, "-n", workers, "--resume-finished")
         assert status == 0, out
         assert said in out
         assert_complete(path, whole)
@@ -214,9 +216,25 @@ def test_the_exit_status_is_that_of_the_whole(tmp_path):
     assert '"outcome": "fail"' in everything[1]
     for kept in (2, len(everything) - 1, len(everything)):
         path.write_text("".join(everything[:kept]))
-        done = checked(tmp_path, "-n", "0", "--resume", path.name, wrong=True)
+        done = checked(tmp_path, "-n", "0", "--resume", path.name, "--resume-finished", wrong=True)
         assert done.returncode == 1, done.stdout + done.stderr
         assert not ndjson.flaw(ndjson.read(path))
+
+
+def test_a_finished_report_gives_no_verdict_by_itself(whole, tmp_path):  # noqa: F811
+    path = tmp_path / "new.ndjson"
+    path.write_bytes(whole.read_bytes())
+    status, out = go_on(tmp_path, "-n", "0")
+    assert (status, path.read_bytes()) == (2, whole.read_bytes())
+    assert "new.ndjson is finished: nothing is left to run, and nothing is checked again" in out
+    status, out = go_on(tmp_path, "-n", "0", "--resume-finished")
+    assert status == 0, out
+
+
+def test_an_answer_without_a_report_to_resume_is_asked_for_by_mistake(tmp_path):
+    done = started("run", *NARROW, "--resume-finished", folder=tmp_path)
+    assert done.returncode == 2
+    assert "--resume-finished is about --resume FILE; give one" in done.stderr
 
 
 def test_a_test_that_kills_again_has_died(tmp_path):

@@ -328,7 +328,7 @@ def test_an_interpreter_without_the_suite_is_reported_at_once(command, bare):
     ("spec", "here"), [({"popen": True}, True), ({"popen": True, "via": "far"}, False), ({"socket": "far:1"}, False)]
 )
 def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
-    implementation = SimpleNamespace(name="x", environment=lambda: Environment("1", ""), files=list)
+    implementation = SimpleNamespace(name="x", environment=lambda: Environment("1", ""), files=list, parts=())
     selection = SimpleNamespace(seed=1, shard=None, kept={}, implementation=implementation)
     stash = {plugin._SELECTION: selection, plugin._BOXES: "boxes"}
     nothing = dict.fromkeys(("popen", "via", "python"))

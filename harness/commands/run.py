@@ -81,6 +81,8 @@ def _cores() -> int:
 @click.option("--report", "report_", metavar="FILE", help=f"Report to write; default: {ndjson.DEFAULT_PATH}.")
 @click.option("--resume", metavar="FILE",
               help="Go on with the interrupted run of this report: keep its results, and complete it.")  # fmt: skip
+@click.option("--resume-finished", is_flag=True,
+              help="With --resume: if that report is finished, say its verdict and run nothing.")  # fmt: skip
 @click.option("--baseline", "baseline_", type=click.Path(path_type=Path), metavar="FILE",
               help="Compare the run with this baseline; exit status 1 if something is worse.")  # fmt: skip
 @click.option("--other-suite", is_flag=True, help="Compare even if the baseline was made with another suite.")
@@ -102,7 +104,7 @@ def _cores() -> int:
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def run(
     suite: str | None, workers: int, tx: tuple[str, ...], report_: str | None, baseline_: Path | None,
-    other_suite: bool, pytest_args: tuple[str, ...], **options: Any,
+    other_suite: bool, resume_finished: bool, pytest_args: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Check IMPLEMENTATION (default: torch).
 
@@ -120,10 +122,12 @@ def run(
     wanted = {name: options.pop(name) for name in exports.FORMATS}
     if other_suite and baseline_ is None:
         raise Problem("--other-suite is about --baseline FILE; give one, or leave it out")
+    if resume_finished and options["resume"] is None:
+        raise Problem("--resume-finished is about --resume FILE; give one, or leave it out")
     try:
         targets = exports.chosen(wanted)
         options["shard"] = schedulers.resolved(options["shard"], os.environ)
-        options["resume"] = _to_resume(options["resume"], report_)
+        options["resume"] = _to_resume(options["resume"], report_, finished=resume_finished)
         options["seed"] = _seed(options["seed"], options["profile"], options["resume"])
         base = _baseline(baseline_, report_)
         _verify_files(report_, targets, {**inputs(SimpleNamespace(**options)), "the baseline": baseline_})
@@ -228,8 +232,11 @@ def _run(given: _Arguments) -> int:
     return _status(status)
 
 
-def _to_resume(resume: str | None, report_: str | None) -> str | None:
-    """The report to resume; None if there is none. Raises UsageProblem if it is not the report of this run."""
+def _to_resume(resume: str | None, report_: str | None, *, finished: bool) -> str | None:
+    """The report to resume; None if there is none. Raises UsageProblem if it is not the report of this run.
+
+    One that is ``finished`` is resumed only if that was asked for: its verdict was given by the run that wrote it.
+    """
     if resume is None:
         return None
     if report_ is not None and not files.same(Path(resume), Path(report_)):
@@ -238,6 +245,11 @@ def _to_resume(resume: str | None, report_: str | None) -> str | None:
         # So that one command starts a job, and continues it after the scheduler has stopped it.
         echo(f"{resume} does not exist: the run starts with its first test", err=True)
         return None
+    if not finished and ndjson.flaw(ndjson.read(Path(resume))) is None:
+        raise UsageProblem(
+            f"{resume} is finished: nothing is left to run, and nothing is checked again. To run it again leave out "
+            f"--resume; to take its verdict as it is give --resume-finished, as a job that may be started twice does"
+        )
     return resume
 
 

@@ -142,9 +142,9 @@ def _imported(found: metadata.Distribution, implementation: Implementation) -> F
             if file.suffix in _CODE and _stands_for(file, name):
                 raise UsageProblem(f"{name} was imported from {modules[name]} instead of {file} of the fork {fork}")
     libraries = {file.name: os.path.realpath(file) for file in files if ".so" in file.suffixes}
-    for loaded in _loaded():
-        if loaded.name in libraries and libraries[loaded.name] != str(loaded):
-            raise UsageProblem(f"{loaded} was loaded instead of {libraries[loaded.name]} of the fork {fork}")
+    for library in loaded():
+        if library.name in libraries and libraries[library.name] != str(library):
+            raise UsageProblem(f"{library} was loaded instead of {libraries[library.name]} of the fork {fork}")
     for name in sorted(own):
         file = modules[name]
         if files.get(file) and files[file] != _digest(file):
@@ -163,7 +163,7 @@ def _within(folder: Path | None, file: Path) -> bool:
     )
 
 
-def _loaded() -> set[Path]:
+def loaded() -> set[Path]:
     """The native libraries in this process; empty if the system does not list them."""
     try:
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace").splitlines()

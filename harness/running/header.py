@@ -7,6 +7,7 @@ from dataclasses import asdict
 
 from autograd_conformance.harness.reports.ndjson import SCHEMA, Line, now, version_of
 from autograd_conformance.harness.running import corpus, identity, sources
+from autograd_conformance.harness.running.imported import Imports
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.text import visible
 from autograd_conformance.implementations.protocol import Implementation
@@ -17,7 +18,7 @@ _PACKAGES = ("hypothesis", "numpy", "pytest")
 def header(selection: Selection, expected: int | None) -> Line:
     """The header; ``expected`` is the number of test ids, None if they were not collected."""
     found = selection.implementation.environment()
-    places = (found.location, *_parts(selection.implementation)) if selection.catalog.kept else ()
+    places = identity.places(selection.implementation) if selection.catalog.kept else ()
     known = {
         "kind": "header",
         "schema": SCHEMA,
@@ -31,12 +32,13 @@ def header(selection: Selection, expected: int | None) -> Line:
             "named": selection.named,
             "version": found.version,
             "location": found.location,
-            "build": identity.build(*places),
+            "build": identity.build(*map(str, places)),
             **({"fork": asdict(selection.fork)} if selection.fork else {}),
         },
         "run": identity.of_run(selection.run_id),
         **({"job": selection.job} if selection.job else {}),
         **({"separate": True} if selection.separate else {}),
+        **({"imports": dict(selection.imports)} if selection.imports else {}),
         "claims": _claims(selection.implementation),
         "devices": list(selection.all_devices),
         "profile": selection.profile.name,
@@ -67,10 +69,6 @@ def _counterexamples(selection: Selection) -> str | None:
     return corpus.digest(one for found in selection.kept.values() for one in found)
 
 
-def _parts(i: Implementation) -> list[str]:
-    return [str(part.__file__) for part in i.parts]
-
-
 def _claims(i: Implementation) -> list[str]:
     """What the adapter claims to support: capabilities, dtypes, tensors without elements, every shape."""
     without_limits = {"empty": i.empty, "all-shapes": i.shapes_per_rank is None}
@@ -82,6 +80,8 @@ def versions(selection: Selection) -> dict[str, str]:
     own = {selection.implementation.name: str(selection.implementation.environment().version)}
     rooms = {**sources.of_suite(), **sources.of_adapter(selection.implementation)}
     suite = {f"sources of {room}": digest for room, digest in rooms.items()}
+    beside = Imports(tuple(selection.implementation.files()), identity.places(selection.implementation)).written()
+    suite.update({f"module {name}": digest for name, digest in beside.items()})
     kept = {"counterexamples": str(_counterexamples(selection))}
     known = {**{name: version_of(name) for name in ("autograd-conformance", *_PACKAGES)}, **suite, **own, **kept}
     return dict(visible(known))

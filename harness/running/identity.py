@@ -14,6 +14,7 @@ from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.implementations.protocol import Implementation
 
 # Variables that have the same value in all jobs of a run, by system. A job that is repeated belongs to the same run.
 CI = {
@@ -61,6 +62,12 @@ def of_run(id: str | None) -> Line:
     return {"id": id, "host": platform.node() or "unknown", "command": COMMAND}
 
 
+def places(implementation: Implementation) -> tuple[Path, ...]:
+    """The files of the packages that are the implementation."""
+    parts = (str(part.__file__) for part in implementation.parts)
+    return tuple(map(Path, (implementation.environment().location, *parts)))
+
+
 @cache
 def build(*locations: str) -> str:
     """The digest of installed packages, given the file of each that is imported; empty if there is none.
@@ -82,7 +89,7 @@ def build(*locations: str) -> str:
 
 def _is_of_folder(place: Path) -> bool:
     """Whether the folder of an imported file belongs to it: that of a package, or of a native module in a namespace."""
-    return place.name == "__init__.py" or (_is_native(place.name) and str(place.parent) not in sys.path)
+    return place.name == "__init__.py" or (is_native(place.name) and str(place.parent) not in sys.path)
 
 
 def _code(folder: Path) -> Iterator[Path]:
@@ -93,9 +100,10 @@ def _code(folder: Path) -> Iterator[Path]:
             folders.clear()
             continue
         seen.add(os.path.realpath(path))
-        files = (Path(path, name) for name in names if name.endswith(".py") or _is_native(name))
+        files = (Path(path, name) for name in names if name.endswith(".py") or is_native(name))
         yield from (file for file in files if file.is_file())
 
 
-def _is_native(name: str) -> bool:
+def is_native(name: str) -> bool:
+    """Whether a file with this name is a native library."""
     return name.endswith(_NATIVE) or ".so." in name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -84,12 +84,15 @@ def _whole(reports: _Reports) -> list[Line]:
 
 
 def _verify_alike(reports: _Reports) -> None:
-    (first, theirs), *others = [(path, _parameters(lines[0])) for path, lines in reports.items()]
+    # Another platform may need other modules. Those that all have are the same.
+    shared = set.intersection(*(set(shards.imports_of(lines[0])) for lines in reports.values()))
+    modules = {name for name in shared if name.startswith("module ")}
+    (first, theirs), *others = [(path, _parameters(lines[0], modules)) for path, lines in reports.items()]
     for path, mine in others:
         shards.verify_alike((first, theirs), (path, mine))
 
 
-def _parameters(head: Line) -> Line:
+def _parameters(head: Line, modules: Collection[str]) -> Line:
     """The parameters that are equal in all jobs: builds, devices, and what depends on them may differ."""
     implementation = head["implementation"]
     options = {f"option {name}": value for name, value in head["options"].items() if name != "device"}
@@ -100,6 +103,7 @@ def _parameters(head: Line) -> Line:
         # Without the local part, as in 2.13.0+cu130.
         "version": implementation["version"].partition("+")[0],
         **shards.suite_of(head),
+        **{name: digest for name, digest in shards.imports_of(head).items() if name in modules},
         **{what: head[what] for what in _SAME},
         **options,
         "hypothesis": head["packages"]["hypothesis"],

@@ -16,7 +16,7 @@ from autograd_conformance.harness.checking.profiles import PROFILES, Profile, ch
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import corpus, identity, separation, shards, sources, unclaimed
+from autograd_conformance.harness.running import corpus, identity, imported, separation, shards, sources, unclaimed
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
@@ -150,6 +150,8 @@ class Selection:
     job: str | None = None
     # Whether the implementation is in a process of its own.
     separate: bool = False
+    # The digests of what was imported that nothing else identifies, by name.
+    imports: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_options(
@@ -206,6 +208,7 @@ class Selection:
             identity.run_id(options.run_id),
             options.job,
             options.separate,
+            {} if controller or not catalog.kept else _imports(implementation, _places(options.file_or_dir)),
         )
         devices = found._every_device()
         if options.device not in (None, *devices):
@@ -402,6 +405,11 @@ def _counterexamples(profile: Profile, options: Any) -> ById:
         )
     path = Path(ndjson.DEFAULT_PATH if options.replay is None else options.replay)
     return _by_id(corpus.read(path))
+
+
+def _imports(implementation: Implementation, places: Iterable[Path]) -> Mapping[str, str]:
+    tests = (file for place in places for file in sources.files_of(place))
+    return imported.of_run((*implementation.files(), *tests), identity.places(implementation))
 
 
 def inputs(options: Any) -> dict[str, Path | None]:

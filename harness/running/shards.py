@@ -11,6 +11,7 @@ from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.harness.running import identity
 
 # Seconds that a test takes in addition to those in its report.
 _OVERHEAD = 0.01
@@ -168,7 +169,15 @@ def parameters(head: ndjson.Line) -> ndjson.Line:
     run = {"run id": head["run"]["id"], "job": head.get("job"), "separate": head.get("separate")}
     implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork", "build")}
     same = {what: head[what] for what in _SAME}
-    return {**run, **implementation, **suite_of(head), **same}
+    return {**run, **implementation, **suite_of(head), **imports_of(head), **same}
+
+
+def imports_of(head: ndjson.Line) -> ndjson.Line:
+    """The digests of what was imported that is neither the suite nor installed, by name."""
+    return {
+        f"{'library' if identity.is_native(name) else 'module'} {name}": digest
+        for name, digest in head.get("imports", {}).items()
+    }
 
 
 def suite_of(head: ndjson.Line) -> ndjson.Line:

@@ -25,7 +25,7 @@ def of_suite() -> Mapping[str, str]:
     files = {room: sorted((PACKAGE / room).rglob("*.py")) for room in _ROOMS}
     listed = [file for file in files["implementations"] if file.match(_DEVIATIONS)]
     files["implementations"] = [file for file in files["implementations"] if not file.match(_DEVIATIONS)]
-    return {room: _digest(PACKAGE, found) for room, found in {**files, "deviations": listed}.items()}
+    return {room: digest(PACKAGE, found) for room, found in {**files, "deviations": listed}.items()}
 
 
 def of_tests(places: Iterable[Path]) -> dict[str, str]:
@@ -34,22 +34,23 @@ def of_tests(places: Iterable[Path]) -> dict[str, str]:
     absent = next((place for place in outside if not place.exists()), None)
     if absent is not None:
         raise UsageProblem(f"there are no tests in {absent}, which is not a file or folder; name one with --suite PATH")
-    found = [(place if place.is_dir() else place.parent, _files(place)) for place in outside]
-    return {"tests": _together(_digest(folder, files) for folder, files in found)} if found else {}
+    found = [(place if place.is_dir() else place.parent, files_of(place)) for place in outside]
+    return {"tests": _together(digest(folder, files) for folder, files in found)} if found else {}
 
 
 def of_adapter(implementation: Implementation) -> dict[str, str]:
     """The digest of the files of an adapter that does not come with the suite; empty for one that does."""
     files = [file.resolve() for file in implementation.files()]
     outside = [file for file in dict.fromkeys(files) if not file.is_relative_to(PACKAGE)]
-    return {"adapter": _together(_digest(file.parent, [file]) for file in outside)} if outside else {}
+    return {"adapter": _together(digest(file.parent, [file]) for file in outside)} if outside else {}
 
 
-def _files(place: Path) -> list[Path]:
+def files_of(place: Path) -> list[Path]:
+    """The Python files of tests: a file, or those in a folder."""
     return sorted(place.rglob("*.py")) if place.is_dir() else [place]
 
 
-def _digest(folder: Path, files: Iterable[Path]) -> str:
+def digest(folder: Path, files: Iterable[Path]) -> str:
     """The digest of files by their place in a folder, whatever the ends of their lines."""
     found = hashlib.sha256()
     for file in files:
