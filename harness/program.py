@@ -1,15 +1,50 @@
 """The program ``autograd-conformance``: the command, or a sentence if even that cannot be imported.
 
 It ends with the exit status of the command. What an installation registers for the end of every process, as by a .pth
-file, does not run.
+file, does not run. What it inherits from whoever starts it, and would not survive, is set right first.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 from autograd_conformance.harness.text import origin
+
+# The streams of every process: number, name, mode.
+_STREAMS = ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w"))
+
+
+def _open_streams() -> None:
+    """Open what is closed of the three streams, and let those that are open wait for their reader.
+
+    Else the first files and pipes that are opened become these streams.
+    """
+    for number, name, mode in _STREAMS:
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            nothing = open(os.devnull, mode)  # noqa: SIM115 - as long as the process
+            setattr(sys, name, nothing)
+            setattr(sys, f"__{name}__", nothing)
+        # A pipe that does not wait loses what does not fit into it.
+        if mode == "w" and hasattr(os, "set_blocking"):
+            os.set_blocking(number, True)
+
+
+def _hear_signals() -> None:
+    """Hear of the ends of child processes, which are lost if SIGCHLD is ignored, and of every signal that is blocked.
+
+    An ignored SIGINT or SIGHUP stays so: that is what a shell and nohup mean.
+    """
+    if hasattr(signal, "SIGCHLD"):
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def _flushed() -> int:
@@ -24,6 +59,8 @@ def _flushed() -> int:
 
 def main() -> None:
     """Run the command."""
+    _open_streams()
+    _hear_signals()
     try:
         # Imported here: what fails must not end with exit status 1, which says that the implementation fails.
         from autograd_conformance.harness.cli import main as command

@@ -1,0 +1,79 @@
+"""What a process inherits from whoever starts it: ignored and blocked signals, and streams that are closed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+
+NARROW = ("run", "model", "--functions=Exp", "--properties=VJP-REF", "--profile=quick", "--seed=1", "-n0")
+
+
+def nothing():
+    """The usual: what a shell gives."""
+
+
+def ignore_ends():
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def close(*numbers):
+    return lambda: [os.close(number) for number in numbers]
+
+
+def block():
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD})
+
+
+@pytest.mark.parametrize(
+    ("given", "heard"),
+    [(nothing, {1, 2}), (ignore_ends, {1, 2}), (close(1), {2}), (close(0, 1, 2), set())],
+    ids=["nothing", "SIGCHLD", "stdout", "all three"],
+)
+def test_the_verdict_is_that_of_the_run(tmp_path, given, heard):
+    """With what it prints, as far as that can arrive."""
+    done = subprocess.run(
+        [COMMAND, *NARROW], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, preexec_fn=given, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("3 of 3 hold" in done.stdout) == (1 in heard)
+    assert [file.name for file in tmp_path.iterdir()] == ["autograd-conformance.ndjson"]
+
+
+# What a command does that waits to be ended.
+WAITING = """
+import sys, time
+from autograd_conformance.harness import cli, program
+cli.main = lambda: (print("begun", flush=True), time.sleep(60))
+program.main()
+"""
+
+
+@pytest.mark.parametrize("given", [nothing, block])
+def test_a_signal_that_was_blocked_ends_the_command(given):
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING], env=OUTSIDE, stdout=subprocess.PIPE, text=True, preexec_fn=given
+    ) as running:
+        assert running.stdout.readline() == "begun\n"
+        running.terminate()
+        assert running.wait(20) == -signal.SIGTERM
+
+
+def test_a_full_pipe_that_does_not_wait_loses_nothing():
+    words = [sys.executable, "-c", "from autograd_conformance.harness.program import main; main()", "list", "clauses"]
+    expected = subprocess.run(words, env=OUTSIDE, stdout=subprocess.PIPE, check=True).stdout
+    # More than fits into a pipe.
+    assert len(expected) > 2**16
+    with subprocess.Popen(
+        words, env=OUTSIDE, stdout=subprocess.PIPE, preexec_fn=lambda: os.set_blocking(1, False)
+    ) as running:
+        # Until it is full.
+        with pytest.raises(subprocess.TimeoutExpired):
+            running.wait(2)
+        assert running.stdout.read() == expected
+    assert running.returncode == 0
