@@ -36,6 +36,8 @@ for path in sys.argv[2:]:
             shows = 1
         os._exit(shows)
     print(int(os.waitpid(child, 0)[1] != 0), flush=True)
+# A module may have left a thread.
+os._exit(0)
 """
 
 

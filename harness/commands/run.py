@@ -31,6 +31,7 @@ from autograd_conformance.harness.running import (
     schedulers,
     smoke,
     sources,
+    waiting,
     worker_specs,
 )
 from autograd_conformance.harness.running.memory import default_limit
@@ -191,6 +192,7 @@ def _own_options(command: click.Command) -> set[str]:
 
 def _run(given: _Arguments) -> int:
     """Run the tests. Returns the exit status."""
+    waiting.begin()
     options = given.options
     try:
         options["pytest_arguments"] = pytest_arguments.recorded(given.pytest_args, _own_options(run))
@@ -223,12 +225,14 @@ def _run(given: _Arguments) -> int:
         return UNDECIDED
     isolation.isolate_environment()
     try:
+        waiting.phase("pytest, which starts the workers and collects the tests")
         status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *places])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
     except Exception as raised:  # noqa: BLE001 - as with -W error, before pytest can say it
         Problem(f"pytest cannot start: {one_line(raised)}").show()
         status = UNDECIDED
+    waiting.phase(None)
     return _status(status)
 
 

@@ -27,6 +27,8 @@ import numpy as np
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.running import waiting
+from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.protocol import Implementation
 
 Step = Callable[[Any], Any]
@@ -107,7 +109,8 @@ VARIANTS = {
 
 def measured(named: str, processes: int = PROCESSES) -> list[Line]:
     """The costs of an implementation's custom Functions, as lines of a report. Raises UsageProblem."""
-    found = [_in_a_process(named) for _ in range(processes)]
+    with waiting.during(f"{processes} processes, one after the other, that measure the cost of a call"):
+        found = [_in_a_process(named) for _ in range(processes)]
     return [_line(what, [each[what] for each in found]) for what in found[0]]
 
 
@@ -232,4 +235,4 @@ def _timed(implementation: Implementation, step: Step) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(ratios(implementations.load(sys.argv[1]))))
+    leaving(lambda: print(json.dumps(ratios(implementations.load(sys.argv[1])))))

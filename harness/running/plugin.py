@@ -44,6 +44,7 @@ from autograd_conformance.harness.running.controller import (
 from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
+from autograd_conformance.harness.running.supervision import leave_with_main_thread
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
 from autograd_conformance.harness.text import shown, visible
@@ -101,6 +102,7 @@ def _configure(config: pytest.Config) -> None:
             catalog=config.stash.get(CATALOG, None),
         )
         if worker is not None:
+            leave_with_main_thread()
             config.pluginmanager.register(InWorker(config), "autograd-conformance-worker")
             _send_visible(config)
             _verify_the_same(worker["versions"], header.versions(selection))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from autograd_conformance.harness.outcomes import FAILING
+from autograd_conformance.harness.running import waiting
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.views import describe
 
@@ -153,16 +154,20 @@ class Progress:
         self.course = Course(self._controller.collected or set())
         if self._stream is None:
             self._display = Log(self, terminal)
+            waiting.phase(self._waits)
         else:
             # Imported where it is used: most runs have no terminal.
             from autograd_conformance.harness.running.live import OverPytest
 
             self._display = OverPytest(self, terminal, self._stream)
+            # It shows what runs.
+            waiting.phase(None)
 
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if self.course is None or self._display is None:
             return
+        waiting.moved()
         ended = report.nodeid in self._controller.finished or report.when == DIED
         if ended and report.nodeid in self.course.running:
             self.course.end(report.nodeid)
@@ -192,6 +197,7 @@ class Progress:
     def pytest_sessionfinish(self) -> None:
         if self._display is not None:
             self._display.stop()
+        waiting.phase("the workers to end")
 
     # What is shown.
 
@@ -218,6 +224,12 @@ class Progress:
         if any(nodeid not in self._names for nodeid, _ in running):
             self._read_names()
         return [(self._names.get(nodeid, nodeid.rpartition("::")[2]), now - since) for nodeid, since in running]
+
+    def _waits(self) -> str:
+        running = sorted(self.running(), key=lambda test: -test[1])
+        tests = ", ".join(f"{id} ({clock(seconds)})" for id, seconds in running) or "workers without a test"
+        limit = self._config.option.time_limit
+        return f"{tests}; a test is ended after {clock(limit)}" if limit else tests
 
     def _read_names(self) -> None:
         """Read the test ids that the workers run from their black boxes."""

@@ -16,7 +16,16 @@ from autograd_conformance.harness.checking.profiles import PROFILES, Profile, ch
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import corpus, identity, imported, separation, shards, sources, unclaimed
+from autograd_conformance.harness.running import (
+    corpus,
+    identity,
+    imported,
+    separation,
+    shards,
+    sources,
+    unclaimed,
+    waiting,
+)
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.fork import Fork, verified
@@ -175,7 +184,8 @@ class Selection:
             _one_of("dtype", options.dtype, FLOATING)
         if before_loading is not None:
             before_loading(options.implementation)
-        implementation = _implementation(options.implementation, separate=options.separate, python=options.python)
+        with waiting.during(f"the import of {options.implementation}"):
+            implementation = _implementation(options.implementation, separate=options.separate, python=options.python)
         every = catalog.functions(implementation)
         contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))

@@ -17,7 +17,9 @@ from typing import Any
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.running import waiting
 from autograd_conformance.harness.running.adapter_checks import found_in
+from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.filling import unfilled
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 from autograd_conformance.implementations.separate import environment
@@ -63,13 +65,16 @@ def problems(
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
     forks = forks and given in FORKABLE and given not in sys.modules and sys.platform == "linux"
-    if forks and _holds_in_fork(given, seconds):
-        return []
+    limit = f"it is ended after {seconds:g} s"
+    with waiting.during(f"the import of {given} and the calls of its smoke stage; {limit}"):
+        if forks and _holds_in_fork(given, seconds):
+            return []
     words = [python or sys.executable, "-m", __name__, given]
     try:
-        done = subprocess.run(
-            words, env=environment(python), capture_output=True, text=True, timeout=seconds, check=False
-        )
+        with waiting.during(f"a process that imports {given} and makes the calls of the smoke stage; {limit}"):
+            done = subprocess.run(
+                words, env=environment(python), capture_output=True, text=True, timeout=seconds, check=False
+            )
     except OSError as problem:
         raise UsageProblem(f"{words[0]} cannot be started: {problem.strerror}") from None
     except subprocess.TimeoutExpired:
@@ -138,4 +143,4 @@ def _main(load: Callable[[str], Implementation] = implementations.load) -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    leaving(_main)

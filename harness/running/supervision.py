@@ -27,6 +27,35 @@ _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 _PATIENCE = 300.0
 _STEP = 0.5
 
+# Seconds for what a process does at its end.
+_LEAVING = 1.0
+
+
+def leaving(action: Callable[[], object]) -> NoReturn:
+    """Do something, and end this process as an interpreter does, but without waiting for threads that are left."""
+    status: Any = 1
+    try:
+        action()
+        status = 0
+    except SystemExit as left:
+        status = left.code if isinstance(left.code, int) else int(left.code is not None)
+    except BaseException:  # noqa: BLE001 - as an interpreter does
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def leave_with_main_thread() -> None:
+    """Let this process end soon after its main thread, even if threads are left that an interpreter waits for."""
+
+    def wait() -> None:
+        threading.main_thread().join()
+        time.sleep(_LEAVING)
+        os._exit(0)
+
+    threading.Thread(target=wait, daemon=True).start()
+
 
 def supervised(action: Callable[[], int]) -> int:
     """The result of an action that runs in a child process. Raises UsageProblem if the child ends before it.
