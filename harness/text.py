@@ -19,6 +19,10 @@ _ACTIVE = re.compile(
 )
 
 
+# Why a command ends whose output goes to a program that has ended.
+GONE = "who reads the output has ended, as head does after its lines; write it to a file to have all of it"
+
+
 def visible(value: Any) -> Any:
     """The value with readable escapes (``\\x1b``) in all its texts for characters that do something when shown."""
     if isinstance(value, str):

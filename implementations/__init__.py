@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module, metadata, util
 from importlib.abc import MetaPathFinder
@@ -58,7 +60,8 @@ def load(given: str) -> Implementation:
             "or give module:attribute, or the path of a .py file"
         )
     try:
-        module = _from_file(Path(path)) if path.endswith(".py") else _imported(path)
+        with _staying():
+            module = _from_file(Path(path)) if path.endswith(".py") else _imported(path)
     except Unavailable:
         raise
     # The import of a framework that does not fit the other installed packages may raise anything.
@@ -67,6 +70,16 @@ def load(given: str) -> Implementation:
         said = " ".join(f"{type(problem).__name__}: {problem}".split())
         raise Unavailable(f"{given} cannot be imported ({said}){cure}") from problem
     return _made(given, module, attribute)
+
+
+@contextmanager
+def _staying() -> Iterator[None]:
+    """A context whose end is in the working folder of its beginning: names of files are relative to that."""
+    before = os.getcwd()
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def _imported(name: str) -> ModuleType:

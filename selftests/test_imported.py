@@ -1,4 +1,4 @@
-"""The identity of a run covers what its adapter imports: other code is neither resumed nor merged."""
+"""What an adapter imports belongs to the identity of a run, and an import leaves the working folder as it is."""
 
 from __future__ import annotations
 
@@ -102,3 +102,11 @@ def test_a_changed_helper_is_neither_resumed_nor_merged(tmp_path):
     done = checked(tmp_path, "-n", "0", "--resume", report.name, at_import=how)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not ndjson.flaw(ndjson.read(report))
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_an_import_may_change_the_working_folder(tmp_path, workers):
+    """The relative names of the adapter and of the report stay what they are."""
+    done = checked(tmp_path, "-n", workers, at_import="os.chdir('/')")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "autograd-conformance.ndjson").is_file()

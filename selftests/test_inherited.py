@@ -64,8 +64,32 @@ def test_a_signal_that_was_blocked_ends_the_command(given):
         assert running.wait(20) == -signal.SIGTERM
 
 
+PROGRAM = "from autograd_conformance.harness.program import main; main()"
+
+
+@pytest.mark.parametrize(
+    ("words", "errors_too"),
+    [(("list", "clauses"), False), (("compare", "no", "no"), True), (NARROW, True), ((*NARROW[:-1], "-n1"), False)],
+    ids=["list", "compare", "run", "run with a worker"],
+)
+def test_a_reader_that_has_ended_is_no_failure(tmp_path, words, errors_too):
+    """As after ``| head -1``. Exit status 1 would say that the implementation fails."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    errors = writing if errors_too else subprocess.PIPE
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, env=OUTSIDE, stdout=writing, stderr=errors, text=True,
+        check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert done.returncode == 2
+    if not errors_too:
+        (said,) = done.stderr.splitlines()
+        assert said.startswith("Error: who reads the output has ended")
+
+
 def test_a_full_pipe_that_does_not_wait_loses_nothing():
-    words = [sys.executable, "-c", "from autograd_conformance.harness.program import main; main()", "list", "clauses"]
+    words = [sys.executable, "-c", PROGRAM, "list", "clauses"]
     expected = subprocess.run(words, env=OUTSIDE, stdout=subprocess.PIPE, check=True).stdout
     # More than fits into a pipe.
     assert len(expected) > 2**16

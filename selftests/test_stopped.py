@@ -112,6 +112,23 @@ stopping = Declaration(Stopping, "float[n]")
 """
 
 
+def test_a_run_that_is_ended_ends_at_once_and_quietly(tmp_path):
+    """Its worker, too: xdist would wait for ten seconds, and the worker warn that nobody hears it."""
+    words = [COMMAND, "run", "model", "-n", "1", "--properties", "VJP-REF"]
+    running = subprocess.Popen(
+        words, cwd=tmp_path, env=OUTSIDE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    report = tmp_path / "autograd-conformance.ndjson"
+    while not report.exists() or len(report.read_bytes().splitlines()) < 2:
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    out, errors = running.communicate(timeout=8)
+    assert (running.returncode, errors) == (2, "")
+    assert "the run did not finish: " in out
+    assert "Warning" not in out
+
+
 def test_a_stopped_check_is_a_hang(tmp_path):
     (tmp_path / "mine.py").write_text(STOPPING)
     # After a backward of another test, torch's engine may refuse to run in a fork of this process.

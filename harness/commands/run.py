@@ -229,6 +229,9 @@ def _run(given: _Arguments) -> int:
         status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *places])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # It is said where the run is supervised.
+        raise
     except Exception as raised:  # noqa: BLE001 - as with -W error, before pytest can say it
         Problem(f"pytest cannot start: {one_line(raised)}").show()
         status = UNDECIDED

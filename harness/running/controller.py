@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -135,7 +137,7 @@ class Controller:
         self.ready: set[Any] = set()
         self.all_ids: ndjson.Line | None = None
         self.header: ndjson.Line | None = None
-        self.complete = False
+        self.complete, self.interrupted = False, False
         self.started = time.monotonic()
         self.guard = Guard(boxes, config.option.memory_limit) if config.option.memory_limit else None
         self.watchdog = Watchdog(boxes, config.option.time_limit)
@@ -170,6 +172,9 @@ class Controller:
                     yield
             except Exception as raised:
                 self.watchdog.stop()
+                # It may be the output that cannot be written.
+                if any(frame.name == "write_raw" for frame in traceback.extract_tb(raised.__traceback__)):
+                    raise
                 # xdist starts the workers; it would print a stack.
                 specs = ", ".join(dict.fromkeys(worker_specs.as_given(spec) for spec in self.config.option.tx))
                 raise pytest.UsageError(f"the workers {specs} cannot start: {worker_specs.why(raised)}") from raised
@@ -302,7 +307,10 @@ class Controller:
         if self.guard is not None and self.guard.is_alive():
             self.guard.stop()
         self.watchdog.stop()
+        self.interrupted = exitstatus == pytest.ExitCode.INTERRUPTED
         ended = exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or self._empty()
+        if not ended:
+            self._end_workers()
         self._head(None)
         every = ended and self.collected is not None and self.collected <= self.finished
         every = every and self._has_results()
@@ -313,6 +321,14 @@ class Controller:
         if self.file is not None:
             self.file.close()
         session.exitstatus = self._status(ended)
+
+    def _end_workers(self) -> None:
+        """End the workers of a run that was interrupted: xdist would wait until they do so."""
+        dsession = self.config.pluginmanager.get_plugin("dsession")
+        for gateway in getattr(getattr(dsession, "nodemanager", None), "group", ()):
+            # One may have ended.
+            with suppress(Exception):
+                gateway._io.kill()
 
     def _empty(self) -> bool:
         """Whether no test id is left: all have a result, or belong to other shards."""
@@ -375,6 +391,8 @@ class Controller:
             return [f"shard {self.selection.shard} has no test id"]
         if not self.collected and self.lost:
             return [*self.lost.values()]
+        if self.collected is None and self.interrupted:
+            return ["the run was interrupted before it knew its tests: nothing was checked"]
         if not self.collected and not nothing_left:
             failed = " (see above)" if self.others else ""
             return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
+    UNDECIDED,
     Broken,
     NotRun,
     OutOfTime,
@@ -161,7 +163,11 @@ def _send_visible(config: pytest.Config) -> None:
 
 
 def _send(send: Callable[..., None], name: str, **what: Any) -> None:
-    send(name, **visible(what))
+    try:
+        send(name, **visible(what))
+    except OSError:
+        # The run has ended, and nobody hears what this worker does.
+        os._exit(UNDECIDED)
 
 
 def _verify_the_same(wanted: dict[str, str], found: dict[str, str]) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, shortage
-from autograd_conformance.harness.text import shown
+from autograd_conformance.harness.text import GONE, shown
 
 # What ends a run from outside: Ctrl-C, and what schedulers send to a job that they cancel.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -104,13 +104,24 @@ def _be_child(action: Callable[[], int], to_parent: int, from_parent: int) -> No
         # Who leaves here is not the suite, which returns a status.
         status = UNDECIDED
     except BaseException as raised:  # noqa: BLE001 - what leaves here would run the parent's part
-        print(f"Error: {shown(shortage(raised))}" if shortage(raised) else traceback.format_exc(), file=sys.stderr)
+        reason = f"Error: {shown(_reason(raised))}" if _reason(raised) else traceback.format_exc()
+        # Nobody may be left who reads it.
+        with suppress(OSError):
+            print(reason, file=sys.stderr)
         status = UNDECIDED
-    sys.stdout.flush()
-    sys.stderr.flush()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        status = UNDECIDED
     os.write(to_parent, str(status).encode())
     # What the implementation registered for the end of the process does not run.
     os._exit(0)
+
+
+def _reason(raised: BaseException) -> str:
+    """Why the action cannot go on, in a sentence; empty if that is a fault of this suite."""
+    return GONE if isinstance(raised, BrokenPipeError) else shortage(raised)
 
 
 def _end_with(from_parent: int) -> None:
