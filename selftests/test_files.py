@@ -234,6 +234,15 @@ def test_a_loop_of_links_is_a_sentence(tmp_path):
         files.verify([files.Output(tmp_path / "a", files.REPORT)], {})
 
 
+MISTAKES = {
+    "--functions Nope": "no Function matches 'Nope'",
+    "--suite nope": "unknown suite 'nope'",
+    "--device cuda:9": "model has no device 'cuda:9' on this machine",
+    "--junit no/x": "there is no folder no",
+    "-- --nope": "unrecognized arguments: --nope",
+}
+
+
 def test_two_runs_in_one_folder_do_not_share_a_report(command, tmp_path):
     path = tmp_path / ndjson.DEFAULT_PATH
     first = subprocess.Popen(
@@ -244,10 +253,16 @@ def test_two_runs_in_one_folder_do_not_share_a_report(command, tmp_path):
         deadline = time.monotonic() + 120
         while not path.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        second = command("model", "--functions", "Exp", "-n", "0", folder=tmp_path)
+        second = command("model", "--functions", "Exp", "-n", "0", "--junit", "second.xml", folder=tmp_path)
         expected = f"{path.name}: another run is writing it; choose another file with --report FILE"
         assert second.status == 2
-        assert second.err == f"Error: the report cannot be written to {expected}\n"
+        assert second.err.strip() == f"ERROR: the report cannot be written to {expected}"
+        assert not (tmp_path / "second.xml").exists()
+        # What is wrong with the command comes first.
+        for words, problem in MISTAKES.items():
+            mistaken = command("model", *words.split(), folder=tmp_path)
+            assert (mistaken.status, problem in mistaken.err) == (2, True), mistaken.err
+            assert "another run" not in mistaken.err
         assert ndjson.read(path)[0]["implementation"]["name"] == "model"
         assert len(ndjson.read(path)[0]["functions"]) > 1
         assert command("model", "--functions", "Exp", "-n", "0", "--report", "r", folder=tmp_path).status == 0

@@ -144,6 +144,9 @@ def run(
     # Without a change the file is the report of an earlier run.
     lines: list[ndjson.Line] = []
     written = Path(report_) if report_ is not None and _last_change(report_) != before else None
+    if written is not None and files.is_being_written(written):
+        # By another run, which the refused one has found.
+        sys.exit(UNDECIDED)
     if written is not None:
         export(written, targets)
         lines = _confirmed(status, written)
@@ -287,7 +290,8 @@ def _verify_files(report_: str | None, targets: dict[str, str], read: dict[str, 
     if targets and report_ is None:
         raise UsageProblem(f"--{next(iter(targets))} needs a report; name one with --report FILE")
     report = [files.Output(Path(report_), files.REPORT)] if report_ is not None else []
-    files.verify([*report, *exports.outputs(targets)], read)
+    # Who else writes the report is looked for by the run itself, which finds all other mistakes first.
+    files.verify([*report, *exports.outputs(targets)], read, alone=False)
 
 
 def _verify_comparable(base: Baseline, selection: Selection, given: _Arguments) -> None:

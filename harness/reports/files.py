@@ -169,16 +169,16 @@ def is_being_written(path: Path) -> bool:
     return False
 
 
-def verify(outputs: Sequence[Output], inputs: Mapping[str, Path | None]) -> None:
+def verify(outputs: Sequence[Output], inputs: Mapping[str, Path | None], *, alone: bool = True) -> None:
     """Raise UsageProblem for outputs that cannot be written, or would overwrite something; writes nothing.
 
     ``inputs`` are the files that the command reads, by what they are. A file that exists is overwritten only by one of
-    the same kind.
+    the same kind, and, if this process has to be ``alone``, not while another one writes it.
     """
     taken = [(path, what) for what, path in inputs.items() if path is not None]
     for output in outputs:
         try:
-            reason = _reason_against(output)
+            reason = _reason_against(output) or (BUSY if alone and is_being_written(output.path.resolve()) else "")
             other = next((what for path, what in taken if same(path, output.path)), None)
         except (OSError, RuntimeError) as problem:
             raise output.problem(getattr(problem, "strerror", None) or str(problem)) from None
@@ -222,7 +222,7 @@ def _reason_against(output: Output) -> str:
         return "permission denied"
     if not os.access(target.parent, os.W_OK):
         return f"permission denied in the folder {target.parent}"
-    return BUSY if is_being_written(target) else ""
+    return ""
 
 
 def _verify_kind(output: Output) -> None:

@@ -117,12 +117,12 @@ class Controller:
         self, selection: Selection, config: pytest.Config, boxes: Path, resumed: Resumed | None = None
     ) -> None:
         self.selection, self.config, self.boxes, self.resumed = selection, config, boxes, resumed
-        # Measured before anything else runs.
-        self.costs = cost.measured(selection.named) if config.option.cost else []
         report = config.option.report or config.option.resume
         self.path = Path(report) if report is not None else None
         if self.path is not None:
             files.verify([files.Output(self.path, files.REPORT)], inputs(config.option))
+        # Measured before anything else runs.
+        self.costs = cost.measured(selection.named) if config.option.cost else []
         # Opened with the first line: a session that cannot start leaves the report of an earlier run.
         self.file: ndjson.ReportFile | None = None
         self.results: list[ndjson.Line] = list(resumed.results) if resumed else []
