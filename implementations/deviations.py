@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+from packaging.version import InvalidVersion, Version
 
 # A failure as reports/report.schema.json describes it; of a vacuous result the whole line.
 Failure = Mapping[str, Any]
@@ -219,16 +221,22 @@ class Cause:
             raise ValueError(f"{self.grade.words}: nothing is promised, but promise= quotes {self.promise!r}")
 
     @property
+    def checked(self) -> tuple[str, ...]:
+        """The versions that were checked."""
+        return (*self.seen, *self.held)
+
+    @property
     def versions(self) -> str:
         """The versions that were checked, in words."""
-        held = f"; held on {_listed(self.held)}" if self.held else ""
-        return f"seen on {_listed(self.seen)}{held}"
+        held = f"; held on {in_a_row(self.held)}" if self.held else ""
+        return f"seen on {in_a_row(self.seen)}{held}"
 
     def __str__(self) -> str:
         return f"{self.reason} ({self.link}; {self.versions})"
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def in_a_row(names: Sequence[str]) -> str:
+    """Names in words: a, b and c."""
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
@@ -263,6 +271,22 @@ class Deviation:
     def may_hang(self, call: str) -> bool:
         """Whether the printed call is listed not to end."""
         return any(isinstance(shown, Hung) and shown.may_end(call) for shown in self.shows)
+
+
+def release_of(version: str) -> str:
+    """The release that a version belongs to: 2.13.0 for 2.13.0+cpu, and for the fork 2.13.0+mine."""
+    try:
+        return Version(version).base_version
+    except InvalidVersion:
+        return version
+
+
+def by_release(versions: Iterable[str]) -> tuple[str, ...]:
+    """Each of these versions once, the oldest first."""
+    try:
+        return tuple(sorted(set(versions), key=Version))
+    except InvalidVersion:
+        return tuple(sorted(set(versions)))
 
 
 def named_by(deviations: Sequence[Deviation], id: str, function: str = "") -> tuple[Deviation, ...]:

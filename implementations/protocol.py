@@ -11,7 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from autograd_conformance.implementations.deviations import Deviation
+from autograd_conformance.implementations.deviations import Deviation, by_release
 from autograd_conformance.implementations.scripting import Named, Shown
 from autograd_conformance.reference.definitions import Function
 
@@ -209,6 +209,10 @@ class Implementation(ABC):
                 "environment() in the adapter"
             ) from None
         return Environment(version, str(self.package.__file__))
+
+    def checked(self) -> tuple[str, ...]:
+        """The releases that deviations were looked for on, the oldest first; empty if none are listed."""
+        return by_release(version for each in self.deviations for version in each.cause.checked)
 
     def devices(self) -> tuple[str, ...]:
         """The devices that can be used here, the default one first."""

@@ -16,6 +16,7 @@ from packaging.version import Version
 from torch.autograd import function as ag
 
 from autograd_conformance.implementations import adapting, torch_memory, torch_settings
+from autograd_conformance.implementations.deviations import by_release, release_of
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,
@@ -33,7 +34,7 @@ with suppress(ImportError):
     importlib.import_module("torch.fx.experimental.symbolic_shapes")
 
 # The suffix of a fork (2.13.0+mine, 2.13.0.dev1) does not change what it has to keep.
-RELEASE = Version(Version(torch.__version__).base_version)
+RELEASE = Version(release_of(torch.__version__))
 
 
 @cache
@@ -75,6 +76,10 @@ class TorchImplementation(adapting.RecordingImplementation):
     script: ScriptText | None = SCRIPT
     settings = torch_settings.SETTINGS
     random_states = torch_settings.RANDOM_STATES
+
+    def checked(self) -> tuple[str, ...]:
+        # Also those on which none of them is listed.
+        return by_release(version for each in DEVIATIONS for version in each.cause.checked)
 
     def predates(self, release: str) -> bool:
         return RELEASE.release < Version(release).release

@@ -24,8 +24,10 @@ from autograd_conformance.implementations.deviations import (
     Raised,
     Refused,
     Shown,
+    by_release,
+    release_of,
 )  # fmt: skip
-from autograd_conformance.implementations.torch import TorchImplementation
+from autograd_conformance.implementations.torch import RELEASE, TorchImplementation
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.strategies.calls import Call
@@ -38,7 +40,7 @@ def element(what: str, *index: int) -> Finding:
     return Finding(f"{what} at {index}", "1.0", "", "", component={"what": what, "index": list(index)})
 
 
-CAUSE = Cause(grade=Grade.DIFFERENCE, reason="", link="", seen=("1.0",))
+CAUSE = Cause(grade=Grade.DIFFERENCE, reason="", link="", seen=(str(RELEASE),))
 
 
 @pytest.mark.parametrize(
@@ -250,3 +252,40 @@ def test_what_would_cover_more_or_says_less_than_it_should_cannot_be_made(
 ) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         made()
+
+
+@pytest.mark.parametrize(
+    ("seen", "outcome"),
+    [((str(RELEASE),), "fixed"), (("1.0", str(RELEASE)), "fixed"), (("1.0",), "pass")],
+)
+def test_what_holds_is_fixed_only_on_a_release_on_which_it_was_seen(seen: tuple[str, ...], outcome: str) -> None:
+    cause = Cause(grade=Grade.DIFFERENCE, reason="", link="", seen=seen)
+    listed = Deviation(("FWD-GRADFLAG",), (Found(LISTED),), cause, functions=("Select",))
+    subject = Subject(
+        type("Other", (TorchImplementation,), {"deviations": (listed,)})(), FUNCTIONS["Select"], "cpu", "FWD-GRADFLAG"
+    )
+    assert result_line(subject, None)["outcome"] == outcome
+    # What fails as listed is known on any release.
+    assert (
+        result_line(subject, Broken("FWD-GRADFLAG", "", "", Finding(LISTED, "True", "False", "")))["outcome"] == "known"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [
+        ("2.13.0", "2.13.0"),
+        ("2.13.0+cpu", "2.13.0"),
+        ("2.13.0+mine", "2.13.0"),
+        ("2.16.0a0+git1", "2.16.0"),
+        ("x", "x"),
+    ],
+)
+def test_a_build_or_a_fork_is_of_a_release(version: str, release: str) -> None:
+    assert release_of(version) == release
+
+
+def test_releases_are_in_their_order() -> None:
+    assert by_release(["2.13.0", "2.4.0", "2.13.0"]) == ("2.4.0", "2.13.0")
+    assert by_release(["b", "a"]) == ("a", "b")
+    assert str(RELEASE) in TorchImplementation().checked()

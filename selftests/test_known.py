@@ -7,12 +7,15 @@ import re
 
 import pytest
 
+from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import blackbox
 from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.harness.views import summary
 from autograd_conformance.selftests.reports import result
+from autograd_conformance.selftests.warm import started
 
 LISTED = """
+import dataclasses
 import os
 import time
 
@@ -39,7 +42,7 @@ OF_ONE = "^Call[(]'(Exp|Square|Sinh)'"
 
 
 def listed(function, *shows):
-    cause = Cause(grade=Grade.DIFFERENCE, reason="it is planted", link="", seen=("1.0",))
+    cause = Cause(grade=Grade.DIFFERENCE, reason="it is planted", link="", seen=("0.1.0",))
     return Deviation(("VJP-REF",), shows, cause, functions=(function,))
 
 
@@ -103,6 +106,43 @@ def test_pytest_counts_as_failed_what_the_verdict_does(run):
     }
     assert done.results["VJP-REF[Sinh-cpu]"]["failure"]["at"] == "listed.py in looping"
     assert last_line(done) == {"passed": 1, "failed": 3, "xfailed": 2}
+    assert "never checked" not in done.out
+
+
+NINE = """
+    def environment(self):
+        return dataclasses.replace(super().environment(), version="9.9")
+"""
+
+
+def test_a_release_that_was_never_checked_is_named_first_and_last(tmp_path):
+    """What holds there is not fixed: nobody has seen it fail."""
+    (tmp_path / "listed.py").write_text(LISTED + NINE)
+    narrow = ("--functions", "ReLU", "--properties", "VJP-REF", "-n", "0", "--profile", "quick", "--seed", "1")
+    done = started("run", "listed.py", *narrow, folder=tmp_path)
+    assert done.returncode == 0, done.stdout
+    first, *_, last, _ = done.stdout.splitlines()
+    assert first.endswith(", a release that was never checked")
+    assert last == (
+        "listed 9.9 is a release that this suite was never checked with (but with 0.1.0): "
+        "what fails may be known of other releases, or new in this one"
+    )
+    header = ndjson.read(tmp_path / "autograd-conformance.ndjson")[0]
+    assert header["implementation"]["checked"] == ["0.1.0"]
+
+
+def test_what_is_unsupported_says_why_by_group():
+    older = {"reason": "it came with 2.12, and torch 2.11.0 is older"}
+    found = [
+        result("NIG-01[cpu]", "unsupported", reason="so"),
+        result("BOX-01[cpu]", "unsupported", **older),
+        result("BOX-02[cpu]", "unsupported", **older),
+        result("BOX-03[cpu]"),
+    ]
+    assert summary.not_run(found) == [
+        "unsupported: 2 test ids, such as BOX-01[cpu]: it came with 2.12, and torch 2.11.0 is older",
+        "unsupported: 1 test id, such as NIG-01[cpu]: so",
+    ]
 
 
 def test_causes_are_listed_by_grade_the_worst_first():

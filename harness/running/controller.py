@@ -149,8 +149,9 @@ class Controller:
         chosen, found = self.selection, self.selection.implementation.environment()
         seed = "" if chosen.profile.derandomized else f" (repeat with --seed {chosen.seed})"
         shard = f"; shard {chosen.shard}" if chosen.shard else ""
+        never = ", a release that was never checked" if header.unchecked(chosen.implementation) else ""
         lines = [
-            f"checking {chosen.implementation.name} {found.version} from {found.location}",
+            f"checking {chosen.implementation.name} {found.version} from {found.location}{never}",
             *([f"which is the fork {chosen.fork}"] if chosen.fork else []),
             f"devices {', '.join(chosen.all_devices)}; profile {chosen.profile.name}, "
             f"{chosen.examples} examples, seed {chosen.seed}{seed}{shard}",
@@ -371,7 +372,11 @@ class Controller:
                 write(shown(other.longreprtext))
         if self.results:
             terminalreporter.section("results")
-            parts = (summary.matrices(self.results, self._header(), width), summary.clauses(self.results, width))
+            parts = (
+                summary.matrices(self.results, self._header(), width),
+                summary.clauses(self.results, width),
+                summary.not_run(self.results),
+            )
             write("\n\n".join("\n".join(lines) for lines in parts if lines))
         unclaimed = summary.unclaimed(self.results, width)
         if unclaimed:
@@ -418,4 +423,4 @@ class Controller:
             lines.append(separation.in_words(self.results))
         if self.file is not None:
             lines.append(f"report: {self.file.path}" + ("" if self.complete else ", without a footer"))
-        return lines
+        return [*lines, *filter(None, [summary.unchecked(self._header())])]

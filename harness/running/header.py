@@ -10,6 +10,7 @@ from autograd_conformance.harness.running import corpus, identity, sources
 from autograd_conformance.harness.running.imported import Imports
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.text import visible
+from autograd_conformance.implementations.deviations import release_of
 from autograd_conformance.implementations.protocol import Implementation
 
 _PACKAGES = ("hypothesis", "numpy", "pytest")
@@ -32,6 +33,7 @@ def header(selection: Selection, expected: int | None) -> Line:
             "named": selection.named,
             "version": found.version,
             "location": found.location,
+            **({"checked": list(checked)} if (checked := unchecked(selection.implementation)) else {}),
             "build": identity.build(*map(str, places)),
             **({"fork": asdict(selection.fork)} if selection.fork else {}),
         },
@@ -62,6 +64,12 @@ def header(selection: Selection, expected: int | None) -> Line:
         "expected": expected,
     }
     return visible(known)  # type: ignore[no-any-return]
+
+
+def unchecked(implementation: Implementation) -> tuple[str, ...]:
+    """The releases that were checked, if this one was not."""
+    checked = implementation.checked()
+    return () if release_of(implementation.environment().version) in checked else checked
 
 
 def _counterexamples(selection: Selection) -> str | None:

@@ -29,7 +29,7 @@ from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.text import of_result
-from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by
+from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by, release_of
 from autograd_conformance.strategies.calls import parse
 
 # Lines of a traceback that a result keeps.
@@ -52,7 +52,7 @@ def result_line(
     ran = outcome["outcome"] not in (*NOT_RUN, *UNCLAIMED)
     asked = {"dtypes": list(dict.fromkeys(subject.dtypes))} if ran else {}
     line = {**subject.key, **outcome, **asked, **_figures(subject)}
-    line.update(_as_listed(subject.deviations, line))
+    line.update(_as_listed(subject.deviations, line, subject.implementation.environment().version))
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in (*FAILING, "silent") and "failure" in line and isinstance(subject, Subject):
@@ -101,16 +101,20 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "dies" if "unclaimed" in last.key else "error", "failure": failure, **nothing}
     listed = named_by(deviations, test_of(last.key), last.key.get("function", ""))
-    return of_result({**line, **_as_listed(listed, line)})  # type: ignore[no-any-return]
+    return of_result({**line, **_as_listed(listed, line, "")})  # type: ignore[no-any-return]
 
 
-def _as_listed(listed: Sequence[Deviation], line: Line) -> Line:
-    """The outcome, reason and grade of the listed deviations of a test; empty if they do not say what comes of it."""
+def _as_listed(listed: Sequence[Deviation], line: Line, version: str) -> Line:
+    """The outcome, reason and grade of the listed deviations of a test; empty if they do not say what comes of it.
+
+    What holds is fixed only on a release on which it was seen: of another one the list promises nothing.
+    """
     outcome = _LISTED.get(line["outcome"], "")
     if outcome == "known":
         about = [d for d in listed if d.covers(line.get("failure", line))]
     else:
-        about = [d for d in listed if outcome and d.frequency is not Frequency.SOMETIMES]
+        seen = [d for d in listed if outcome and release_of(version) in d.cause.seen]
+        about = [d for d in seen if d.frequency is not Frequency.SOMETIMES]
     if not about:
         return {}
     cause = about[0].cause

@@ -346,7 +346,7 @@ class Selection:
     def _reason_against_clause(self, claim: ClauseClaim, device: str) -> NotRun | None:
         i, since = self.implementation, claim.clause.since
         if since and i.predates(since):
-            reason = f"{i.name} {i.environment().version} is older than {since}, which introduced it"
+            reason = f"it came with {since}, and {i.name} {i.environment().version} is older"
             return NotRun("unsupported", reason)
         if claim.accelerator and device == i.devices()[0]:
             return NotRun("skip", "there is no accelerator on this machine")

@@ -11,6 +11,7 @@ from tabulate import tabulate
 from autograd_conformance.harness.outcomes import FAILING, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.views import capabilities, causes, clause_table, describe, matrix
+from autograd_conformance.implementations.deviations import in_a_row
 
 # The most failures shown with a script, shown in full, and shown by id; the report has all of them.
 WITH_SCRIPT = 2
@@ -140,3 +141,26 @@ def verdict(counts: Counter[str], header: Line) -> str:
     """How many test ids hold, in one line."""
     implementation = header["implementation"]
     return f"{implementation['name']} {implementation['version']}: {describe.counts(counts)}"
+
+
+def unchecked(header: Line) -> str:
+    """That the release is one that was never checked; empty if it was."""
+    implementation = header["implementation"]
+    if "checked" not in implementation:
+        return ""
+    return (
+        f"{implementation['name']} {implementation['version']} is a release that this suite was never checked with "
+        f"(but with {in_a_row(implementation['checked'])}): "
+        "what fails may be known of other releases, or new in this one"
+    )
+
+
+def not_run(results: Sequence[Line]) -> list[str]:
+    """Why test ids are unsupported, a line for each reason with the number of them and one of them."""
+    ids: dict[str, list[str]] = {}
+    for line in results:
+        if line["outcome"] == "unsupported":
+            ids.setdefault(line["reason"], []).append(line["id"])
+    rows = sorted(ids.items(), key=lambda row: -len(row[1]))
+    several = {True: "test ids", False: "test id"}
+    return [f"unsupported: {len(f)} {several[len(f) > 1]}, such as {f[0]}: {reason}" for reason, f in rows]
