@@ -209,7 +209,7 @@ def test_the_number_of_workers_changes_nothing(command):
     alone, two = (command(*SMALL, "--seed", "7", "-n", n) for n in ("0", "2"))
     assert alone.status == two.status == 0
     assert figures(alone) == figures(two)
-    assert "12 of 12 hold" in alone.out
+    assert "12 of 12 test ids hold" in alone.out
 
 
 def test_a_random_profile_says_how_to_repeat_it(command):

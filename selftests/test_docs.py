@@ -14,6 +14,7 @@ from types import ModuleType
 import click
 import pytest
 
+from autograd_conformance.benchmarks import figures
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.check import verdicts
 from autograd_conformance.harness.cli import main
@@ -171,3 +172,9 @@ def test_faults_are_shown_for_most_properties():
 def test_what_is_recorded_is_a_fault_of_the_property(path):
     shown = path.stem.upper().replace("_", "-")
     assert re.search(rf"^(?:fail|  [A-Z ]+): {_SHOWS.format(shown)}\b", path.read_text("utf-8"), re.M)
+
+
+def test_the_figures_of_a_run_of_torch_are_those_of_the_baseline():
+    stale = [page.name for page, text in figures.pages().items() if page.read_text("utf-8") != text]
+    assert not stale, "python benchmarks/figures.py writes them again"
+    assert all(figures.verdict() in text for text in figures.pages().values())

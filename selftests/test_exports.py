@@ -178,7 +178,7 @@ def test_an_unfinished_run_is_an_error(read, results):
 def test_the_summary_shows_verdict_counts_and_failures(read):
     text = markdown.text(read())
     first = text.splitlines()[0]
-    assert first.startswith("### ❌ mine 1.2 fails: 2 of 6 hold; 1 errors, 1 failed, 1 fixed, 1 vacuous")
+    assert first.startswith("### ❌ mine 1.2 fails: 2 of 6 test ids hold; 1 errors, 1 failed, 1 fixed, 1 vacuous")
     assert "| fail " in text
     assert "#### 4 fail" in text
     assert r"**fail: VJP-REF/leaves\[Exp-cpu\]** must hold: gradients equal the reference VJP" in text
@@ -234,7 +234,7 @@ def test_the_summary_stays_under_githubs_limit(read):
 
 def test_the_summary_of_a_run_that_holds_is_short(read):
     text = markdown.text(read(HOLDING))
-    assert text.startswith("### ✅ mine 1.2 holds: 1 of 1 hold; 1 known\n")
+    assert text.startswith("### ✅ mine 1.2 holds: 1 of 1 test ids hold; 1 known\n")
     assert "####" not in text
 
 
@@ -250,7 +250,7 @@ def test_the_summary_of_an_unfinished_run_says_so(read):
 @pytest.mark.parametrize(
     ("results", "whole", "message", "color"),
     [
-        (HOLDING, True, "1.2: 1 of 1 hold", "brightgreen"),
+        (HOLDING, True, "1.2: 1 of 1 test ids hold", "brightgreen"),
         (RESULTS, True, "1.2: 4 fail", "red"),
         (HOLDING, False, "1.2: did not finish", "lightgrey"),
         (RESULTS, False, "1.2: did not finish", "lightgrey"),

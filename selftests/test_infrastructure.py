@@ -53,7 +53,7 @@ def test_a_database_that_is_lost_says_nothing_about_the_implementation(command, 
     # In the middle.
     with redis_server(most=server.answered // 2) as server:
         run = command(*words, "--database", server.address)
-    is_a_sentence((run.status, run.out + run.err), "the example database was lost", "4 of 4 hold")
+    is_a_sentence((run.status, run.out + run.err), "the example database was lost", "4 of 4 test ids hold")
     # What ran without the database is not kept for a run that goes on.
     assert len(run.results) < 2
     assert run.footer is None

@@ -41,7 +41,7 @@ def test_the_verdict_is_that_of_the_run(tmp_path, given, heard):
         [COMMAND, *NARROW], cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, preexec_fn=given, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert ("3 of 3 hold" in done.stdout) == (1 in heard)
+    assert ("3 of 3 test ids hold" in done.stdout) == (1 in heard)
     assert [file.name for file in tmp_path.iterdir()] == ["autograd-conformance.ndjson"]
 
 

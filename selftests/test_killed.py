@@ -111,7 +111,7 @@ def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, fast, tmp_p
     if way == "disk":
         assert "the report new.ndjson is incomplete, since it cannot be written: File too large" in out
         assert "without a footer" in out
-        assert f"of {len(expected)} hold" in out
+        assert f"of {len(expected)} test ids hold" in out
 
 
 def test_a_disk_without_room_for_the_first_line_costs_the_report_and_not_the_verdict(fast, tmp_path):
@@ -120,7 +120,7 @@ def test_a_disk_without_room_for_the_first_line_costs_the_report_and_not_the_ver
     out = running.communicate(timeout=SECONDS)[0]
     assert running.returncode == 2
     assert "the report cannot be written to new.ndjson: File too large; choose another file with --report FILE" in out
-    assert re.search(r"verdict.*model .*[0-9]+ of [0-9]+ hold", out, re.DOTALL)
+    assert re.search(r"verdict.*model .*[0-9]+ of [0-9]+ test ids hold", out, re.DOTALL)
     assert "Traceback" not in out
     assert (tmp_path / "new.ndjson").read_text() == '{"kind": "header"'
     assert [path.name for path in tmp_path.iterdir()] == ["new.ndjson"]

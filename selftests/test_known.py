@@ -10,8 +10,8 @@ import pytest
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import blackbox
 from autograd_conformance.harness.running.blackbox import BlackBox
-from autograd_conformance.harness.views import summary
-from autograd_conformance.selftests.reports import result
+from autograd_conformance.harness.views import findings, summary
+from autograd_conformance.selftests.reports import HEADER, result
 from autograd_conformance.selftests.warm import started
 
 LISTED = """
@@ -89,7 +89,7 @@ def test_a_run_with_listed_deaths_and_hangs_alone_is_green_in_every_line(run):
     done = run("Exp,Square,MyCube", "-x")
     assert done.status == 0, done.out + done.err
     assert list(done.outcomes.values()).count("known") == 2
-    assert "1 of 1 hold; 2 known" in done.out
+    assert "1 of 1 test ids hold; 2 known" in done.out
     assert last_line(done) == {"passed": 1, "xfailed": 2}
 
 
@@ -145,22 +145,53 @@ def test_what_is_unsupported_says_why_by_group():
     ]
 
 
-def test_causes_are_listed_by_grade_the_worst_first():
+def test_what_is_known_is_counted_by_grade_the_worst_first():
     found = [
         result("DBL-05[cpu]", "known", reason="a", grade="difference"),
         result("NIG-02[cpu]", "known", reason="b", grade="wrong result or crash"),
         result("NIG-03[cpu]", "known", reason="c", grade="wrong result or crash"),
         result("NIG-04[cpu]", "known", reason="b", grade="wrong result or crash"),
         result("ENG-06[cpu]", "known", reason="of an earlier version"),
+        result("ENG-07[cpu]"),
     ]
-    assert summary.clauses(found, 80)[-7:] == [
-        "wrong result or crash: 3",
-        "  NIG-02[cpu] and 1 more: b",
-        "  NIG-03[cpu]: c",
-        "difference: 1",
-        "  DBL-05[cpu]: a",
-        "not graded: 1",
-        "  ENG-06[cpu]: of an earlier version",
+    assert summary.known(found, HEADER) == [
+        "known: 5 test ids, which autograd-conformance report explains",
+        "  wrong result or crash: 3 test ids of 2 findings",
+        "  difference: 1 test id of 1 finding",
+        "  not graded: 1 test id of 1 finding",
+    ]
+    assert summary.known(found[-1:], HEADER) == []
+
+
+def test_causes_with_one_script_are_one_finding():
+    """As on the page that the command prints."""
+    (one, other), *_ = [
+        list(dict.fromkeys(str(d.cause) for d in found))
+        for found in findings.by_script(findings.listed()["torch"]).values()
+        if len({d.cause for d in found}) == 2
+    ]
+    found = [result(f"NIG-0{n}[cpu]", "known", reason=r, grade="difference") for n, r in enumerate((one, other))]
+    torch = {"implementation": {**HEADER["implementation"], "name": "torch"}}
+    assert summary.known(found, torch) == [
+        "known: 2 test ids, which autograd-conformance list findings explains",
+        "  difference: 2 test ids of 1 finding",
+    ]
+
+
+def test_of_another_device_only_what_does_not_pass_is_shown():
+    passing = [result(id) for id in ("VJP-REF[Exp-cpu]", "FWD-VALUE[Exp-cpu]", "VJP-REF[Exp-b]", "FWD-VALUE[Exp-b]")]
+    head = {**HEADER, "properties": ["VJP-REF", "FWD-VALUE"], "functions": ["Exp"]}
+    lines = summary.matrices(passing, head, 80)
+    assert [line for line in lines if line.startswith(("mine", "VJP", "FWD"))] == [
+        "mine on cpu",
+        "VJP-REF     .",
+        "FWD-VALUE   .",
+        "mine on b: 2 cells, all pass",
+    ]
+    lines = summary.matrices([*passing[:3], result("FWD-VALUE[Exp-b]", "fail")], head, 80)
+    assert [line for line in lines if line.startswith(("mine", "VJP", "FWD"))][3:] == [
+        "mine on b, rows that do not pass",
+        "FWD-VALUE   F",
     ]
 
 

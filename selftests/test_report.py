@@ -151,7 +151,7 @@ def test_the_terminal_says_it_all(eventful):
     assert "hint: it is planted" in out
     assert "rerun: autograd-conformance run model" in out
     held = eventful.footer["counts"]["pass"]
-    assert f": {held} of {len(eventful.results) - 2} hold" in out.splitlines()[-3]
+    assert f": {held} of {len(eventful.results) - 2} test ids hold" in out.splitlines()[-3]
     assert "report: autograd-conformance.ndjson" in out
 
 

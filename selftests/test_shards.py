@@ -275,7 +275,7 @@ def test_a_shard_without_ids_is_whole(command, tmp_path):
             run = command(*words, "--shard", f"{n}/2", "--report", f"{n}", "-n", workers, folder=tmp_path)
             assert run.status == 0, run.out
             assert not ndjson.flaw(ndjson.read(tmp_path / f"{n}"))
-        assert f"shard {n}/2 has no test id" in run.out or "1 of 1 hold" in run.out
+        assert f"shard {n}/2 has no test id" in run.out or "1 of 1 test ids hold" in run.out
         assert len(merged({tmp_path / n: ndjson.read(tmp_path / n) for n in ("1", "2")})) == 3
 
 

@@ -77,7 +77,7 @@ def counts(found: Counter[str]) -> str:
     words = {"skip": "skipped", "fail": "failed", "error": "errors"}
     others = [name for name in (*sorted(FAILING), "emulated", *_APART) if found[name]]
     listed = ", ".join(f"{found[name]} {words.get(name, name)}" for name in others)
-    return f"{held} of {total} hold" + (f"; {listed}" if listed else "") + unclaimed(found)
+    return f"{held} of {total} test ids hold" + (f"; {listed}" if listed else "") + unclaimed(found)
 
 
 # What test ids do that need what is not claimed, in words.

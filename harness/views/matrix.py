@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -46,6 +46,12 @@ class Matrix:
         """The symbols of a property, one for each Function."""
         found = (self.outcome(property_id, function) for function in self.functions)
         return [SYMBOLS[outcome] if outcome else NOT_APPLICABLE for outcome in found]
+
+    @property
+    def remarkable(self) -> Matrix:
+        """The rows with something other than passes."""
+        differing = {place[0] for place, outcome in self.cells.items() if outcome != "pass"}
+        return replace(self, properties=tuple(name for name in self.properties if name in differing))
 
 
 def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], functions: Sequence[str]) -> list[Matrix]:

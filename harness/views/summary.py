@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from autograd_conformance.harness.outcomes import FAILING, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.views import capabilities, causes, clause_table, describe, matrix
+from autograd_conformance.harness.views import capabilities, causes, clause_table, describe, findings, matrix
 from autograd_conformance.implementations.deviations import in_a_row
 
 # The most failures shown with a script, shown in full, and shown by id; the report has all of them.
@@ -23,28 +23,45 @@ _LABELS = {"chosen": "with"}
 
 
 def matrices(results: Sequence[Line], header: Line, width: int) -> list[str]:
-    """A matrix for each device, and the meaning of the symbols."""
+    """The matrix of the first device, what differs from a pass on the others, and the meaning of the symbols."""
     found = matrix.matrices(results, header["properties"], header["functions"])
     lines: list[str] = []
     for one in found:
-        lines += [f"{header['implementation']['name']} on {one.device}", *matrix.text(one, width)]
+        title = f"{header['implementation']['name']} on {one.device}"
+        shown = one if one is found[0] else one.remarkable
+        if shown.properties:
+            lines += [f"{title}{'' if shown is one else ', rows that do not pass'}", *matrix.text(shown, width)]
+        else:
+            lines += [f"{title}: {len(one.cells)} cells, all pass", ""]
     return [*lines, *matrix.columns(found[0], width), "", *textwrap.wrap(matrix.legend(found), width)] if found else []
 
 
-def clauses(results: Sequence[Line], width: int) -> list[str]:
-    """A symbol for each clause, and a line for each cause of listed deviations, by grade."""
+def clauses(results: Sequence[Line]) -> list[str]:
+    """A symbol for each clause."""
     lines = clause_table.overview(results)
     if lines:
-        lines = ["clauses, one symbol each", *lines, "", clause_table.legend(results), ""]
-    known = [line for line in results if line["outcome"] == "known"]
-    if known:
-        lines.append(f"{len(known)} listed deviations, one line for each cause (the report has all details)")
-        for grade, found in describe.causes(known).items():
-            lines.append(f"{grade}: {sum(map(len, found.values()))}")
-            for reason, ids in found.items():
-                more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-                lines.append("  " + textwrap.shorten(f"{ids[0]}{more}: {reason}", width - 2, placeholder=" ..."))
+        lines = ["clauses, one symbol each", *lines, "", clause_table.legend(results)]
     return lines
+
+
+def known(results: Sequence[Line], header: Line) -> list[str]:
+    """How many test ids are known, by how many findings of each grade, and what lists these."""
+    found = [line for line in results if line["outcome"] == "known"]
+    if not found:
+        return []
+    name = header["implementation"]["name"]
+    scripts = {str(d.cause): d.cause.script for d in findings.listed().get(name, ())}
+    lists = "autograd-conformance list findings" if scripts else "autograd-conformance report"
+    lines = [f"known: {_several(len(found), 'test id')}, which {lists} explains"]
+    for grade, causes_of in describe.causes(found).items():
+        ids = sum(map(len, causes_of.values()))
+        number = len({scripts.get(reason, reason) for reason in causes_of})
+        lines.append(f"  {grade}: {_several(ids, 'test id')} of {_several(number, 'finding')}")
+    return lines
+
+
+def _several(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number > 1 else ''}"
 
 
 def unclaimed(results: Sequence[Line], width: int) -> list[str]:
@@ -162,5 +179,4 @@ def not_run(results: Sequence[Line]) -> list[str]:
         if line["outcome"] == "unsupported":
             ids.setdefault(line["reason"], []).append(line["id"])
     rows = sorted(ids.items(), key=lambda row: -len(row[1]))
-    several = {True: "test ids", False: "test id"}
-    return [f"unsupported: {len(f)} {several[len(f) > 1]}, such as {f[0]}: {reason}" for reason, f in rows]
+    return [f"unsupported: {_several(len(f), 'test id')}, such as {f[0]}: {reason}" for reason, f in rows]
