@@ -44,6 +44,11 @@ class Grade(Enum):
         "PyTorch does something else, or its users rely on something else, and no sentence of the implementation's own "
         "documentation promises it.",
     )
+    UNCLAIMED = (
+        "not claimed",
+        "the adapter does not claim what the test needs, and the implementation gives a wrong result without an error "
+        "(`silent`), or the process dies or does not end (`dies`). An error would be right.",
+    )
 
     def __init__(self, words: str, applies: str) -> None:
         self.words = words
@@ -52,7 +57,7 @@ class Grade(Enum):
     @property
     def quotes(self) -> bool:
         """Whether a sentence of the implementation's own documentation says something else."""
-        return self is not Grade.DIFFERENCE
+        return self not in (Grade.DIFFERENCE, Grade.UNCLAIMED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,6 +220,8 @@ class Cause:
     script: str = ""
 
     def __post_init__(self) -> None:
+        if self.grade is Grade.UNCLAIMED:
+            raise ValueError(f"{self.grade.words}: runs find this; nothing of it is listed as a deviation")
         if self.grade.quotes:
             _require(self.promise, f"{self.grade.words}: quote in promise= the sentence that says otherwise")
         elif self.promise:

@@ -16,11 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 from autograd_conformance import implementations
+from autograd_conformance.benchmarks import unclaimed as recording
 from autograd_conformance.harness.cli import main
 from autograd_conformance.harness.views import findings
 from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.selftests.reports import FINDING, HEADER, lines, result, write
 
 ROOT = Path(__file__).resolve().parent.parent
 LISTED = findings.listed()
@@ -185,10 +187,13 @@ def test_the_command_prints_the_page() -> None:
 def test_the_page_counts_each_grade() -> None:
     page = findings.markdown()
     for name, deviations in LISTED.items():
-        graded = findings.by_grade(deviations).values()
-        assert sum(map(len, graded)) == len(deviations)
-        numbers = " | ".join(str(len(findings.by_script(part))) for part in graded)
-        assert f"\n| [{name}](#{name}) | {numbers} |\n" in page
+        graded = findings.by_grade(deviations)
+        assert sum(map(len, graded.values())) == len(deviations)
+        assert not graded.pop(Grade.UNCLAIMED)
+        numbers = " | ".join(str(len(findings.by_script(part))) for part in graded.values())
+        recorded = findings.unclaimed(name)
+        last = "not recorded" if recorded is None else len(recorded.tests)
+        assert f"\n| [{name}](#{name}) | {numbers} | {last} |\n" in page
     for grade in Grade:
         assert f"* **{grade.words.capitalize()}**: {grade.applies[:40]}" in page
 
@@ -220,3 +225,42 @@ def test_a_part_of_the_page() -> None:
         "",
         "[missing_one.py](../implementations/findings/torch/missing_one.py)",
     ]
+
+
+def test_what_is_not_claimed_is_recorded_from_a_report_and_counts(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(findings, "RECORDED", tmp_path)
+    monkeypatch.setattr(recording, "RECORDED", tmp_path)
+    about = {"implementation": {**HEADER["implementation"], "name": "hips", "version": "1.9"}}
+    died = {"type": "Death", "message": "the process ended", "traceback": []}
+    found = [
+        result("VJP-REF[Exp-cpu]", "silent", failure={**FINDING, "what": "gradient of x"}),
+        result("VJP-REF[Sort-cpu]", "dies", failure=died),
+        result("VJP-REF[Square-cpu]", "silent", failure={**FINDING, "component": {"what": "gradient"}}),
+        result("NIG-01[cpu]", "refuses", reason="so"),
+        result("FN-12/keyword-only[cpu]", "silent", failure=FINDING),
+    ]
+    report = write(tmp_path / "r", lines(found, **about))
+    assert recording.main([str(report)]) == 0
+    assert (tmp_path / "hips.txt").read_text().splitlines()[0] == "# hips 1.9"
+    recorded = findings.unclaimed("hips")
+    assert recorded is not None
+    assert recorded.tests == {
+        ("VJP-REF", "silent"): (["Exp", "Square"], "gradient of x"),
+        ("VJP-REF", "dies"): (["Sort"], "the process ended"),
+        ("FN-12/keyword-only", "silent"): ([], FINDING["what"]),
+    }
+    assert list(findings._section("hips", ()))[1:] == [
+        "### hips: not claimed",
+        "",
+        "* `VJP-REF` of Exp, Square: silent, gradient of x (seen on 1.9)",
+        "* `VJP-REF` of Sort: dies, the process ended (seen on 1.9)",
+        "* `FN-12/keyword-only`: silent, gradient of argument 0 (x) (seen on 1.9)",
+    ]
+    # Not from a part of a run.
+    part = write(tmp_path / "part", lines(found[:1], options={**HEADER["options"], "properties": "VJP-REF"}, **about))
+    assert recording.main([str(part)]) == 2
+
+
+def test_nothing_that_is_not_claimed_is_listed() -> None:
+    with pytest.raises(ValueError, match="nothing of it is listed as a deviation"):
+        Cause(grade=Grade.UNCLAIMED, reason="r", link="l", seen=("1.0",))

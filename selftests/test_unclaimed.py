@@ -157,6 +157,20 @@ def test_what_is_not_claimed_is_said_and_fails_no_run(command, tmp_path, workers
     assert workers == "2" or order == sorted(order)
 
 
+def test_no_seed_and_no_profile_says_what_becomes_of_it(command, tmp_path):
+    """Some examples are wrong: which one is met first is the same, and so is the outcome."""
+    toy(tmp_path, "(2 if self.numpy(primals[0]).size > 4 else 1)")
+    choice = ("--functions", "MyCube", "--properties", "JVP-REF", "-n", "1")
+    runs = [
+        command("toy.py", *choice, "--profile", "quick", "--seed", seed, folder=tmp_path).results for seed in ("1", "2")
+    ]
+    one, other = (found["JVP-REF[MyCube-cpu]"] for found in runs)
+    assert one["outcome"] == other["outcome"] == "silent"
+    assert one["examples"] == other["examples"] > 5
+    assert one["grade"] == "not claimed"
+    assert (one["failure"]["call"], one["failure"]["drawn"]) == (other["failure"]["call"], other["failure"]["drawn"])
+
+
 def test_without_workers_it_is_not_run(command, tmp_path):
     """A death would end the run."""
     run = command("toy.py", *CHOICE, "-n", "0", folder=toy(tmp_path))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,8 +18,9 @@ from pathlib import Path
 
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.running.fork import loaded
-from autograd_conformance.harness.running.identity import is_native
-from autograd_conformance.harness.running.sources import digest
+from autograd_conformance.harness.running.identity import is_native, places
+from autograd_conformance.harness.running.sources import digest, files_of
+from autograd_conformance.implementations.protocol import Implementation
 
 # Libraries of the system: machines of one run may differ in them.
 _SYSTEM = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64")
@@ -125,6 +126,12 @@ def _resolved(name: str, folders: Sequence[str], package: list[str] | None = Non
         if spec.submodule_search_locations is None:
             return
         where = list(spec.submodule_search_locations)
+
+
+def of(implementation: Implementation, tests: Iterable[Path]) -> Mapping[str, str]:
+    """The imports of a run of this implementation, with tests in these places."""
+    files = (file for place in tests for file in files_of(place))
+    return of_run((*implementation.files(), *files), places(implementation))
 
 
 @cache

@@ -379,9 +379,10 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
 
     @wraps(test)
     def tried(**arguments: Any) -> None:
-        for this in selection.tries(subject.key["id"]):
+        claimed = not subject.unclaimed
+        for this in selection.tries(subject.key["id"], claimed=claimed):
             run(this, arguments)
-        for this in selection.more_tries() if not listed else ():
+        for this in selection.more_tries(claimed=claimed) if not listed else ():
             record = subject.record
             if record.slow or (record.exercised if selection.catalog.documented else not record.worth_more):
                 break

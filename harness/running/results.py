@@ -29,7 +29,7 @@ from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.text import of_result
-from autograd_conformance.implementations.deviations import Deviation, Frequency, named_by, release_of
+from autograd_conformance.implementations.deviations import Deviation, Frequency, Grade, named_by, release_of
 from autograd_conformance.strategies.calls import parse
 
 # Lines of a traceback that a result keeps.
@@ -53,6 +53,7 @@ def result_line(
     asked = {"dtypes": list(dict.fromkeys(subject.dtypes))} if ran else {}
     line = {**subject.key, **outcome, **asked, **_figures(subject)}
     line.update(_as_listed(subject.deviations, line, subject.implementation.environment().version))
+    line.update(_unclaimed_grade(line))
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in (*FAILING, "silent") and "failure" in line and isinstance(subject, Subject):
@@ -101,7 +102,12 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
     nothing = dict.fromkeys(("examples", "checks", "inconclusive", "refused", "worst", "seconds"), 0)
     line = {**last.key, "outcome": "dies" if "unclaimed" in last.key else "error", "failure": failure, **nothing}
     listed = named_by(deviations, test_of(last.key), last.key.get("function", ""))
-    return of_result({**line, **_as_listed(listed, line, "")})  # type: ignore[no-any-return]
+    return of_result({**line, **_unclaimed_grade(line), **_as_listed(listed, line, "")})  # type: ignore[no-any-return]
+
+
+def _unclaimed_grade(line: Line) -> Line:
+    """The grade of what is wrong without an error where nothing is claimed; empty for any other result."""
+    return {"grade": Grade.UNCLAIMED.words} if line["outcome"] in ("silent", "dies") else {}
 
 
 def _as_listed(listed: Sequence[Deviation], line: Line, version: str) -> Line:

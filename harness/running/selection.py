@@ -218,7 +218,7 @@ class Selection:
             identity.run_id(options.run_id),
             options.job,
             options.separate,
-            {} if controller or not catalog.kept else _imports(implementation, _places(options.file_or_dir)),
+            {} if controller or not catalog.kept else imported.of(implementation, _places(options.file_or_dir)),
         )
         devices = found._every_device()
         if options.device not in (None, *devices):
@@ -246,19 +246,27 @@ class Selection:
         whole &= names_test(self.options["properties"], *claim.partition("/")[::2])
         return self.replays or (whole and all(name in names for name, names in zip(about, chosen, strict=True)))
 
-    def tries(self, test_id: str) -> Iterator[Try]:
-        """The passes of a test: its kept counterexamples, and then drawn examples."""
+    def tries(self, test_id: str, *, claimed: bool = True) -> Iterator[Try]:
+        """The passes of a test: its kept counterexamples, and then drawn examples.
+
+        Of what is not ``claimed`` these are the same in every run: no seed and no profile says what becomes of it.
+        """
         for one in self.kept.get(test_id, ()):
             yield Try(one.drawn or Drawn(self.seed, PROFILES["replay"].examples, self.dtype), one.call)
         if not self.replays:
-            yield Try(Drawn(self.seed, self.profile.examples, self.dtype), database=self.database)
+            yield Try(self._drawn(claimed), database=self.database if claimed else None)
 
-    def more_tries(self) -> Iterator[Try]:
+    def more_tries(self, *, claimed: bool = True) -> Iterator[Try]:
         """Passes with more examples, for a test that the first ones did not exercise, as when all were refused."""
-        wanted = _MORE * self.profile.examples
+        wanted = _MORE * (first := self._drawn(claimed)).examples
         while not self.replays and wanted <= _MOST:
-            yield Try(Drawn(self.seed, wanted, self.dtype))
+            yield Try(replace(first, examples=wanted))
             wanted *= _MORE
+
+    def _drawn(self, claimed: bool) -> Drawn:
+        """How examples are drawn: by the seed and the profile, or, of what is not claimed, as the gate does."""
+        seed, profile = (self.seed, self.profile) if claimed else (0, PROFILES["gate"])
+        return Drawn(seed, profile.examples, self.dtype)
 
     @property
     def all_devices(self) -> tuple[str, ...]:
@@ -415,11 +423,6 @@ def _counterexamples(profile: Profile, options: Any) -> ById:
         )
     path = Path(ndjson.DEFAULT_PATH if options.replay is None else options.replay)
     return _by_id(corpus.read(path))
-
-
-def _imports(implementation: Implementation, places: Iterable[Path]) -> Mapping[str, str]:
-    tests = (file for place in places for file in sources.files_of(place))
-    return imported.of_run((*implementation.files(), *tests), identity.places(implementation))
 
 
 def inputs(options: Any) -> dict[str, Path | None]:

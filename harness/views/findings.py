@@ -8,12 +8,15 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module, util
 from pathlib import Path
+from typing import NamedTuple
 
 from autograd_conformance import implementations
 from autograd_conformance.implementations.deviations import Cause, Deviation, Grade
 
 # Has a folder of scripts for each implementation, named like its module.
 FOLDER = Path(implementations.__file__).with_name("findings")
+# Has a file for each implementation of which it was recorded what it does without claiming it.
+RECORDED = FOLDER.with_name("unclaimed")
 
 # Characters that Markdown would interpret; an underscore within a word is not one.
 _MARKS = re.compile(r"[*<\[]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
@@ -23,13 +26,14 @@ _INTRODUCTION = """\
 
 Where the implementations deviate from the contract that the suite checks. `autograd-conformance list findings` prints
 this page from `implementations/*_deviations.py`. Runs report these test ids as `known`, and as `fixed` once they hold.
+What is not claimed comes from runs (`implementations/unclaimed`, written by `benchmarks/unclaimed.py REPORT...`).
 
 Each finding has a grade. Only the first two are faults of the implementation.
 
 {grades}
 
-Each finding has a standalone script that needs only the framework: `python SCRIPT` prints the actual and the expected
-result and exits 1. Once the finding is fixed, the script prints `holds` and exits 0.
+Each finding that is listed has a standalone script that needs only the framework: `python SCRIPT` prints the actual and
+the expected result and exits 1. Once the finding is fixed, the script prints `holds` and exits 0.
 """
 
 
@@ -59,17 +63,53 @@ def by_script(deviations: Iterable[Deviation]) -> dict[str, list[Deviation]]:
 def markdown() -> str:
     """The page docs/findings.md."""
     everything = {name: deviations for name, deviations in listed().items() if deviations}
-    counts = {name: [len(by_script(part)) for part in by_grade(found).values()] for name, found in everything.items()}
+    counts = {name: _counts(name, found) for name, found in everything.items()}
     lines = [
         _introduction(),
         _row("implementation", *(grade.words for grade in Grade)),
         _row(*["---"] * (1 + len(Grade))),
     ]
-    lines += [_row(f"[{name}](#{name})", *numbers) for name, numbers in counts.items()]
-    lines.append(_row("all", *map(sum, zip(*counts.values(), strict=True))))
+    lines += [_row(f"[{name}](#{name})", *(_cell(n) for n in numbers)) for name, numbers in counts.items()]
+    lines.append(_row("all", *(sum(filter(None, column)) for column in zip(*counts.values(), strict=True))))
     for name, deviations in everything.items():
         lines += ["", f"## {name}", *_section(name, deviations)]
     return "\n".join(lines) + "\n"
+
+
+def _counts(name: str, found: Sequence[Deviation]) -> list[int | None]:
+    """The number of findings of each grade; None if it is not known."""
+    recorded = unclaimed(name)
+    listed = [len(by_script(part)) for grade, part in by_grade(found).items() if grade is not Grade.UNCLAIMED]
+    return [*listed, None if recorded is None else len(recorded.tests)]
+
+
+def _cell(number: int | None) -> str:
+    return "not recorded" if number is None else str(number)
+
+
+class Unclaimed(NamedTuple):
+    """What an implementation gets wrong without an error, or dies of, where it claims nothing, by test.
+
+    For each test and outcome the Functions and what is wrong, as a run of this ``version`` found it.
+    """
+
+    version: str
+    tests: dict[tuple[str, str], tuple[list[str], str]]
+
+
+def unclaimed(name: str) -> Unclaimed | None:
+    """What was recorded of an implementation; None if nothing was."""
+    path = RECORDED / f"{name}.txt"
+    if not path.is_file():
+        return None
+    first, *rows = path.read_text(encoding="utf-8").splitlines()
+    tests: dict[tuple[str, str], tuple[list[str], str]] = {}
+    for row in rows:
+        id, outcome, what = row.split("  ", 2)
+        test, _, about = id.rstrip("]").partition("[")
+        functions, _ = tests.setdefault((test, outcome), ([], what))
+        functions += filter(None, [about.rpartition("-")[0]])
+    return Unclaimed(first.rpartition(" ")[2], tests)
 
 
 def by_grade(deviations: Sequence[Deviation]) -> dict[Grade, list[Deviation]]:
@@ -93,6 +133,12 @@ def _section(name: str, deviations: Sequence[Deviation]) -> Iterator[str]:
             yield from ("", f"### {name}: {grade.words}")
         for script, members in by_script(part).items():
             yield from _finding(folder(name) / script, members)
+    recorded = unclaimed(name)
+    if recorded is not None and recorded.tests:
+        yield from ("", f"### {name}: {Grade.UNCLAIMED.words}", "")
+        for (test, outcome), (functions, what) in recorded.tests.items():
+            of = f" of {', '.join(functions)}" if functions else ""
+            yield f"* `{test}`{of}: {outcome}, {_plain(what)} (seen on {recorded.version})"
 
 
 def _finding(script: Path, members: Sequence[Deviation]) -> Iterator[str]:
