@@ -83,13 +83,7 @@ class Causes:
         missing = likely.missing(self.subject.made(plain))
         if missing and self._judge.derives_but_for(plain, missing):
             return likely.of_missing(self.function, missing)
-        example = self.subject.made(plain)
-        return (
-            likely.of_factor(self.function, example)
-            or likely.of_equal_indices(self.function, example, right)
-            or likely.of_constant_cotangents(example, right)
-            or likely.of_conjugates(self.function, plain, right)
-        )
+        return likely.of_probes(self.function, self.subject.made(plain), right)
 
     def _found(self, call: Call, raised: Exception | None) -> str | None:
         about = self._property

@@ -122,6 +122,16 @@ def of_draw(declaration: Declaration, about: str, got: Any, expected: Any) -> st
     )
 
 
+def of_probes(function: Function, example: Example, right: Callable[[Call], bool]) -> str:
+    """The cause that probes of a wrong call show; empty if they show none. ``right`` says whether a call is right."""
+    return (
+        of_factor(function, example)
+        or of_equal_indices(function, example, right)
+        or of_constant_cotangents(example, right)
+        or of_conjugates(function, example.call, right)
+    )
+
+
 # What a factor counts where a mean takes the place of a sum, or the other way round.
 _COUNTS: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
     "the number of elements of a tensor": lambda shape: (math.prod(shape),),
