@@ -109,7 +109,8 @@ CLAUSES = (
     Clause(
         "CKPT-11",
         "documented",
-        "Non-reentrant checkpointing passes keyword arguments to both runs of its function.",
+        "Non-reentrant checkpointing passes keyword arguments to both runs of its function; the reentrant variant and "
+        "checkpoint_sequential refuse them, as they do context_fn and debug.",
         "checkpoint: use_reentrant",
         quote="This allows checkpoint to support additional functionality, such as [...] support for keyword arguments "
         "input into the checkpointed function.",
@@ -171,6 +172,40 @@ CLAUSES = (
         "the computed gradients are correct.",
         needs="checkpoint",
         fault="the reentrant variant keeps its arguments on ctx",
+    ),
+    Clause(
+        "CKPT-17",
+        "documented",
+        "checkpoint_sequential divides a list or a Sequential into segments, of which all but the last are "
+        "checkpointed, in the variant asked for.",
+        "checkpoint: checkpoint_sequential",
+        quote="All segments except the last will not store the intermediate activations. The inputs of each "
+        "checkpointed segment will be saved for re-running the segment in the backward pass.",
+        needs="checkpoint",
+        fault="the last segment is checkpointed too",
+    ),
+    Clause(
+        "CKPT-18",
+        "documented",
+        "Without an input that requires grad the reentrant variant warns and gives a constant; the other one "
+        "differentiates what its function captures.",
+        "checkpoint: use_reentrant",
+        quote="At least one input and output must have requires_grad=True for the reentrant variant. If this condition "
+        "is unmet, the checkpointed part of the model will not have gradients. The non-reentrant version does not have "
+        "this requirement.",
+        needs="checkpoint",
+        fault="the reentrant variant does not warn",
+    ),
+    Clause(
+        "CKPT-19",
+        "documented",
+        "Backward raises if a tensor that selective checkpointing saved was changed in place, unless "
+        "allow_cache_entry_mutation is True.",
+        "checkpoint: create_selective_checkpoint_contexts",
+        quote="By default, an error is raised if any tensors cached by selective activation checkpoint are mutated in "
+        "order to ensure correctness. If set to True, this check is disabled.",
+        needs="checkpoint",
+        fault="allow_cache_entry_mutation is ignored",
     ),
     Clause(
         "THREAD-01",

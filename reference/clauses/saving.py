@@ -115,6 +115,17 @@ CLAUSES = (
         fault="inference tensors are cloned when they are saved",
     ),
     Clause(
+        "SAVE-14",
+        "documented",
+        "graph.increment_version of a tensor, or of a list of them, counts as a change in place: a backward that reads "
+        "one from saved_tensors raises.",
+        "graph: increment_version",
+        quote="you only need to call this explicitly if you are doing inplace operation on the Tensor data in a way "
+        "that Pytorch doesn't know about. [...] Can accept either a tensor, or a list of tensors.",
+        needs="saved_check",
+        fault="of several tensors increment_version takes the first",
+    ),
+    Clause(
         "MEM-01",
         "documented",
         "An output stored on ctx as an attribute is in a reference cycle with its grad_fn, and is not freed when its "

@@ -226,8 +226,8 @@ CLAUSES = (
     Clause(
         "FUNC-11",
         "documented",
-        "vjp, jvp, jacobian and hessian of autograd.functional give right results for custom Functions of either "
-        "style.",
+        "vjp, jvp, jacobian, hessian, vhp and hvp of autograd.functional give right results for custom Functions of "
+        "either style; an input on which nothing depends has zeros, or raises if strict.",
         "autograd: Functional higher level API",
         needs="double_backward",
         fault="autograd.functional.jvp returns zeros",

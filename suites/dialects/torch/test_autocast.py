@@ -188,6 +188,48 @@ def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
     _assert_product(subject, factors, output, gradients, (inside, dtype, dtype))
 
 
+class Pair(tuple):
+    """A tuple of a class of its own."""
+
+
+# What holds tensors, and which of them it holds.
+HOLDERS = {
+    "list": (list, list),
+    "tuple": (tuple, list),
+    "subclass of tuple": (Pair, list),
+    "dict": (lambda xs: dict(enumerate(xs)), lambda held: list(held.values())),
+    "list in a dict": (lambda xs: {"xs": list(xs)}, lambda held: held["xs"]),
+}
+
+
+@keeps("AMP-03", variant="containers")
+def test_cast_inputs_looks_into_containers(subject, data):
+    """cast_inputs casts the floating tensors in lists, tuples and dicts, and leaves text, arrays and other devices."""
+    state = subject.draw(data, LOWER, "autocast around the call")
+    cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
+    put, take = HOLDERS[subject.draw(data, HOLDERS, "tensors held by")]
+    array, seen = np.ones(2, "float32"), []
+
+    class First(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type=subject.device, cast_inputs=getattr(torch, cast))
+        def forward(ctx, x, *others):
+            seen.extend(others)
+            return 2 * x
+
+    held = put([subject.tensor([1.0], "float32"), subject.tensor([2]), subject.tensor([3.0], "float16")])
+    elsewhere = torch.ones(2, device="meta")
+    with autocast(subject, state):
+        First.apply(subject.tensor([1.0], "float32"), held, "text", array, elsewhere)
+    inside, *others = seen
+    subject.assert_equal("type of what holds them", got=type(inside), expected=type(held))
+    expected = [cast, "int64", cast]
+    subject.assert_equal("dtypes of the tensors held", got=[_name(t) for t in take(inside)], expected=expected)
+    what = "whether text, an array and a tensor on another device are what was passed"
+    got = [a is b for a, b in zip(others, ("text", array, elsewhere), strict=True)]
+    subject.assert_equal(what, got=got, expected=[True] * 3)
+
+
 @keeps("AMP-03", variant="float64")
 def test_cast_inputs_casts_double_precision_too(subject, data):
     """cast_inputs casts float64 tensors too."""

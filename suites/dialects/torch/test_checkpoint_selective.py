@@ -76,3 +76,64 @@ def test_the_policy_says_what_runs_again(subject, data):
     subject.assert_equal("runs of each operator in forward and in the pass", got=counting.runs, expected=expected)
     x, g = map(subject.implementation.numpy, (leaf.detach(), g))
     subject.assert_same("gradient", got=leaf.grad, expected=-np.sign(x) * g)
+
+
+# What is done to the saved output, and whether it changes it.
+_USES = {
+    "none": (lambda y: None, False),
+    "a change": (lambda y: y.mul_(3), True),
+    "of a view": (lambda y: y[:1].neg_(), True),
+}
+
+
+@keeps("CKPT-19")
+def test_a_saved_tensor_must_not_be_changed(subject, data):
+    """Backward raises if what an operator saved was changed in place, unless that is allowed."""
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    use = subject.draw(data, _USES, "use of the saved tensor")
+    options = subject.draw(
+        data, ({}, {"allow_cache_entry_mutation": False}, {"allow_cache_entry_mutation": True}), "options"
+    )
+    change, changes = _USES[use]
+    checkpoint = torch.utils.checkpoint
+
+    def f(x):
+        y = torch.abs(x.detach())
+        output = _Chain.apply(x) * y.sum()
+        with torch.no_grad():
+            change(y)
+        return output
+
+    contexts = partial(checkpoint.create_selective_checkpoint_contexts, [OPERATORS["abs"]], **options)
+    with checkpoint.set_checkpoint_early_stop(False):
+        output = checkpoint.checkpoint(f, x, use_reentrant=False, context_fn=contexts)
+    what = "backward of a selective checkpoint"
+    if changes and not options.get("allow_cache_entry_mutation"):
+        subject.assert_raises(RuntimeError, output.sum().backward, f"{what} with a change", naming=["mutated"])
+    else:
+        subject.assert_accepted(output.sum().backward, what)
+
+
+@keeps("CKPT-15", variant="policy")
+def test_a_policy_sees_each_call_of_an_operator(subject, data):
+    """A policy gets the operator with its arguments, and a list has single operators; nothing else is taken."""
+    values = subject.draw(data, st.lists(st.sampled_from((1.0, -2.0)), min_size=1, max_size=3), "x")
+    x, seen = subject.tensor(values).requires_grad_(), []
+    wrong = subject.draw(data, ("an operator in a list that has several", "no list and no function"), "refused")
+    checkpoint = torch.utils.checkpoint
+
+    def policy(ctx, operator, *args, **kwargs):
+        seen.append((operator, *args)) if operator in OPERATORS.values() else None
+        return checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
+
+    contexts = partial(checkpoint.create_selective_checkpoint_contexts, policy)
+    checkpoint.checkpoint(_Chain.apply, x, use_reentrant=False, context_fn=contexts)
+    operators = [operator for operator, *_ in seen]
+    subject.assert_equal("operators that the policy was asked for", got=operators, expected=list(OPERATORS.values()))
+    size = np.abs(np.asarray(values))
+    got = [argument for _, *arguments in seen for argument in arguments]
+    subject.assert_all_same("their arguments", got=got, expected=[np.asarray(values), size, size])
+    given = [torch.ops.aten.abs] if wrong.startswith("an operator") else "abs"
+    create = checkpoint.create_selective_checkpoint_contexts
+    kinds = (ValueError, TypeError)
+    subject.assert_raises(kinds, lambda: create(given), wrong, naming=[("OpOverload", "list")])

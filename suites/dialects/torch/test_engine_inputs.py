@@ -51,9 +51,9 @@ def test_unused_inputs_raise_unless_they_are_allowed(subject, data):
 
 @keeps("ENG-07", variant="materialize_grads")
 def test_unused_inputs_can_get_zeros(subject, data):
-    """With materialize_grads unused inputs get zeros like them; allow_unused=False next to it raises."""
+    """With materialize_grads unused inputs get zeros like them, recorded if wanted; allow_unused=False raises."""
     graph = subject.draw(data, graphs(), "graph")
-    allowed = subject.draw(data, ({}, {"allow_unused": True}), "options")
+    allowed = subject.draw(data, ({}, {"allow_unused": True}, {"create_graph": True}), "options")
     leaves, _, outputs, _ = built(subject, graph)
     other = subject.tensor(np.ones((2, 2)), "float64").requires_grad_()
     given = subject.tensors(graph.cotangents(), DTYPE)
@@ -69,6 +69,8 @@ def test_unused_inputs_can_get_zeros(subject, data):
     subject.assert_all_same("gradients with materialize_grads", got=got, expected=expected)
     kinds = [(g.dtype, g.device) for g in got]
     subject.assert_equal("dtypes and devices", got=kinds, expected=[(x.dtype, x.device) for x in (*leaves, other)])
+    on = "create_graph" in allowed
+    subject.assert_equal("requires_grad of the zeros of an unused input", got=got[-1].requires_grad, expected=on)
     what = "materialize_grads with allow_unused=False"
     subject.assert_raises(ValueError, lambda: grad(allow_unused=False), what, naming=["allow_unused"])
 

@@ -286,6 +286,79 @@ def test_functional_hessian(subject, data):
     assert_hessians(subject, polynomial, positions_of(polynomial), cotangents, got)
 
 
+# Products with the Hessian: by which function, and whether a number of the caller multiplies from the left.
+PRODUCTS = {"vhp": functional.vhp, "hvp": functional.hvp}
+
+
+@keeps("FUNC-11", variant="products")
+def test_products_with_the_hessian(subject, data):
+    """vhp and hvp give the product with the Hessian, for a tensor or a tuple of them, recorded if wanted."""
+    name = subject.draw(data, PRODUCTS, "function")
+    bare = subject.draw(data, (False, True), "a tensor, not a tuple")
+    recorded = subject.draw(data, ({}, {"create_graph": False}, {"create_graph": True}), "options")
+    unit = subject.draw(data, (False, True), "of one element, without a vector")
+    shape = () if unit else (2,)
+    x, y = (subject.tensor(np.resize(values, shape)).requires_grad_() for values in ((2.0, -3.0), (5.0, 7.0)))
+    v = [torch.full_like(t, n) for n, t in ((1.0, x), (2.0, y))]
+    # Cubic, so that the product still depends on the arguments; backward has twice its value.
+    cube = _cube(subject)
+    f = (lambda a: cube.apply(a).sum()) if bare else (lambda a, b: (cube.apply(a) * b).sum())
+    given = (x,) if unit and bare else ((x, v[0]) if bare else ((x, y), tuple(v)))
+    value, got = PRODUCTS[name](f, *given, **recorded)
+    expected = [12 * x * v[0]] if bare else [12 * x * y * v[0] + 6 * x**2 * v[1], 6 * x**2 * v[0]]
+    subject.assert_same("value", got=value, expected=f(*((x,) if bare else (x, y))).detach())
+    products = [got] if bare else got
+    subject.assert_equal("type of the product", got=isinstance(got, torch.Tensor), expected=bare)
+    subject.assert_all_same(f"product by {name}", got=products, expected=[e.detach() for e in expected])
+    on = [bool(recorded.get("create_graph"))] * len(products)
+    subject.assert_equal("requires_grad of the product", got=[p.requires_grad for p in products], expected=on)
+
+
+def _cube(subject):
+    """The cube of a tensor, whose backward is twice as large."""
+
+    class Cube(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x**3
+
+        @staticmethod
+        def backward(ctx, g):
+            return 6 * ctx.saved_tensors[0] ** 2 * g
+
+    return Cube
+
+
+# Derivatives by autograd.functional of a function of x and y, and which part of it concerns y.
+STRICT = {
+    "vjp": (lambda f, xs, **o: functional.vjp(f, xs, torch.ones_like(xs[0]), **o)[1][1]),
+    "jvp": (lambda f, xs, **o: functional.jvp(lambda y: f(xs[0], y), xs[1], torch.ones_like(xs[1]), **o)[1]),
+    "jacobian": (lambda f, xs, **o: functional.jacobian(f, xs, **o)[1]),
+    "hessian": (lambda f, xs, **o: functional.hessian(lambda *each: f(*each).sum(), xs, **o)[1][1]),
+    "vhp": (lambda f, xs, **o: functional.vhp(lambda *each: f(*each).sum(), xs, tuple(xs), **o)[1][1]),
+    "hvp": (lambda f, xs, **o: functional.hvp(lambda *each: f(*each).sum(), xs, tuple(xs), **o)[1][1]),
+}
+
+
+@keeps("FUNC-11", variant="strict")
+def test_an_independent_input_has_zeros_unless_strict(subject, data):
+    """For an input on which the output does not depend there are zeros, and an error with strict=True."""
+    name = subject.draw(data, STRICT, "function")
+    options = subject.draw(data, ({}, {"strict": False}), "options")
+    cube, xs = _cube(subject), tuple(subject.tensors([np.array([2.0, -3.0]), np.ones(2)]))
+
+    def f(x, y):
+        return cube.apply(x)
+
+    got = subject.assert_accepted(lambda: STRICT[name](f, xs, **options), f"functional.{name}")
+    subject.assert_same("what concerns the other input", got=got, expected=torch.zeros_like(got))
+    refused = lambda: STRICT[name](f, xs, strict=True)  # noqa: E731
+    subject.assert_raises(
+        RuntimeError, refused, f"functional.{name} with strict=True", naming=[("independent", "differentiable")]
+    )
+
+
 def _plain(subject, polynomial, cotangents):
     """The Function without jvp as a function of its floating tensors, these tensors, and its cotangents."""
     f = float_function(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))

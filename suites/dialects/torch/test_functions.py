@@ -199,3 +199,27 @@ def test_forward_may_take_the_numpy_array_of_an_input(subject, data):
     subject.assert_same("gradient", got=got, expected=weight * G)
     what = "numpy() of a tracked tensor outside a Function"
     subject.assert_raises((RuntimeError, TypeError), lambda: x.cpu().numpy(), what, naming=[("grad", "requires_grad")])
+
+
+@keeps("FN-16", variant="as_is")
+def test_an_argument_returned_as_it_is_needs_a_backward(subject, data):
+    """A Function that returns its argument is recorded as any other: without a backward of its own, a pass raises."""
+    separate = subject.draw(data, STYLES, "setup_context")
+    more = subject.draw(data, st.lists(OBJECTS, max_size=2), "arguments after a tensor")
+    transformed = subject.draw(data, (False, separate), "gradient by func.grad")
+    factor = subject.draw(data, (None, 3.0, -1.0), "factor of backward, None without a backward")
+    rule = {"backward": lambda ctx, g: (factor * g, *(None for _ in more))} if factor else {}
+    cls = _define(**_forward(lambda x, *_: x, separate), **rule)
+    x = _leaf(subject)
+    y = cls.apply(x, *more)
+    subject.assert_same("output", got=y, expected=X)
+    what = "whether the output is the argument itself"
+    subject.assert_equal(what, got=y is x, expected=False)
+    if transformed:
+        gradient = lambda: torch.func.grad(lambda x: cls.apply(x, *more).sum())(x.detach())  # noqa: E731
+    else:
+        gradient = lambda: torch.autograd.grad(y, x, torch.ones_like(y))[0]  # noqa: E731
+    if factor is None:
+        subject.assert_raises(NotImplementedError, gradient, "a pass that reaches it", naming=["backward", "vjp"])
+    else:
+        subject.assert_same("gradient", got=gradient(), expected=np.full(X.shape, factor))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
+from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
 from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
 
@@ -75,6 +76,69 @@ def test_gradcheck_compares_with_finite_differences(subject, data):
     facts = [f"input {sum(polynomial.needs[:position])}", f"output {output}"]
     check = partial(_gradcheck, subject, polynomial, cls)
     assert_check_fails(subject, "gradcheck of a wrong backward", check, facts, **modes)
+
+
+# By how much a slope of one may be wrong: the share, the options of gradcheck, and whether it passes.
+TOLERANCES = {
+    "by default": ((5e-4, {}, True), (5e-3, {}, False)),
+    "atol": ((5e-3, {"atol": 1e-2}, True), (5e-4, {"atol": 1e-5, "rtol": 0.0}, False)),
+    "rtol": ((5e-3, {"rtol": 1e-2}, True), (5e-4, {"atol": 0.0, "rtol": 1e-4}, False)),
+}
+
+
+@keeps("CHECK-01", variant="tolerances")
+def test_gradcheck_accepts_what_its_tolerances_allow(subject, data):
+    """A slope may be wrong by atol and by the share rtol of it, and eps is the step of the finite differences."""
+    share, options, passes = subject.draw(data, st.sampled_from(sum(TOLERANCES.values(), ())), "share, options, passes")
+    sign, fast = subject.draw(data, (1, -1), "sign"), {"fast_mode": subject.draw(data, (False, True), "fast_mode")}
+    step = subject.draw(data, ({}, {"eps": 1e-6}, {"eps": 1e-3}), "options of the step")
+
+    def check(forward, slope, x, **more):
+        cls = define(subject, forward=lambda ctx, x: forward(x), backward=lambda ctx, g: slope * g)
+        inputs = (subject.tensor(x, "float64").requires_grad_(),)
+        return torch.autograd.gradcheck(cls.apply, inputs, raise_exception=False, **fast, **more)
+
+    got = check(lambda x: x * 1, 1 + sign * share, [2.0], **options)
+    subject.assert_equal("gradcheck of a slope that is nearly right", got=got, expected=passes)
+    # A step of more than the distance goes beyond the kink.
+    got = check(torch.abs, float(sign), [sign * 1e-4], **step)
+    subject.assert_equal("gradcheck of abs near its kink", got=got, expected=step.get("eps") != 1e-3)
+
+
+def _by_numpy(factor):
+    """What a backward computes that cannot be batched."""
+    return lambda ctx, g: torch.from_numpy(factor * g.detach().cpu().numpy()).to(g.device)
+
+
+@keeps("CHECK-01", variant="parts")
+def test_gradcheck_checks_the_parts_asked_for(subject, data):
+    """Batched gradients, and jvp, are checked if they are asked for, and backward unless it is left out."""
+    wrong = subject.draw(data, ("nothing", "backward", "jvp", "batched backward", "batched jvp"), "wrong")
+    flags = ("check_batched_grad", "check_forward_ad", "check_batched_forward_grad")
+    asked = subject.draw(data, st.lists(st.sampled_from(flags), unique=True).map(sorted), "asked for")
+    without = subject.draw(data, (False, True), "check_backward_ad=False") and "check_forward_ad" in asked
+    if "check_batched_forward_grad" in asked:
+        asked = sorted({*asked, "check_forward_ad"})
+    if without:
+        asked = [flag for flag in asked if flag != "check_batched_grad"]
+    rules = {
+        "backward": lambda ctx, g: (3.0 if wrong == "backward" else 2.0) * g,
+        "jvp": lambda ctx, t: (3.0 if wrong == "jvp" else 2.0) * t,
+    }
+    if wrong.startswith("batched"):
+        rules[wrong.split()[1]] = _by_numpy(2.0)
+    cls = define(subject, forward=lambda ctx, x: 2 * x, **rules)
+    options = dict.fromkeys(asked, True) | ({"check_backward_ad": False} if without else {})
+    x = subject.tensor([1.0, 2.0], "float64").requires_grad_()
+    noticed = {
+        "nothing": False,
+        "backward": not without,
+        "jvp": "check_forward_ad" in asked,
+        "batched backward": "check_batched_grad" in asked,
+        "batched jvp": "check_batched_forward_grad" in asked,
+    }
+    got = torch.autograd.gradcheck(cls.apply, (x,), raise_exception=False, **options)
+    subject.assert_equal(f"gradcheck with {sorted(options)}", got=got, expected=not noticed[wrong])
 
 
 # Wrong cotangents of a tensor of several elements; in fast mode a single wrong element may go unnoticed.

@@ -168,3 +168,16 @@ def test_gradients_are_let_go_after_the_pass(subject, data):
     subject.assert_equal("number of gradients that the hook got", got=len(seen), expected=count * passes)
     subject.assert_equal("how many of them are alive after the passes", got=alive, expected=0)
     handle.remove()
+
+
+@keeps("HOOK-10", variant="constants")
+def test_mode_any_takes_tensors_that_require_no_grad(subject, data):
+    """A hook in mode any may be on tensors of which some require no grad; it fires for the others."""
+    flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4).filter(any), "requires grad")
+    tensors = [subject.tensor([1.0 + n]).requires_grad_(flag) for n, flag in enumerate(flags)]
+    double = define(subject, forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 3 * g)
+    seen = []
+    what = "a hook in mode any on tensors of which some require no grad"
+    subject.assert_accepted(lambda: graph.register_multi_grad_hook(tensors, seen.append, mode="any"), what)
+    sum(double.apply(x) for x in tensors).backward()
+    subject.assert_all_same("gradients in the hook", got=seen, expected=[subject.tensor([3.0])])

@@ -107,6 +107,7 @@ _MODES = {
     "enable_grad()": (torch.enable_grad, True),
     "set_grad_enabled(False)": (partial(torch.set_grad_enabled, False), False),
     "set_grad_enabled(True)": (partial(torch.set_grad_enabled, True), True),
+    "inference_mode(False)": (partial(torch.inference_mode, False), True),
     "inference_mode()": (torch.inference_mode, False),
 }
 

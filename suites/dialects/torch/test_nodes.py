@@ -5,6 +5,7 @@ import gc
 import pickle
 import weakref
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
@@ -120,9 +121,13 @@ def test_a_gradient_edge_keeps_the_graph_alive(subject, data):
     """If only the gradient edge is held, grad still works."""
     polynomial = subject.polynomial(data, **DIFFERENTIABLE)
     position = subject.draw(data, range(len(polynomial.outputs)), "output that the edge is of")
+    recorded = subject.draw(data, (True, False), "grad mode where the edge is asked for")
     leaves = new_leaves(subject, polynomial)
     with small_garbage():
-        edge = _edges(call_of(subject, polynomial)(*(x.clone() for x in leaves)))[position]
+        outputs = call_of(subject, polynomial)(*(x.clone() for x in leaves))
+        with torch.set_grad_enabled(recorded):
+            edge = _edges(outputs)[position]
+        del outputs
         gc.collect()
     cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
     g = subject.tensor(cotangents[position], polynomial.dtype)
@@ -149,7 +154,7 @@ ROLES = {
 
 @keeps("NODE-06")
 def test_an_edge_stands_for_its_tensor(subject, data):
-    """Edges work as outputs and inputs of grad and backward."""
+    """Edges work as outputs and inputs of grad and backward, those asked for under no_grad too."""
     polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_arguments=3)
     role = subject.draw(data, ROLES, "what the edges are")
     position = subject.draw(data, range(len(polynomial.outputs)), "output that is used")
@@ -158,7 +163,9 @@ def test_an_edge_stands_for_its_tensor(subject, data):
     y = call_of(subject, polynomial)(*given)[position]
     cotangents = polynomial.cotangents([o == position for o in range(len(polynomial.outputs))])
     g = subject.tensor(cotangents[position], polynomial.dtype)
-    got = subject.assert_accepted(lambda: ROLES[role](y, g, given, leaves), "an edge for a tensor")
+    recorded = subject.draw(data, (True, False), "grad mode where the edges are asked for")
+    with torch.set_grad_enabled(recorded):
+        got = subject.assert_accepted(lambda: ROLES[role](y, g, given, leaves), "an edge for a tensor")
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
@@ -174,6 +181,23 @@ def test_edges_and_tensors_may_be_mixed(subject, data):
     given = subject.tensors(cotangents, polynomial.dtype)
     got = subject.assert_accepted(lambda: torch.autograd.grad(starts, leaves, given), "edges and tensors as outputs")
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+
+
+@keeps("NODE-06", variant="implicit")
+def test_an_edge_needs_a_cotangent_like_its_tensor(subject, data):
+    """The cotangent of an edge may be left out exactly where its tensor has one element, where it is one."""
+    shape = subject.draw(data, ((), (1,), (1, 1), (2,), (2, 1), (0,)), "shape")
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), shapes=(shape,))
+    position = subject.draw(data, range(len(polynomial.outputs)), "output that the edge is of")
+    leaves = new_leaves(subject, polynomial)
+    (edge,) = _edges([call_of(subject, polynomial)(*leaves)[position]])
+    grad = lambda: torch.autograd.grad(edge, leaves)  # noqa: E731
+    if np.prod(shape) == 1:
+        ones = [np.ones(shape) if o == position else None for o in range(len(polynomial.outputs))]
+        got = subject.assert_accepted(grad, "grad of an edge without a cotangent")
+        subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(ones))
+    else:
+        subject.assert_raises(RuntimeError, grad, "grad of an edge of several elements", naming=["scalar"])
 
 
 @keeps("NODE-06", variant="none")

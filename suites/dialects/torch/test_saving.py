@@ -4,6 +4,7 @@ from functools import partial
 
 import torch
 from hypothesis import strategies as st
+from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._inplace_and_views import IN_PLACE, NONEMPTY
@@ -165,3 +166,24 @@ def test_inference_tensors_cannot_be_saved(subject, data):
     recorded, unrecorded = (partial(Saves.apply, x.clone().requires_grad_(flag), given) for flag in (True, False))
     subject.assert_raises(RuntimeError, recorded, "saving an inference tensor", naming=["inference"])
     subject.assert_accepted(unrecorded, "saving an inference tensor in a call that is not recorded")
+
+
+# How tensors are handed to increment_version.
+HANDED = {"itself": lambda x, y: x, "list": lambda x, y: [y, x], "tuple": lambda x, y: (y, x)}
+
+
+@keeps("SAVE-14")
+def test_a_change_that_was_declared_is_noticed(subject, data):
+    """increment_version of a saved tensor, alone or one of several, makes backward raise; of a copy it does not."""
+    function = drawn_storing(subject, data, shapes=NONEMPTY)
+    kind = subject.draw(data, sorted(set(function.stored)), "declared as changed")
+    handed = HANDED[subject.draw(data, HANDED, "handed over as")]
+    copied = subject.draw(data, (False, True), "a copy is declared as changed")
+    run, cotangents = call_storing(subject, function), function.cotangents()
+    x = run.known[kind].detach()
+    graph.increment_version(handed(x.clone() if copied else x, torch.ones(2)))
+    if copied:
+        subject.assert_accepted(partial(run.gradients, cotangents), "backward after a change of a copy")
+    else:
+        what = "backward after a saved tensor was declared as changed"
+        subject.assert_raises(RuntimeError, partial(run.gradients, cotangents), what, naming=[IN_PLACE])

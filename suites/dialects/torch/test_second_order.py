@@ -79,3 +79,20 @@ def _check_batch(subject, data, calling):
     found = subject.assert_accepted(derivatives, "second derivatives of a batch")
     second = (exponent - 1) * slope / x * gs.sum(axis=0)
     subject.assert_all_same("second derivatives of a batch", got=found, expected=[second, slope + 0 * gs])
+
+
+@keeps("VMAP-07", variant="unused")
+def test_an_unused_input_of_a_batch_of_cotangents_is_left_out(subject, data):
+    """For a batch of cotangents, too, an unused input gets None with allow_unused, and zeros if they are asked for."""
+    options = subject.draw(data, ({"allow_unused": True}, {"materialize_grads": True}), "options")
+    first = subject.draw(data, (False, True), "the unused input first")
+    factor = subject.draw(data, (1, -1, 2), "factor")
+    x, other = (subject.tensor([2.0, -3.0]).requires_grad_() for _ in range(2))
+    y, given = power_function(subject, 2, factor).apply(x), subject.tensor(np.arange(6.0).reshape(3, 2))
+    inputs = [other, x] if first else [x, other]
+    batched = lambda: torch.autograd.grad(y, inputs, given, is_grads_batched=True, **options)  # noqa: E731
+    got = subject.assert_accepted(batched, "a batch of cotangents with an unused input")
+    used, unused = reversed(got) if first else got
+    subject.assert_same("gradients of a batch", got=used, expected=2 * factor * x.detach() * given)
+    what = "gradient of the unused input"
+    subject.assert_same(what, got=unused, expected=None if "allow_unused" in options else np.zeros(2))
