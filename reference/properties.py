@@ -94,7 +94,7 @@ _ALL = (
     Property(
         "VJP-FD",
         "gradients agree with finite differences",
-        cause="backward is not the derivative of forward: a factor, a sign, a missing sum over a broadcast dimension",
+        cause="backward is not the derivative of forward: a factor, a sign, a condition, a sum over a wrong dimension",
         cure="if that is intended, declare surrogate=True, or soft= the function whose derivative it is",
         share=8.0,
         of_variant=(

@@ -56,19 +56,21 @@ def discover(
     without: Mapping[str, str] | None = None,
     note: Callable[[Call], None] = lambda _: None,
     errors: bool = True,
+    empty: bool = True,
 ) -> Facts:
     """Call the Function on a few simple arguments. Raises UsageProblem if it does not fit its declaration.
 
     ``without`` has the dtypes that it is known not to take, with the reason. ``note`` gets each call before it runs.
-    With ``errors`` the largest errors over all numbers of half precision are measured, too: they are only shown.
+    With ``empty`` tensors without elements are tried. With ``errors`` the largest errors over all numbers of half
+    precision are measured, too: they are only shown.
     """
     with kept(implementation):
-        return _discovered(declaration, implementation, dict(without or {}), note, errors)
+        return _discovered(declaration, implementation, dict(without or {}), note, errors, empty)
 
 
 def _discovered(
     declaration: Declaration, implementation: Implementation, refused: dict[str, str], note: Callable[[Call], None],
-    errors: bool,
+    errors: bool, empty: bool,
 ) -> Facts:  # fmt: skip
     function = declaration.sketch(implementation)
     function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
@@ -107,7 +109,7 @@ def _discovered(
         )
     simple = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
     if not declaration.stochastic and any(draws(subject.made(call)) for call in simple):
-        return replace(_discovered(declaration.drawing(), implementation, refused, note, errors), draws=True)
+        return replace(_discovered(declaration.drawing(), implementation, refused, note, errors, empty), draws=True)
     outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
     first = recast(working[0], dtypes[0], function)
     untreated = Subject(
@@ -162,7 +164,7 @@ def _discovered(
         has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps and errors else (),
         long_shapes=long,
-        emptied=emptied(known, note),
+        emptied=emptied(known, note) if empty else (),
         declined=refusals,
         tried_all=not some_tried,
         cut=tuple(filter(None, (some_lengths, some_numbers, some_tried))),

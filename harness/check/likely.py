@@ -137,6 +137,7 @@ _COUNTS: dict[str, Callable[[tuple[int, ...]], tuple[int, ...]]] = {
     "the number of elements of a tensor": lambda shape: (math.prod(shape),),
     "the length of a dimension": lambda shape: shape,
 }
+_MEAN = " (a mean for a sum, or the other way round)"
 
 
 def of_factor(function: Function, example: Example) -> str:
@@ -150,7 +151,8 @@ def of_factor(function: Function, example: Example) -> str:
     if not wrong or "" in times:
         return ""
     words = [f"the gradient of {example.input_names[n]} times {by}" for n, by in zip(wrong, times, strict=True)]
-    return f"right would be {' and '.join(words)}"
+    counted = any(count in by for count in _COUNTS for by in times)
+    return f"right would be {' and '.join(words)}" + _MEAN * counted
 
 
 def _times(found: Sequence[tuple[Example, float | None]]) -> str:
@@ -165,7 +167,7 @@ def _times(found: Sequence[tuple[Example, float | None]]) -> str:
         for power, text in ((1, words), (-1, f"1 over {words}")):
             pairs = zip(factors, among, strict=True)
             if all(any(math.isclose(f, float(n) ** power, rel_tol=_CLOSE) for n in counted) for f, counted in pairs):
-                return f"{text} (a mean for a sum, or the other way round)"
+                return text
     return ""
 
 
@@ -298,7 +300,7 @@ def of_conjugates(function: Function, call: Call, right: Callable[[Call], bool])
     if call.dtype in _REAL and _REAL[call.dtype] not in function.dtypes:
         return (
             "backward is not the derivative of forward: a factor that is not conjugated (g * x.conj() for x * y), a "
-            "sign, a missing sum over a broadcast dimension"
+            "sign, a condition"
         )
     if call.dtype not in _REAL or not right(recast(call, _REAL[call.dtype], function)):
         return ""

@@ -126,7 +126,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     for line, v in notes:
         if v.word != DECLINED or "declined" not in line:
             yield ""
-            yield from _note(line, v)
+            yield from _note(line, v, bool(faults))
     for indent, text in refused:
         if indent == 2:
             yield ""
@@ -393,16 +393,18 @@ def _script(line: ndjson.Line, path: Path, missing: str) -> Iterator[str]:
         yield f"    script: {path}"
 
 
-def _note(line: ndjson.Line, v: Verdict) -> Iterator[str]:
+def _note(line: ndjson.Line, v: Verdict, beside: bool) -> Iterator[str]:
+    """What could not be checked. A refusal ``beside`` faults may follow from these."""
     reason = line.get("reason", "")
     if v.word in (REFUSED, DECLINED):
         reason = f"in {line['excused']} of {line['examples']} examples: {line['excuse']}"
-    blame = " (not a fault)" if v.word == REFUSED else ""
+    blame = " (not a fault)" if v.word == REFUSED and not beside else ""
     word = f"{PROPERTIES[line['property']].verifies} {v.word}".upper() if v.word == UNVERIFIED else v.word
     word = declined.TITLE if v.word == DECLINED else word
     yield from _wrapped(f"{word}{blame}: {ndjson.test_of(line)}: {reason}", 2)
     if v.advice:
-        yield from _wrapped(v.advice, 4)
+        first = "fix what is wrong first; if this stays, " if v.word == REFUSED and beside else ""
+        yield from _wrapped(f"{first}{v.advice}", 4)
 
 
 def _wrapped(text: str, indent: int) -> list[str]:

@@ -15,6 +15,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.harness.check.described import described
 from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.emptiness import has_empty
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
@@ -54,10 +55,12 @@ def find_out(
     """
     found = Found(plan)
     without: dict[str, dict[str, str]] = {}
+    # Functions whose calls without elements end the process: their tests find that, too.
+    whole = set[str]()
     while True:
         known = sorted({*found.plan.facts, *found.problems})
         messages = []
-        for message in _of_process(_discover, (plan, implementation, known, without), implementation, seconds):
+        for message in _of_process(_discover, (plan, implementation, known, without, whole), implementation, seconds):
             messages.append(message)
             _note(found, message)
             called(message.get("name", ""))
@@ -67,7 +70,9 @@ def find_out(
         if before["kind"] not in ("begins", "tries"):
             raise UsageProblem(f"importing {plan.target} {last['how']}")
         name, dtype = before["name"], before.get("dtype", "")
-        if dtype and not before["only"]:
+        if before.get("empty") and name not in whole:
+            whole.add(name)
+        elif dtype and not before["only"]:
             without.setdefault(name, {})[dtype] = f"{last['how']} in {before['call']}"
         else:
             what = f"the simple call {before['call']}" if dtype else "preparing the first call"
@@ -89,8 +94,9 @@ def _note(found: Found, message: dict[str, Any]) -> None:
 
 
 def _discover(
-    pipe: Any, plan: Plan, implementation: str, known: Sequence[str], without: dict[str, dict[str, str]]
-) -> None:
+    pipe: Any, plan: Plan, implementation: str, known: Sequence[str], without: dict[str, dict[str, str]],
+    whole: Collection[str],
+) -> None:  # fmt: skip
     """Send what discovery finds out about each declaration; runs in a process of its own."""
     try:
         loaded = implementations.load(implementation)
@@ -108,13 +114,13 @@ def _discover(
         def note(call: Call, declaration: Declaration = declaration, left_out: dict[str, str] = left_out) -> None:
             only = len(set(declaration.candidates) - set(left_out)) < 2
             tried = {"name": declaration.name, "dtype": call.dtype, "only": only, "call": repr(call)}
-            pipe.send({"kind": "tries", **tried})
+            pipe.send({"kind": "tries", "empty": has_empty(call), **tried})
 
         try:
             if declaration.implementation != implementation:
                 mine = declaration.implementation
                 raise declaration.problem(f"it is declared for {mine}; add --implementation {mine} to the command")
-            facts = discover(declaration, loaded, without=left_out, note=note)
+            facts = discover(declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole)
             pipe.send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
         except UsageProblem as problem:
             pipe.send({"kind": "problem", "name": declaration.name, "problem": str(problem)})

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import filterfalse, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +44,17 @@ _BY_CHANCE = ("VJP-REPEAT", "ENV-RANDOM", "MEM-WRITTEN")
 _REPEATS = 6
 
 
+class Explanation(NamedTuple):
+    """What a failure is right with, in words, and which calls it excludes, if that is known.
+
+    ``listed`` has all values of an argument, those that are right and those that are wrong.
+    """
+
+    words: str
+    excludes: Callable[[Call], bool] | None
+    listed: str
+
+
 class Runs:
     """The runs of one test of a user's Function: ``attempt`` draws calls and raises the failure of the smallest."""
 
@@ -64,7 +75,7 @@ class Runs:
         if time.monotonic() > self.subject.record.until:
             # The last, explaining run was not reached.
             self._explain((first,))
-        found = list[Finding]()
+        found, listed = list[Finding](), list[str]()
         broken: Broken | None = first
         try:
             while broken is not None and len(found) < _FAILURES and not self._late():
@@ -75,15 +86,19 @@ class Runs:
                     break
                 found = [self._unless_met(finding, broken) for finding in found]
                 other = self._explaining(broken, {finding.right_with for finding in found})
-                found.append(replace(broken.finding, right_with=other[0] if other else ""))
-                if other is None or other[1] is None:
+                found.append(replace(broken.finding, right_with=other.words if other else ""))
+                listed.append(other.listed if other else "")
+                if other is None or other.excludes is None:
                     break
-                self.subject.excluded = (*self.subject.excluded, other[1])
+                self.subject.excluded = (*self.subject.excluded, other.excludes)
                 broken = self._next()
         finally:
             self.subject.excluded = ()
-        self.subject.record.further = _distinct(found)[1:]
-        raise first.with_finding(found[0]) if found else first
+        # What was found to have an explanation that is none has no words.
+        pairs = zip(found, listed, strict=True)
+        said = [replace(finding, right_with=finding.right_with and values) for finding, values in pairs]
+        self.subject.record.further = [said[n] for n in _distinct(found)[1:]]
+        raise first.with_finding(said[0]) if said else first
 
     def _explain(self, failures: Sequence[Exception]) -> None:
         """Say what failures follow from, of which the last, explaining run of the call held or was not made."""
@@ -123,8 +138,8 @@ class Runs:
                 return found
         return broken
 
-    def _explaining(self, broken: Broken, known: set[str]) -> tuple[str, Callable[[Call], bool] | None] | None:
-        """The words of the first alternative that explains the failure, and which calls it excludes, if that is known.
+    def _explaining(self, broken: Broken, known: set[str]) -> Explanation | None:
+        """The first alternative that explains the failure.
 
         A choice that happens to be right in one failing call is not the cause: it has to make most others right, too.
         Most and not all, because some may have a fault of their own. What explains another failure, out of ``known``,
@@ -148,30 +163,40 @@ class Runs:
                 continue
             if each.excludes is None:
                 if self._differ(broken, each.calls[right[0]][1]):
-                    return self._lengths(broken, *each.calls[right[0]]), None
+                    return Explanation(words := self._lengths(broken, *each.calls[right[0]]), None, words)
                 continue
             others = self._failing(broken) if others is None else others
             names, among = list(each.named), [other for other in others if each.excludes(other)]
             shares = {n: self._share_right(among, names[n], each.excludes) for n in right}
             best = max(right, key=lambda n: (shares[n], each.calls[n][0] in known))
             if shares[best] > 1 / 2:
-                return each.calls[best][0], each.excludes
-        return (some, None) if some else None
+                words = each.calls[best][0]
+                several = [n for n in right if shares[n] > 1 / 2]
+                return Explanation(words, each.excludes, self._all_values(broken, each, several, words))
+        return Explanation(some, None, some) if some else None
 
     def _values(self, broken: Broken, each: Alternative, right: Sequence[int]) -> str:
         """The values of an argument with which a call is right, and those with which it is wrong; empty if unknown."""
         call = parse(broken.finding.call)
         right = [n for n in right if each.value and self._tells(call, each.calls[n][1])]
-        wrong = [n for n, (_, other) in enumerate(each.calls) if self._still_fails(broken, other)]
-        if not right or not wrong:
+        if not right:
             return ""
         names, among = list(each.named), self._failing(broken)
         assert each.excludes is not None
         if not all(2 * self._share_right(among, names[n], each.excludes) > 1 for n in right):
             return ""
-        first, *others = (each.calls[n][0] for n in right)
-        listed = ", ".join([first, *map(_value, others)])
-        return f"{listed}; wrong with {', '.join([each.value, *(_value(each.calls[n][0]) for n in wrong)])}"
+        return self._all_values(broken, each, right, each.calls[right[0]][0])
+
+    def _all_values(self, broken: Broken, each: Alternative, right: Sequence[int], words: str) -> str:
+        """The words of a value that is right, with the others that are, and those that are wrong as the call's is."""
+        if not each.value or len(each.calls) < _SOME:
+            return words
+        others = [each.calls[n][0] for n in right if each.calls[n][0] != words]
+        wrong = [
+            said for n, (said, other) in enumerate(each.calls) if n not in right and self._still_fails(broken, other)
+        ]
+        listed = ", ".join([words, *map(_value, others)])
+        return f"{listed}; wrong with {', '.join([each.value, *map(_value, wrong)])}"
 
     def _lengths(self, broken: Broken, words: str, right: Call) -> str:
         """The lengths of one dimension with which calls are right, and wrong; the words if there are few of either."""
@@ -300,7 +325,7 @@ def _kind(finding: Finding) -> tuple[Any, ...]:
     return finding.kind, raised, finding.component.get("aspect")
 
 
-def _distinct(found: list[Finding]) -> list[Finding]:
-    """The first failure of each kind and explanation."""
+def _distinct(found: list[Finding]) -> list[int]:
+    """The numbers of the first failures of each kind and explanation."""
     kinds = [(_kind(finding), finding.right_with) for finding in found]
-    return [finding for n, finding in enumerate(found) if kinds[n] not in kinds[:n]]
+    return [n for n in range(len(found)) if kinds[n] not in kinds[:n]]

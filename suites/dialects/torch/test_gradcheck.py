@@ -110,35 +110,29 @@ def _by_numpy(factor):
     return lambda ctx, g: torch.from_numpy(factor * g.detach().cpu().numpy()).to(g.device)
 
 
+# A rule that is wrong, the options with which gradcheck notices, and those with which it does not.
+PARTS = {
+    "backward": ({}, {"check_backward_ad": False, "check_forward_ad": True}),
+    "jvp": ({"check_forward_ad": True}, {}),
+    "batched backward": ({"check_batched_grad": True}, {}),
+    "batched jvp": ({"check_forward_ad": True, "check_batched_forward_grad": True}, {"check_forward_ad": True}),
+}
+
+
 @keeps("CHECK-01", variant="parts")
 def test_gradcheck_checks_the_parts_asked_for(subject, data):
     """Batched gradients, and jvp, are checked if they are asked for, and backward unless it is left out."""
-    wrong = subject.draw(data, ("nothing", "backward", "jvp", "batched backward", "batched jvp"), "wrong")
-    flags = ("check_batched_grad", "check_forward_ad", "check_batched_forward_grad")
-    asked = subject.draw(data, st.lists(st.sampled_from(flags), unique=True).map(sorted), "asked for")
-    without = subject.draw(data, (False, True), "check_backward_ad=False") and "check_forward_ad" in asked
-    if "check_batched_forward_grad" in asked:
-        asked = sorted({*asked, "check_forward_ad"})
-    if without:
-        asked = [flag for flag in asked if flag != "check_batched_grad"]
-    rules = {
-        "backward": lambda ctx, g: (3.0 if wrong == "backward" else 2.0) * g,
-        "jvp": lambda ctx, t: (3.0 if wrong == "jvp" else 2.0) * t,
-    }
-    if wrong.startswith("batched"):
-        rules[wrong.split()[1]] = _by_numpy(2.0)
+    wrong = subject.draw(data, PARTS, "wrong, if anything")
+    right = subject.draw(data, (False, True), "nothing is wrong")
+    noticed = subject.draw(data, (True, False), "gradcheck is asked to look there")
+    options = PARTS[wrong][0 if noticed else 1]
+    rule = _by_numpy(2.0) if "batched" in wrong else lambda ctx, g: 3 * g
+    name = wrong.split()[-1]
+    rules = dict.fromkeys(("backward", "jvp"), lambda ctx, g: 2 * g) | ({} if right else {name: rule})
     cls = define(subject, forward=lambda ctx, x: 2 * x, **rules)
-    options = dict.fromkeys(asked, True) | ({"check_backward_ad": False} if without else {})
     x = subject.tensor([1.0, 2.0], "float64").requires_grad_()
-    noticed = {
-        "nothing": False,
-        "backward": not without,
-        "jvp": "check_forward_ad" in asked,
-        "batched backward": "check_batched_grad" in asked,
-        "batched jvp": "check_batched_forward_grad" in asked,
-    }
     got = torch.autograd.gradcheck(cls.apply, (x,), raise_exception=False, **options)
-    subject.assert_equal(f"gradcheck with {sorted(options)}", got=got, expected=not noticed[wrong])
+    subject.assert_equal(f"gradcheck with {sorted(options)}", got=got, expected=right or not noticed)
 
 
 # Wrong cotangents of a tensor of several elements; in fast mode a single wrong element may go unnoticed.
