@@ -19,6 +19,7 @@ REPORTED: dict[str, dict[tuple[str, str], str]] = {
         ("not finite", "VJP-FINITE"): "snntorch_sigmoid_nan.py",
         ("wrong", "VJP-REF/sweep"): "snntorch_sigmoid_nan.py",
         ("not finite", "VJP-FINITE/sweep"): "snntorch_sigmoid_nan.py",
+        ("not finite", "VJP-FINITE/far"): "snntorch_sigmoid_nan.py",
         ("misfits", "FWD-DTYPE"): "snntorch_dtype.py",
     },
     "adjoint": {
