@@ -236,7 +236,7 @@ print(smoke.problems("torch", seconds={seconds}))
 )
 def test_a_fork_of_the_run_is_enough_for_torch(tmp_path, plant, shown):
     """It imports nothing again. Only a process of its own says what is wrong: not everything survives a fork."""
-    text = FORKED.format(plant=plant, seconds=3 if "sleep" in plant else 100)
+    text = FORKED.format(plant=plant, seconds=20 if "sleep" in plant else 100)
     words = [sys.executable, "-W", "error", "-c", text]
     done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, shown), done.stderr

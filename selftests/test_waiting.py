@@ -113,6 +113,6 @@ def test_a_run_watches_from_its_start(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(waiting, "SECONDS", 0.1)
     monkeypatch.setattr(waiting, "_STEP", 0.1)
     monkeypatch.setattr(waiting, "_WATCH", [])
-    waiting.begin()
-    assert smoke.problems(str(tmp_path / "mine.py")) == []
+    with waiting.watched():
+        assert smoke.problems(str(tmp_path / "mine.py")) == []
     assert "s, waiting for a process that imports " in capfd.readouterr().err

@@ -193,9 +193,9 @@ def _own_options(command: click.Command) -> set[str]:
     return {name for each in command.params if isinstance(each, click.Option) for name in each.opts}
 
 
+@waiting.watched()
 def _run(given: _Arguments) -> int:
     """Run the tests. Returns the exit status."""
-    waiting.begin()
     options = given.options
     try:
         options["pytest_arguments"] = pytest_arguments.recorded(given.pytest_args, _own_options(run))

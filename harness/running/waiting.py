@@ -35,7 +35,7 @@ class Watch(threading.Thread):
         self._since, self._next = time.monotonic(), self._first
 
     def run(self) -> None:
-        while True:
+        while self in _WATCH:
             time.sleep(_STEP)
             self.look()
 
@@ -54,11 +54,16 @@ class Watch(threading.Thread):
 _WATCH: list[Watch] = []
 
 
-def begin() -> None:
-    """Watch the run of this process from now on."""
+@contextmanager
+def watched() -> Iterator[None]:
+    """A context in which the run of this process is watched."""
     with suppress(OSError):
         _WATCH[:] = [Watch(os.dup(2), SECONDS)]
         _WATCH[0].start()
+    try:
+        yield
+    finally:
+        _WATCH.clear()
 
 
 def phase(what: What) -> None:
