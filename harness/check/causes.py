@@ -11,7 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.emptiness import lacks_elements
+from autograd_conformance.harness.check.emptiness import WHEN_EMPTY, has_empty, lacks_elements
 from autograd_conformance.harness.check.lengths import LONG, is_short, short_parts, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import near
@@ -80,6 +80,8 @@ class Causes:
         if self.subject.variant == LONG and not is_short(call):
             return self._judge.wrong_part(call) if explaining() else ""
         plain, right = contiguous(call), self._judge.derives
+        if lacks_elements(self.subject, plain, right):
+            return WHEN_EMPTY
         missing = likely.missing(self.subject.made(plain))
         if missing and self._judge.derives_but_for(plain, missing):
             return likely.of_missing(self.function, missing)
@@ -102,6 +104,8 @@ class Causes:
                 return self._of_layouts(call, lambda each: runs(self.subject, each) and self._judge.passes(each))
             lacks = found == plain and lacks_elements(self.subject, contiguous(call), partial(runs, self.subject))
             return "FWD-EMPTY" if lacks else found
+        if has_empty(call) and not self._judge.derives(_tame(call)):
+            return "VJP-FD"
         if (about.compared or about.group == "second order") and self._misses_reference(call):
             return "FWD-VALUE"
         if about.group == "second order":
@@ -193,7 +197,7 @@ class Causes:
                 return "VJP-REPEAT"
             if self._sets(call):
                 return "ENV-SETTINGS"
-        scales = about.of_other_cotangents and found in (None, "VJP-FD")
+        scales = about.of_other_cotangents and found in (None, "VJP-FD") and not has_empty(call)
         if raised is None and scales and self._bends(call):
             return "VJP-LINEAR"
         return found

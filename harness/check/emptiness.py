@@ -13,6 +13,12 @@ from autograd_conformance.strategies.shapes import shape_tuples
 # How many calls with elements must run where one without them raises.
 _FULL = 3
 
+# The likely cause of wrong numbers that calls with elements do not have.
+WHEN_EMPTY = (
+    "right for tensors with elements: backward divides by a size that is 0 here (a mean of nothing), or leaves new "
+    "memory unwritten where there is nothing to do; let it return zeros"
+)
+
 
 def has_empty(call: Call) -> bool:
     """Whether a tensor of the call has no elements."""

@@ -127,7 +127,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
     if kind is Kind.NAN and claim.puts_nan:
         kind = Kind.WRONG
     if kind is Kind.NAN:
-        return Verdict(NOT_FINITE, guess=_HIDDEN_NAN)
+        return Verdict(NOT_FINITE, guess=likely or _HIDDEN_NAN)
     if claim.verdict == STALE:
         # The run itself showed this cause.
         return Verdict(STALE, claim.advice)

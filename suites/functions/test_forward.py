@@ -1,5 +1,6 @@
 """What the forward of a custom Function returns, and what it leaves unchanged."""
 
+from autograd_conformance.harness.checking import transforms
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.reference.rounding import SAFETY
@@ -64,6 +65,9 @@ def test_fwd_empty(subject, data):
     outputs, gradients = example.run()
     subject.assert_close(example.call, example.output_names, got=outputs, expected=example.expected.outputs)
     subject.assert_close(example.call, example.names, got=gradients, expected=example.expected.gradients())
+    if subject.function.linear and all(0 in y.shape for y in example.expected.outputs):
+        # The slope of nothing is zero.
+        subject.assert_first_order(example.call, transforms.first_order(example))
 
 
 @holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6)
