@@ -248,7 +248,7 @@ def test_a_run_reports_clauses(command):
     assert run.status == 0, run.out + run.err
     assert {line["clause"] for line in run.results.values()} == {"NIG-01", "NIG-02", "NIG-05", "NIG-07"}
     assert run.header["clauses"] == [f"NIG-0{n}" for n in range(1, 8)]
-    assert "NIG      ..  .  ." in run.out
+    assert "clauses: all of NIG pass" in run.out
 
 
 @pytest.fixture(scope="session")
@@ -274,7 +274,7 @@ def test_a_known_clause_is_counted_and_the_report_has_what_shows_it(of_torch):
     assert line["failure"]["chosen"].startswith("function: Polynomial(")
     assert "known: 1 test id, which autograd-conformance list findings explains" in run.out
     assert "k known" in run.out
-    assert max(map(len, run.out[run.out.index("clauses, one symbol each") :].splitlines())) <= 80
+    assert "clauses: one symbol each of the others\nNIG      ..... k." in run.out
 
 
 @READERS
@@ -316,8 +316,23 @@ def test_the_table_shows_the_worst_of_several_tests():
         ("NIG-01", "documented", "fail", "x: got 1|2, expected 2 (n: 1)"),
         ("NIG-02", "documented", "unsupported", "too old"),
     ]
-    assert clause_table.overview(lines) == ["NIG      Fu"]
+    assert clause_table.overview(lines, 80) == [
+        "clauses: one symbol each of the others",
+        "NIG      Fu",
+        "",
+        "u unsupported, F fail",
+    ]
     assert "got 1\\|2" in clause_table.markdown(lines)
+
+
+def test_groups_that_pass_are_named_and_long_ones_have_several_rows():
+    names = [name for name in CLAUSES if name.startswith(("FN-", "NIG-", "CTX-"))]
+    lines = [{"clause": name, "outcome": "known" if name in ("FN-02", "NIG-01") else "pass"} for name in names]
+    assert clause_table.overview(lines, 80)[:3] == [
+        "clauses: all of CTX pass; one symbol each of the others",
+        "FN       .k... ..... ..... .....  NIG      k.... ..",
+        "         ..... ..... .",
+    ]
 
 
 def test_a_clause_of_a_newer_release_is_unsupported(monkeypatch):

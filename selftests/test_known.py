@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import itertools
 import re
 
 import pytest
@@ -178,20 +179,21 @@ def test_causes_with_one_script_are_one_finding():
     ]
 
 
-def test_of_another_device_only_what_does_not_pass_is_shown():
-    passing = [result(id) for id in ("VJP-REF[Exp-cpu]", "FWD-VALUE[Exp-cpu]", "VJP-REF[Exp-b]", "FWD-VALUE[Exp-b]")]
-    head = {**HEADER, "properties": ["VJP-REF", "FWD-VALUE"], "functions": ["Exp"]}
-    lines = summary.matrices(passing, head, 80)
-    assert [line for line in lines if line.startswith(("mine", "VJP", "FWD"))] == [
-        "mine on cpu",
-        "VJP-REF     .",
-        "FWD-VALUE   .",
-        "mine on b: 2 cells, all pass",
-    ]
-    lines = summary.matrices([*passing[:3], result("FWD-VALUE[Exp-b]", "fail")], head, 80)
-    assert [line for line in lines if line.startswith(("mine", "VJP", "FWD"))][3:] == [
-        "mine on b, rows that do not pass",
-        "FWD-VALUE   F",
+def test_rows_that_pass_are_counted_and_the_others_shown():
+    cells = itertools.product(("VJP-REF", "FWD-VALUE"), ("Exp", "Sin"), "ab")
+    ids = [f"{name}[{function}-{device}]" for name, function, device in cells]
+    head = {**HEADER, "properties": ["VJP-REF", "FWD-VALUE"], "functions": ["Exp", "Sin"]}
+    assert summary.matrices([result(id) for id in ids], head, 80) == ["mine on a, b: all 4 rows pass"]
+    bad = {"VJP-REF[Sin-a]": "known", "FWD-VALUE[Sin-b]": "fail"}
+    assert summary.matrices([result(id, bad.get(id, "pass")) for id in ids], head, 80) == [
+        "mine on a, b: 2 of 4 rows pass; these do not",
+        "                 1  2",
+        "VJP-REF          .  k",
+        "FWD-VALUE on b   .  F",
+        "",
+        " 2 Sin",
+        "",
+        ". pass, k known, F fail, blank not applicable",
     ]
 
 

@@ -374,7 +374,7 @@ class Controller:
             terminalreporter.section("results")
             parts = (
                 summary.matrices(self.results, self._header(), width),
-                summary.clauses(self.results),
+                summary.clauses(self.results, width),
                 [*summary.not_run(self.results), *summary.known(self.results, self._header())],
             )
             write("\n\n".join("\n".join(lines) for lines in parts if lines))

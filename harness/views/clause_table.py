@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from tabulate import tabulate
 
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.views.matrix import SYMBOLS, meaning
+from autograd_conformance.harness.views.matrix import SYMBOLS, in_columns, meaning
 from autograd_conformance.reference.clauses import CLAUSES
 
 
@@ -27,21 +28,34 @@ def worst(lines: Sequence[Line]) -> Line:
     return min(lines, key=lambda line: ranks.index(line["outcome"]))
 
 
-def overview(results: Iterable[Line]) -> list[str]:
-    """A line for each group, with the symbol of each of its clauses."""
+# So many clauses of a group are in one row.
+_IN_A_ROW = 20
+
+
+def overview(results: Iterable[Line], width: int) -> list[str]:
+    """The groups that pass, the others with a symbol for each of their clauses, and the meaning of the symbols."""
     deciding = {name: worst(lines) for name, lines in by_clause(results).items()}
-    lines = []
+    passing: list[str] = []
+    others: list[str] = []
     for group, names in groupby(deciding, key=lambda name: CLAUSES[name].group):
-        numbers = {int(name.rsplit("-", 1)[1]): SYMBOLS[deciding[name]["outcome"]] for name in names}
-        signs = "".join(numbers.get(n, " ") for n in range(1, max(numbers) + 1))
-        spaced = " ".join(signs[start : start + 5] for start in range(0, len(signs), 5))
-        lines.append(f"{group:8} {spaced}".rstrip())
-    return lines
+        found = {int(name.rsplit("-", 1)[1]): deciding[name]["outcome"] for name in names}
+        if set(found.values()) == {"pass"}:
+            passing.append(group)
+        else:
+            others += _rows_of(group, found)
+    pass_ = [f"all of {', '.join(passing)} pass"] if passing else []
+    one_each = ["one symbol each of the others"] if others else []
+    title = textwrap.wrap("; ".join((*pass_, *one_each)), width, initial_indent="clauses: ") if deciding else []
+    used = ["", meaning(line["outcome"] for line in deciding.values())] if others else []
+    return [*title, *in_columns(others, width), *used]
 
 
-def legend(results: Iterable[Line]) -> str:
-    """The meaning of the symbols in the overview."""
-    return meaning(worst(lines)["outcome"] for lines in by_clause(results).values())
+def _rows_of(group: str, outcomes: Mapping[int, str]) -> list[str]:
+    """The symbols of a group's clauses by their numbers, in fives."""
+    signs = "".join(SYMBOLS[outcomes[n]] if n in outcomes else " " for n in range(1, max(outcomes) + 1))
+    fives = [signs[start : start + 5] for start in range(0, len(signs), 5)]
+    rows = [fives[start : start + _IN_A_ROW // 5] for start in range(0, len(fives), _IN_A_ROW // 5)]
+    return [f"{'' if n else group:8} {' '.join(row)}".rstrip() for n, row in enumerate(rows)]
 
 
 def rows(results: Iterable[Line], *, outcomes: Sequence[str] = tuple(SYMBOLS)) -> list[tuple[str, str, str, str]]:

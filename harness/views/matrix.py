@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
@@ -48,10 +48,10 @@ class Matrix:
         return [SYMBOLS[outcome] if outcome else NOT_APPLICABLE for outcome in found]
 
     @property
-    def remarkable(self) -> Matrix:
-        """The rows with something other than passes."""
+    def remarkable(self) -> tuple[str, ...]:
+        """The properties with something other than passes."""
         differing = {place[0] for place, outcome in self.cells.items() if outcome != "pass"}
-        return replace(self, properties=tuple(name for name in self.properties if name in differing))
+        return tuple(name for name in self.properties if name in differing)
 
 
 def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], functions: Sequence[str]) -> list[Matrix]:
@@ -76,6 +76,20 @@ def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], funct
     ]
 
 
+def remarkable(found: Sequence[Matrix]) -> Matrix:
+    """The rows of all devices that have something other than passes; one of another device than the first names it."""
+    rows = [
+        (name if one is found[0] else f"{name} on {one.device}", one, name) for one in found for name in one.remarkable
+    ]
+    cells = {
+        (row, function): outcome
+        for row, one, name in rows
+        for function in one.functions
+        if (outcome := one.outcome(name, function)) is not None
+    }
+    return Matrix(found[0].device, tuple(row for row, *_ in rows), found[0].functions, cells)
+
+
 def text(matrix: Matrix, width: int) -> list[str]:
     """The matrix in lines no wider than ``width``; its columns are numbered as in `columns`."""
     label = max(map(len, matrix.properties), default=0)
@@ -93,8 +107,9 @@ def text(matrix: Matrix, width: int) -> list[str]:
 
 
 def columns(matrix: Matrix, width: int) -> list[str]:
-    """The names of the numbered columns, in lines no wider than ``width``."""
-    return _columns([f"{n:>2} {name}" for n, name in enumerate(matrix.functions, 1)], width)
+    """The names of the numbered columns that have something other than passes, in lines no wider than ``width``."""
+    named = {function for (_, function), outcome in matrix.cells.items() if outcome != "pass"}
+    return in_columns([f"{n:>2} {name}" for n, name in enumerate(matrix.functions, 1) if name in named], width)
 
 
 def legend(found: Iterable[Matrix]) -> str:
@@ -128,7 +143,7 @@ def _joined(cells: Sequence[str], spacious: bool) -> str:
     return " ".join("".join(cells[start : start + _GROUP]) for start in range(0, len(cells), _GROUP))
 
 
-def _columns(entries: Sequence[str], width: int) -> list[str]:
+def in_columns(entries: Sequence[str], width: int) -> list[str]:
     """The entries in as many columns as fit, sorted down the columns."""
     wide = max(map(len, entries), default=0) + 2
     count = max(1, (width + 2) // wide)

@@ -23,25 +23,23 @@ _LABELS = {"chosen": "with"}
 
 
 def matrices(results: Sequence[Line], header: Line, width: int) -> list[str]:
-    """The matrix of the first device, what differs from a pass on the others, and the meaning of the symbols."""
+    """How many rows of the matrices pass, the others, and the meaning of the symbols."""
     found = matrix.matrices(results, header["properties"], header["functions"])
-    lines: list[str] = []
-    for one in found:
-        title = f"{header['implementation']['name']} on {one.device}"
-        shown = one if one is found[0] else one.remarkable
-        if shown.properties:
-            lines += [f"{title}{'' if shown is one else ', rows that do not pass'}", *matrix.text(shown, width)]
-        else:
-            lines += [f"{title}: {len(one.cells)} cells, all pass", ""]
-    return [*lines, *matrix.columns(found[0], width), "", *textwrap.wrap(matrix.legend(found), width)] if found else []
+    if not found:
+        return []
+    shown = matrix.remarkable(found)
+    rows, others = sum(len(one.properties) for one in found), len(shown.properties)
+    title = f"{header['implementation']['name']} on {', '.join(one.device for one in found)}"
+    if not others:
+        return [f"{title}: all {rows} rows pass"]
+    lines = [f"{title}: {rows - others} of {rows} rows pass; {'this does' if others == 1 else 'these do'} not"]
+    names = matrix.columns(shown, width)
+    return [*lines, *matrix.text(shown, width), *names, "", *textwrap.wrap(matrix.legend([shown]), width)]
 
 
-def clauses(results: Sequence[Line]) -> list[str]:
-    """A symbol for each clause."""
-    lines = clause_table.overview(results)
-    if lines:
-        lines = ["clauses, one symbol each", *lines, "", clause_table.legend(results)]
-    return lines
+def clauses(results: Sequence[Line], width: int) -> list[str]:
+    """The groups of clauses that pass, and a symbol for each clause of the others."""
+    return clause_table.overview(results, width)
 
 
 def known(results: Sequence[Line], header: Line) -> list[str]:
@@ -65,12 +63,14 @@ def _several(number: int, what: str) -> str:
 
 
 def unclaimed(results: Sequence[Line], width: int) -> list[str]:
-    """What happens where a capability is not claimed: a row for each one, and a line for each finding."""
-    rows = capabilities.unclaimed(results)
-    if not rows:
-        return []
-    lines = str(tabulate(rows, ("not claimed", *UNCLAIMED))).splitlines()
+    """What happens where a capability is not claimed: a row for each one, and a line for each finding.
+
+    Nothing, if all is refused or holds: the verdict counts that.
+    """
     found = [line for line in results if line["outcome"] in ("silent", "dies")]
+    if not found:
+        return []
+    lines = str(tabulate(capabilities.unclaimed(results), ("not claimed", *UNCLAIMED))).splitlines()
     for cause in causes.causes(found)[:BY_NAME]:
         more = f" and {len(cause.lines) - 1} more" if len(cause.lines) > 1 else ""
         said = " ".join(describe.message(cause.head).split())
