@@ -23,6 +23,7 @@ from autograd_conformance.harness.check.resizing import resizes
 from autograd_conformance.harness.check.returned import (
     differentiable,
     least_precise,
+    left_alone,
     ones,
     returned,
     strange,
@@ -120,6 +121,7 @@ def _discovered(
         dtype=dtypes[0], device=subject.device,
     )  # fmt: skip
     _verify_soft(declaration, subject.made(first))
+    _verify_inplace(declaration, list(map(subject.made, simple)))
     composite = _composite(declaration, subject, simple, len(outputs))
     examples = [untreated.made(call) for call in simple]
     own = replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes, composite=composite)
@@ -323,6 +325,20 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
     except Exception:  # noqa: BLE001 - the tests will report it
         pass
     return all(g is not None for g in seen.cotangents)
+
+
+def _verify_inplace(declaration: Declaration, examples: Sequence[Example]) -> None:
+    """Raise UsageProblem for an argument that is declared to be changed in place, but never is."""
+    if not declaration.inplace or "inplace" not in examples[0].implementation.capabilities:
+        return
+    alone = set.intersection(*(set(left_alone(example)) for example in examples))
+    if alone:
+        slot = min(alone)
+        said = declaration.notation.said("inplace", declaration.inplace)
+        raise declaration.problem(
+            f"{said}: in all of {len(examples)} calls forward neither changes argument {slot} "
+            f"({declaration.parsed.found[slot].name}) nor returns it; declare the position of one that it does"
+        )
 
 
 def _verify_soft(declaration: Declaration, example: Example) -> None:

@@ -46,6 +46,20 @@ def returned(subject: Subject, call: Call, outputs: Sequence[Output]) -> Returne
     return Returned((*(k.dtype for k in kinds if k is not None), *dtypes), sparse)
 
 
+def left_alone(example: Example) -> list[int]:
+    """The positions of arguments that are declared to be changed in place, but neither change nor come back."""
+    implementation, slots = example.implementation, example.function.inplace
+    outputs, dirty, versions = example.run_in_place()
+    given = [implementation.numpy(example.primals[example.slots.index(slot)]) for slot in slots]
+    return [
+        slot
+        for slot, x, before, value in zip(slots, dirty, versions, given, strict=True)
+        if not any(y is x for y in outputs)
+        and implementation.version(x) == before
+        and np.array_equal(implementation.numpy(x), value, equal_nan=True)
+    ]
+
+
 def least_precise(dtype: str, others: Sequence[str]) -> str:
     """The least precise one of a dtype and others; names that are no floating dtypes do not count."""
     return max([dtype, *(other for other in others if other in PRECISION)], key=lambda each: PRECISION[each].unit)

@@ -35,7 +35,7 @@ _OF_KIND = {
 _OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
 
 # What is wrong, where the finding's hint says why: the run itself showed it.
-_SHOWN = ("precision",)
+_SHOWN = ("precision", "declared")
 
 # The variants of tests that may compare nothing: other lengths and values say whether the gradient was verified.
 BESIDE = (lengths.LONG, magnitudes.SMALL, magnitudes.RANGE, magnitudes.FAR)

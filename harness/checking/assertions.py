@@ -72,7 +72,7 @@ class Assertions(Examined):
         __tracebackhide__ = True
         self.record.checks += 1
         if not holds:
-            self.fail(call, what, got=got, expected=expected, component={"aspect": "equality"}, **details)
+            self.fail(call, what, got=got, expected=expected, **{"component": {"aspect": "equality"}, **details})
 
     def assert_equal(self, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
         """Equivalent to ``assert got == expected``; ``details`` are fields of the `Finding`."""

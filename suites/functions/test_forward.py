@@ -86,12 +86,14 @@ def test_fwd_dirty(subject, data):
     outputs, dirty, versions = example.run_in_place()
     for slot, x, before in zip(subject.function.inplace, dirty, versions, strict=True):
         name = subject.function.arguments[slot].name
-        what, got = "version of the dirty inputs", f"that of {name} did not rise"
-        subject.assert_that(version(x) > before, call, what, got=got, expected="one that rose")
+        what, got = "version of the dirty inputs", f"the version of {name} is the one before the call"
+        why = f"a change of {name} through .data, detach() or NumPy goes unnoticed; change {name} itself"
+        rose, shown = version(x) > before, {"component": {"aspect": "declared"}}
+        subject.assert_that(rose, call, what, got=got, expected="a higher one", hint=why, **shown)
         cure = f"call ctx.mark_dirty({name}) in forward, and return {name}"
         what, got = "dirty inputs", f"{name} was changed in place, but what forward returns is not {name}"
         back = any(y is x for y in outputs)
-        subject.assert_that(back, call, what, got=got, expected=f"{name} itself", hint=cure)
+        subject.assert_that(back, call, what, got=got, expected=f"{name} itself", hint=cure, **shown)
 
 
 @holds("FWD-GRADFLAG", examples=0.6, needs="requires_grad")
