@@ -115,6 +115,10 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
         (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
         (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
         (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
+        (
+            ("user_ops:Kept", "--arg", "float[n]", "--dtypes", "float32 half"),
+            "unknown dtype 'half'; choose from: float64",
+        ),
         (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
         (("user_ops:Kept", "--arg", "float[n]", "--inplace", "1"), ":Kept: --inplace 1: there is no argument 1"),
         (("user_ops:Kept", "--arg", "float[n]", "--surrogate", "--properties", "VJP-FD"), "surrogate leaves out VJP"),

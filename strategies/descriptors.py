@@ -9,6 +9,7 @@ tensor. A number with a name, ``n=int(1..4)``, is the length that has this name,
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -370,10 +371,18 @@ def _static(text: str, name: str) -> Static:
         missing = _missing_bracket(text)
         if missing:
             raise Unreadable(f"{text!r} lacks a {missing}") from None
+        quotes = f"if it is a text, quote it: {_quoted(text)}; " if _quoted(text) != text else ""
         raise Unreadable(
-            f"{text!r} does not describe an argument; write a tensor or a choice of Python values: {'; '.join(FORMS)}"
+            f"{text!r} does not describe an argument; {quotes}write a tensor or a choice of Python values: "
+            f"{'; '.join(FORMS)}"
         ) from None
     return Static(name=name, choices=_fixed(choices))
+
+
+def _quoted(text: str) -> str:
+    """A choice with quotes around words that are no Python values."""
+    parts = map(str.strip, text.split("|"))
+    return " | ".join(repr(part) if part.isidentifier() and not keyword.iskeyword(part) else part for part in parts)
 
 
 def _missing_bracket(text: str) -> str:

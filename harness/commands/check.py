@@ -120,7 +120,7 @@ def check(
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
-        "dtypes": dtypes.split(",") if dtypes is not None else [],
+        "dtypes": (dtypes.replace(",", " ").split() or [dtypes]) if dtypes is not None else [],
         "also": list(also),
         "inplace": list(inplace),
         "up_to": list(up_to),
