@@ -27,7 +27,7 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        ids=("HIPS-PRIM-03/arrays",),
+        ids=("HIPS-PRIM-01/keywords",),
         shows=(Found("rules that ran"),),
         cause=Cause(
             grade=Grade.WRONG,

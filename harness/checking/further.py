@@ -198,14 +198,15 @@ class Runs:
         listed = ", ".join([words, *map(_value, others)])
         return f"{listed}; wrong with {', '.join([each.value, *map(_value, wrong)])}"
 
-    def _lengths(self, broken: Broken, words: str, right: Call) -> str:
+    def _lengths(self, broken: Broken, words: str, other: Call) -> str:
         """The lengths of one dimension with which calls are right, and wrong; the words if there are few of either."""
-        dimension, calls = in_lengths(self.function, parse(broken.finding.call), right)
-        fails = {n: self._replayed(each, 1)[1] is not None for n, each in calls.items() if not self._late()}
-        listed = {wrong: [str(n) for n, failed in fails.items() if failed == wrong] for wrong in (False, True)}
-        if min(map(len, listed.values())) < _SOME:
+        dimension, calls = in_lengths(self.function, parse(broken.finding.call), other)
+        found = {str(n): self._replayed(each, 1) for n, each in calls.items() if not self._late()}
+        right = [n for n, (holds, _) in found.items() if holds]
+        wrong = [n for n, (_, failure) in found.items() if failure is not None]
+        if min(len(right), len(wrong)) < _SOME:
             return words
-        return f"lengths {', '.join(listed[False])} {dimension}; wrong with {', '.join(listed[True])}"
+        return f"lengths {', '.join(right)} {dimension}; wrong with {', '.join(wrong)}"
 
     def _alternatives(self, call: Call) -> Iterator[Alternative]:
         """Other choices for a call. A test that moves the axis itself has none of another axis."""

@@ -48,6 +48,23 @@ def test_the_derivative_is_what_the_rule_says(subject, data):
     subject.assert_equal("whether the function gets boxes, in each call", got=boxes, expected=wanted)
 
 
+@keeps("HIPS-PRIM-01", variant="keywords")
+def test_an_array_by_keyword_passes_no_rule_by(subject, data):
+    """The rule decides the gradient of an array that is passed by keyword, too, or the call is refused."""
+    alone = subject.draw(data, (True, False), "the only traced argument")
+    ran = []
+
+    def maker(ans, x, w):
+        return lambda g: ran.append(w) or g
+
+    f = extend.primitive(lambda x, w: x * w)
+    extend.defvjp(f, maker, maker)
+    one, x = subject.tensor(1.0), subject.tensor(2.0)
+    with suppress(TypeError, NotImplementedError):
+        autograd.make_vjp(lambda w: f(one if alone else w, w=w))(x)[0](one)
+        subject.assert_equal("rules that ran", got=len(ran), expected=1 if alone else 2)
+
+
 @keeps("HIPS-PRIM-02")
 def test_a_primitive_may_compute_in_place_and_with_anything(subject, data):
     """A primitive may use math, loops and in-place NumPy, and still has its rule's gradients."""
@@ -100,23 +117,6 @@ def test_other_arguments_arrive_as_they_are(subject, data):
     same = [given == named and all(map(operator.is_, values, [STATICS[polynomial.arguments[i]] for i in others]))
             for values, given in seen]  # fmt: skip
     subject.assert_equal("whether each got what was passed", got=same, expected=[True] * len(seen))
-
-
-@keeps("HIPS-PRIM-03", variant="arrays")
-def test_an_array_by_keyword_passes_no_rule_by(subject, data):
-    """A traced array that is passed by keyword reaches the primitive's rule, or the call is refused."""
-    alone = subject.draw(data, (True, False), "the only traced argument")
-    ran = []
-
-    def maker(ans, x, w):
-        return lambda g: ran.append(w) or g
-
-    f = extend.primitive(lambda x, w: x * w)
-    extend.defvjp(f, maker, maker)
-    one, x = subject.tensor(1.0), subject.tensor(2.0)
-    with suppress(TypeError, NotImplementedError):
-        autograd.make_vjp(lambda w: f(one if alone else w, w=w))(x)[0](one)
-        subject.assert_equal("rules that ran", got=len(ran), expected=1 if alone else 2)
 
 
 @keeps("HIPS-PRIM-04")
