@@ -12,9 +12,10 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration, declined, lengths, sweeping
+from autograd_conformance.harness.check import Declaration, declined, lengths, printing, sweeping
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.lengths import LENGTHS
+from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import accuses, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
@@ -122,9 +123,9 @@ class NearZero(torch.autograd.Function):
 def test_what_short_tensors_show_as_well_is_not_blamed_on_the_length(declaration):
     faults = list(faults_in(lines_of(Checked(declaration, seed=0), "VJP-FD", "VJP-FD/long")))
     assert faults
-    for line, verdict in faults:
-        assert "short tensors are right" not in verdict.guess
-        assert line.get("variant") != "long" or verdict.follows == "VJP-FD"
+    for line, found in faults:
+        assert "short tensors are right" not in found.guess
+        assert line.get("variant") != "long" or found.follows == "VJP-FD"
 
 
 def test_the_script_shows_it(tmp_path):
@@ -268,3 +269,27 @@ def test_a_surrogate_gets_long_tensors_as_well(backward, words):
 
 def test_what_forward_refuses_of_long_tensors_is_no_fault():
     assert accuses(raising(above=1000, forward=_TOO_LONG), "VJP-FD", "VJP-REF") == []
+
+
+class LongSwish(torch.autograd.Function):
+    """x sigmoid(x), whose backward is wrong for more than 64 elements."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x.sigmoid()
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        s = x.sigmoid()
+        return g * (s + s * (1 - s) * (1 if x.numel() > 64 else x))
+
+
+def test_long_tensors_that_the_plain_test_draws_are_one_fault_with_those_of_the_test_for_long_ones():
+    checked = Checked(Declaration(LongSwish, "float[...]"), seed=1)
+    plain, long = (next(lines_of(checked, test)) for test in ("VJP-FD", "VJP-FD/long"))
+    assert plain["failure"]["likely"].startswith("short tensors are right, and this length is not")
+    finds = printing.Finds()
+    assert [finds.rows(line) for line in (plain, long)] == [["found: LongSwish: WRONG: VJP-FD"], []]
+    assert printing.headlines([(line, verdict(line)) for line in (plain, long)]) == [plain]

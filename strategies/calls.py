@@ -256,6 +256,12 @@ def contiguous(call: Call) -> Call:
     return with_cotangents(with_inputs(call, "contiguous"), "contiguous")
 
 
+def tame(call: Call) -> Call:
+    """The contiguous call with ordinary values."""
+    plain = contiguous(call)
+    return replace(plain, args=tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in plain.args))
+
+
 def copied(call: Call) -> Call:
     """The call with contiguous copies of all tensors: unlike `contiguous`, it keeps the values of expanded ones."""
     args = (replace(a, layout=layouts_module.copied(a.layout)) if isinstance(a, Tensor) else a for a in call.args)

@@ -29,9 +29,9 @@ from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
     Call,
-    Tensor,
     contiguous,
     recast,
+    tame,
     varied,
     with_cotangents,
     with_fill_of_cotangents,
@@ -79,6 +79,8 @@ class Causes:
             return ""
         if self.subject.variant == LONG and not is_short(call):
             return self._judge.wrong_part(call) if explaining() else ""
+        if not self.subject.variant and not is_short(call) and explaining() and not self._judge.wrong_part(call):
+            return dict(PROPERTIES[about].of_variant)[LONG]
         plain, right = contiguous(call), self._judge.derives
         if lacks_elements(self.subject, plain, right):
             return WHEN_EMPTY
@@ -104,7 +106,7 @@ class Causes:
                 return self._of_layouts(call, lambda each: runs(self.subject, each) and self._judge.passes(each))
             lacks = found == plain and lacks_elements(self.subject, contiguous(call), partial(runs, self.subject))
             return "FWD-EMPTY" if lacks else found
-        if has_empty(call) and not self._judge.derives(_tame(call)):
+        if has_empty(call) and not self._judge.derives(tame(call)):
             return "VJP-FD"
         if (about.compared or about.group == "second order") and self._misses_reference(call):
             return "FWD-VALUE"
@@ -129,14 +131,14 @@ class Causes:
             laid = right and copied_call(call) != call
             return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
         found = self._of_values(call, "VJP-REF")
-        extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(_tame(call))
+        extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(tame(call))
         return None if extreme else found
 
     def _overflows(self, call: Call) -> bool:
         """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
         outputs, gradients = self.subject.made(call).run()
         lost = not all_finite(self.implementation, [g for g in gradients if g is not None])
-        return lost and all_finite(self.implementation, outputs) and self._judge.derives(_tame(call))
+        return lost and all_finite(self.implementation, outputs) and self._judge.derives(tame(call))
 
     def _misses_reference(self, call: Call) -> bool:
         """Whether forward alone differs from the reference that the user gave: backward derives this forward.
@@ -219,7 +221,7 @@ class Causes:
 
     def _ordinary(self, call: Call) -> Iterator[Call]:
         """The call with ordinary values and lengths in the most precise dtype: nothing in it is peculiar."""
-        plain = _tame(call)
+        plain = tame(call)
         if any(tensor.fill in (*MATRICES, TINY) for tensor in call.tensors):
             plain = varied(plain, self.function)
         for each in shorter(plain, self.function) if self.subject.variant == LONG else (plain,):
@@ -434,12 +436,6 @@ def _shows(probe: Callable[[], bool]) -> bool:
 
 def _with_dense_cotangents(call: Call) -> Call:
     return with_fill_of_cotangents(call, "dense")
-
-
-def _tame(call: Call) -> Call:
-    """The contiguous call with ordinary values."""
-    plain = contiguous(call)
-    return replace(plain, args=tuple(replace(a, specials=()) if isinstance(a, Tensor) else a for a in plain.args))
 
 
 def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:

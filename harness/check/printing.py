@@ -14,6 +14,7 @@ from typing import Any
 
 from autograd_conformance.harness.check import declined, standalone
 from autograd_conformance.harness.check.facts import Facts
+from autograd_conformance.harness.check.lengths import LONG, is_short
 from autograd_conformance.harness.check.verdicts import (
     DECLINED,
     LOST,
@@ -31,6 +32,7 @@ from autograd_conformance.harness.outcomes import Kind, in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.reading import constant, lost_in
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies.calls import parse
 from autograd_conformance.strategies.magnitudes import SMALL
 
 _WIDEST = 110
@@ -167,7 +169,7 @@ class Finds:
         follows = self._follows.setdefault(line["function"], {})
         v = _folded(line, v, follows)
         if v.word not in RAISED:
-            follows[name] = v.follows or (_NAN if _is_nan(line) else "")
+            follows |= dict.fromkeys(_names(line), v.follows or (_NAN if _is_nan(line) else ""))
         cause = (line["function"], _cause(line, v, follows))
         if cause in self._causes:
             return []
@@ -200,7 +202,7 @@ def _every(faults: Sequence[Judged]) -> Iterator[Judged]:
 def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[ndjson.Line]]]:
     """The faults in groups: of one exception, or of one fault and those that follow from it."""
     # What is wrong at ordinary values is wrong at small ones, too; an exception says nothing about numbers.
-    tests = {ndjson.test_of(line) for line, v in faults if v.word not in RAISED}
+    tests = {name for line, v in faults if v.word not in RAISED for name in _names(line)}
     ranked = sorted(((line, _folded(line, v, tests)) for line, v in faults), key=_rank)
     # Tests of one property may meet the same number.
     met: dict[Any, Any] = {}
@@ -227,8 +229,23 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
 
 
 def adds_nothing(line: ndjson.Line, tests: Collection[str]) -> bool:
-    """Whether a test at small values says nothing beside the faults that these ``tests`` found."""
-    return line.get("variant") == SMALL and line["property"] in tests
+    """Whether a test says nothing beside the faults that these ``tests`` found.
+
+    One at small values does not beside the plain test, one in long tensors does not if that failed in long tensors too.
+    """
+    shown_by = {SMALL: line["property"], LONG: _IN_LONG.format(line["property"])}
+    return shown_by.get(line.get("variant", "")) in tests
+
+
+# The name of a plain test that fails in long tensors alone.
+_IN_LONG = "{} in long tensors"
+
+
+def _names(line: ndjson.Line) -> tuple[str, ...]:
+    """The names of a failed test, of which a plain one has two if its call has long tensors."""
+    test, call = ndjson.test_of(line), line["failure"].get("call")
+    is_long = call is not None and "variant" not in line and not is_short(parse(call))
+    return test, *[_IN_LONG.format(test)] * is_long
 
 
 def _folded(line: ndjson.Line, v: Verdict, tests: Collection[str]) -> Verdict:
