@@ -15,6 +15,7 @@ from typing import Any
 
 from autograd_conformance.selftests import costs, warm_server
 from autograd_conformance.suites import contract, functions
+from autograd_conformance.suites.dialects import torch as torch_dialect
 
 COMMAND = warm_server.COMMAND
 
@@ -31,7 +32,11 @@ _MODEL = (
         for found in pkgutil.iter_modules(room.__path__)
     ),
 )
-_TORCH = ("autograd_conformance.implementations.torch",)
+_TORCH = (
+    "autograd_conformance.implementations.torch",
+    *(f"{torch_dialect.__name__}.{found.name}" for found in pkgutil.iter_modules(torch_dialect.__path__)),
+    "torch._decomp.decompositions_for_jvp",
+)
 
 
 @cache

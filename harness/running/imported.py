@@ -6,6 +6,7 @@ Two runs of one adapter are of other code if a module beside it has changed.
 from __future__ import annotations
 
 import ast
+import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,6 +38,13 @@ def _elsewhere() -> tuple[Path, ...]:
     """The folders of what is identified otherwise: by the suite's sources, or by a version."""
     python = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")]
     return (PACKAGE, *(Path(place).resolve() for place in (*python, *_SYSTEM)))
+
+
+@cache
+def _counts_in(folder: str, build: tuple[Path, ...]) -> bool:
+    """Whether nothing else identifies the files of a folder, given those whose packages have a digest of their own."""
+    others = (*_elsewhere(), *(place.resolve().parent for place in build if place.name == "__init__.py"))
+    return not _INSTALLED & {*Path(folder).parts} and not any(map(Path(folder).is_relative_to, others))
 
 
 @dataclass(frozen=True)
@@ -77,16 +85,19 @@ class Imports:
         return found
 
     def _counts(self, file: Path) -> bool:
-        others = (*_elsewhere(), *(place.resolve().parent for place in self.build if place.name == "__init__.py"))
-        return file.is_file() and not _INSTALLED & {*file.parts} and not any(map(file.is_relative_to, others))
+        return _counts_in(str(file.parent), self.build) and file.is_file()
 
     def _digests(self, named: Mapping[str, Path]) -> dict[str, str]:
         """Of each file once. What was given has digests of its own."""
         own = {file.resolve() for file in self.files}
         found: dict[Path, str] = {}
+        real = cache(os.path.realpath)
         for name, path in sorted(named.items()):
+            # To look at each file takes long, and most are in a few folders of installed packages.
+            if name.startswith(_PYTHON) or not (path.is_symlink() or _counts_in(real(path.parent), self.build)):
+                continue
             file = path.resolve()
-            if not name.startswith(_PYTHON) and file not in own and self._counts(file):
+            if file not in own and self._counts(file):
                 found.setdefault(file, file.name if is_native(file.name) else name)
         return {name: digest(file.parent, [file]) for file, name in found.items()}
 

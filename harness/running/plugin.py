@@ -226,6 +226,13 @@ def pytest_testnodedown(node: Any) -> None:
     spec.popen = spec.popen or spec.own_path
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(collector: pytest.Collector, name: str, obj: object) -> list[pytest.Item] | None:
+    """Make no item, which takes time, of a test that the run does not include."""
+    claim = claim_of(obj) if name.startswith("test") else None
+    return [] if claim is not None and not collector.config.stash[_SELECTION].wants(claim) else None
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     claim = claim_of(metafunc.function)
     if claim is not None and "subject" in metafunc.fixturenames:
@@ -236,12 +243,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Ignore the dialects of other implementations, whose frameworks may not be installed."""
-    dialect = config.stash[_SELECTION].implementation.dialect
-    return True if collection_path.parent.name == "dialects" and _other(collection_path, dialect) else None
-
-
-def _other(path: Path, dialect: str) -> bool:
-    return path.is_dir() and path.name != dialect
+    path, dialect = collection_path, config.stash[_SELECTION].implementation.dialect
+    return (path.parent.name == "dialects" and path.is_dir() and path.name != dialect) or None
 
 
 def _parameter(config: pytest.Config, claim: AnyClaim, subject: Tested) -> Any:
