@@ -14,6 +14,7 @@ from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.outcomes import named
 from autograd_conformance.harness.running.separation import SEPARABLE
 from autograd_conformance.implementations.separate import Separate
+from autograd_conformance.selftests import warm
 from autograd_conformance.selftests.planted import checks
 from autograd_conformance.selftests.separated import FAULTS, FAULTY, TWINS, place_of
 
@@ -35,7 +36,8 @@ def opened() -> Iterator[object]:
 
     @cache
     def at(place: str, device: str) -> Separate:
-        started = Separate(place)
+        # Each is a fork of a process that has torch in memory.
+        started = Separate(place, warm.interpreter(torch=True))
         started.limit_threads()
         started.start_device(device)
         found.append(started)

@@ -2,7 +2,7 @@
 
 ``python -m autograd_conformance.selftests.warm_server SOCKET MODULE...`` serves until its stdin is closed. A request is
 three files and a JSON object with the words, folder and environment of a command; the answer is its exit status. The
-smoke stage of a command and its workers, processes of their own, are such forks too.
+smoke stage of a command, its workers and its processes under test are such forks too.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import traceback
 import types
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -33,9 +34,11 @@ from execnet import gateway_io
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.running import identity, smoke
+from autograd_conformance.implementations import separate, separate_process
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 EXAMINATION = [sys.executable, "-m", smoke.__name__]
+UNDER_TEST = ["-m", separate_process.__name__]
 NO_ANSWER = "none in time"
 
 # The name of a program next to the socket that stands for the interpreter, and asks this server.
@@ -79,7 +82,7 @@ def _reap(*_: Any) -> None:
 def _answer(place: str, connection: socket.socket) -> NoReturn:
     """Run what is asked for in a child, and send how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, files, *_ = socket.recv_fds(connection, 1, 3)
+    _, files, *_ = socket.recv_fds(connection, 1, 4)
     request = json.loads(connection.makefile().readline())
     seconds = request.pop("seconds")
     child = os.fork()
@@ -101,14 +104,15 @@ def _answer(place: str, connection: socket.socket) -> NoReturn:
 
 def _be(
     place: str, files: list[int], *, words: list[str], folder: str, environment: dict[str, str],
-    largest: int = resource.RLIM_INFINITY,
+    largest: int = resource.RLIM_INFINITY, numbers: Sequence[int] = (0, 1, 2),
 ) -> NoReturn:  # fmt: skip
     """Be the interpreter that was started with these words, whose files have at most the largest number of bytes."""
     if largest != resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    for number, file in enumerate(files):
-        os.dup2(file, number)
-        os.close(file)
+    for number, file in zip(numbers, files, strict=True):
+        if number != file:
+            os.dup2(file, number)
+            os.close(file)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -120,7 +124,9 @@ def _be(
     sys.orig_argv = [sys.executable, *words] if commanded else words
     sys.argv = words if commanded else words[2:]
     smoke.subprocess = _Examining(place)
-    gateway_io.popen_args = partial(_worker, str(Path(place).with_name(INTERPRETER)))
+    interpreter = str(Path(place).with_name(INTERPRETER))
+    gateway_io.popen_args = partial(_worker, interpreter)
+    separate.subprocess = _Starting(interpreter)
     status: Any = 1
     try:
         _act(words)
@@ -133,11 +139,13 @@ def _be(
 
 
 def _act(words: list[str]) -> None:
-    """Do what an interpreter does with these words: the command, an examination or a worker."""
+    """Do what an interpreter does with these words: the command, an examination, a process under test or a worker."""
     if words[0] == COMMAND:
         cli.main()
     elif words[:-1] == EXAMINATION:
         smoke._main()
+    elif words[1:3] == UNDER_TEST:
+        separate_process.main(*words[3:])
     else:
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         exec(words[-1], vars(main))
@@ -157,6 +165,19 @@ def _end(status: int) -> NoReturn:
         sys.stderr.flush()
     finally:
         os._exit(status)
+
+
+class _Starting:
+    """Stands for ``subprocess`` in the module that starts processes under test, which are forks of the server."""
+
+    DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
+
+    def __init__(self, interpreter: str) -> None:
+        self.interpreter = interpreter
+
+    def Popen(self, words: list[str], **how: Any) -> subprocess.Popen[bytes]:  # noqa: N802 - as in the module
+        """Start one; another interpreter is started as it is."""
+        return subprocess.Popen([self.interpreter if words[0] == sys.executable else words[0], *words[1:]], **how)
 
 
 class _Examining:
