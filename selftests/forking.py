@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import IO, Any
 
 
+# What torch imports later, when it first compiles or transforms something.
+_LATER = ("torch._dynamo.backends.debugging", "torch._functorch.aot_autograd", "torch._decomp.decompositions_for_jvp")
+
+
 def imports(script: Path) -> Iterator[str]:
-    """The modules that a script imports at its top."""
+    """The modules that a script imports at its top, and what they import later."""
     for line in ast.parse(script.read_text(encoding="utf-8")).body:
         if isinstance(line, ast.Import):
-            yield from (alias.name for alias in line.names)
+            yield from (name for alias in line.names for name in (alias.name, *_LATER * (alias.name == "torch")))
         elif isinstance(line, ast.ImportFrom):
             yield line.module or ""
 
