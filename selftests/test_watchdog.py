@@ -49,7 +49,7 @@ def test_dead_with_a_child(subject, data):
 
 def test_a_worker_that_does_not_answer_costs_its_id_alone(command, tmp_path):
     (tmp_path / "test_stopping.py").write_text(STOPPING)
-    words = ("--suite", str(tmp_path), "--functions", "Exp,Square", "--time-limit", "3", "-n", "2")
+    words = ("--suite", str(tmp_path), "--functions", "Exp,Square", "--time-limit", "3", "-n", "4")
     run = command("model", *words)
     assert run.status == 1, run.out + run.err
     assert run.footer is not None
