@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
-import textwrap
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -18,6 +18,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.checking import script
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.implementations import torch_script
@@ -27,7 +28,7 @@ from autograd_conformance.implementations.torch_words import Words
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.namespace import ARRAY_NAMES, EXTRA_NAMES
 from autograd_conformance.reference.rounding import SAFETY
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.checking import first_fault
 from autograd_conformance.selftests.scripts import statuses
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, calls
 from autograd_conformance.strategies.layouts import LAYOUTS, place
@@ -57,20 +58,16 @@ def finding_of(example, off=0.0):
 
 
 def test_every_documented_function_runs_in_the_frameworks_own_words(tmp_path):
-    right, wrong = {}, {}
+    found, expected = {}, {}
     for name, function in FUNCTIONS.items():
         example = Subject(TORCH, function, "cpu").made(some_call(function))
-        for found, off in ((right, 0.0), (wrong, 1.0)):
+        for status, off in enumerate((0.0, 1.0)):
             text, problem = script.script_for(TORCH, function, "VJP-REF", finding_of(example, off))
             assert text, f"{name}: {problem}"
             assert not re.search(r"\b(xp|ag)\b", text)
             assert "SimpleNamespace" not in text
-            found[name] = text
-    folders = [tmp_path / "right", tmp_path / "wrong"]
-    for folder in folders:
-        folder.mkdir()
-    assert statuses(folders[0], right) == dict.fromkeys(right, 0)
-    assert statuses(folders[1], wrong) == dict.fromkeys(wrong, 1)
+            found[f"{name}-{status}"], expected[f"{name}-{status}"] = text, status
+    assert statuses(tmp_path, found) == expected
 
 
 def test_a_script_is_short_and_has_what_it_needs_alone():
@@ -225,37 +222,37 @@ COMPARED = Declaration(
 """
 
 
-def test_scripts_of_users_import_what_was_declared(tmp_path):
-    declarations = tmp_path / "declarations.py"
-    declarations.write_text(DECLARED.replace("{fault}", " * 1.01"))
-    command = [COMMAND, "check", str(declarations), "--profile", "quick", "--seed", "1"]
-    done = subprocess.run(
-        [*command, "--properties", "VJP-FD,VJP-REF"],
-        cwd=tmp_path,
-        env=OUTSIDE,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "no script" not in done.stdout, done.stdout
-    found = sorted((tmp_path / "autograd-conformance-scripts" / "declarations").iterdir())
-    assert {path.stem.partition("-")[0] for path in found} == {"Float", "Made", "Lambda", "Local", "Compared"}, done
-    runner = textwrap.dedent(
-        """
-        import runpy, sys
-        for path in sys.argv[1:]:
-            try:
-                runpy.run_path(path, run_name="__main__")
-            except SystemExit as end:
-                print(int(end.code or 0), file=sys.stderr)
-        """
-    )
-    for fault, status in ((" * 1.01", "1"), ("", "0")):
-        declarations.write_text(DECLARED.replace("{fault}", fault))
-        ran = subprocess.run(
-            [sys.executable, "-B", "-c", runner, *map(str, found)], capture_output=True, text=True, check=False
-        )
-        assert ran.stderr.split() == [status] * len(found), ran.stdout + ran.stderr
+# Runs scripts twice: with these words as a file that they import, and with others.
+RUNNER = """
+import runpy, sys
+folder, *texts = sys.argv[1:4]
+for text in texts:
+    open(folder + "/declarations.py", "w").write(text)
+    sys.modules.pop("declarations", None)
+    for path in sys.argv[4:]:
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            print(int(end.code or 0), file=sys.stderr)
+"""
+
+
+def test_scripts_of_users_import_what_was_declared(tmp_path, monkeypatch):
+    texts = [DECLARED.replace("{fault}", fault) for fault in (" * 1.01", "")]
+    (tmp_path / "declarations.py").write_text(texts[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("declarations")
+    monkeypatch.setitem(sys.modules, "declarations", module)
+    declared = {name: each for name, each in vars(module).items() if isinstance(each, Declaration)}
+    assert declared.keys() == {"FLOAT", "MADE", "LAMBDA", "LOCAL", "COMPARED"}
+    tests = [*((name, "VJP-FD") for name in declared), ("COMPARED", "VJP-REF")]
+    found = [tmp_path / f"{name}-{test}" for name, test in tests]
+    for path, (name, test) in zip(found, tests, strict=True):
+        line, _ = first_fault(declared[name], test)
+        path.write_text(line["failure"]["script"])
+    words = [sys.executable, "-B", "-c", RUNNER, str(tmp_path), *texts, *map(str, found)]
+    ran = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ran.stderr.split() == ["1"] * len(found) + ["0"] * len(found), ran.stdout + ran.stderr
 
 
 @pytest.mark.parametrize(
