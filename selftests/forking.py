@@ -21,7 +21,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-
 # What torch imports later, when it first compiles or transforms something.
 _LATER = ("torch._dynamo.backends.debugging", "torch._functorch.aot_autograd", "torch._decomp.decompositions_for_jvp")
 
