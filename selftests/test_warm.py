@@ -17,9 +17,9 @@ from autograd_conformance.selftests.conftest import OUTSIDE
 pytestmark = pytest.mark.xdist_group("warm")
 
 
-def interpreted(code, folder, *, seconds=60, **environment):
+def interpreted(code, folder, *arguments, seconds=60, **environment):
     """What a fork that runs this code prints, and how it ends."""
-    words = [sys.executable, "-u", "-c", code]
+    words = [sys.executable, "-u", "-c", code, *arguments]
     return warm_server.run(warm.place(), words, folder=folder, environment=OUTSIDE | environment, seconds=seconds)
 
 
@@ -52,9 +52,10 @@ def test_it_ends_in_the_same_way(tmp_path, code, status):
 
 def test_it_has_its_own_folder_environment_and_modules(tmp_path):
     (tmp_path / "own_module.py").write_text("NAME = 'own'\n")
-    code = "import os, own_module, sys; print(os.getcwd(), os.environ['MINE'], own_module.NAME, file=sys.stderr)"
-    done = interpreted(code, tmp_path, MINE="x", PYTHONPATH=str(tmp_path))
-    assert (done.stdout, done.stderr) == ("", f"{tmp_path} x own\n")
+    said = "os.getcwd(), os.environ['MINE'], own_module.NAME, sys.argv"
+    code = f"import os, own_module, sys; print({said}, file=sys.stderr)"
+    done = interpreted(code, tmp_path, "y", MINE="x", PYTHONPATH=str(tmp_path))
+    assert (done.stdout, done.stderr) == ("", f"{tmp_path} x own ['-c', 'y']\n")
     assert interpreted("import own_module", tmp_path / "..").returncode == 1
 
 

@@ -2,7 +2,7 @@
 
 ``python -m autograd_conformance.selftests.warm_server SOCKET MODULE...`` serves until its stdin is closed. A request is
 three files and a JSON object with the words, folder and environment of a command; the answer is its exit status. The
-smoke stage of a command, its workers and its processes under test are such forks too.
+smoke stage of a command, its workers, its processes under test and what runs its scripts are such forks too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from execnet import gateway_io
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
+from autograd_conformance.harness.check import standalone
 from autograd_conformance.harness.running import identity, smoke
 from autograd_conformance.implementations import separate, separate_process
 
@@ -123,10 +124,9 @@ def _be(
     sys.path[1:1] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.orig_argv = [sys.executable, *words] if commanded else words
     sys.argv = words if commanded else words[2:]
-    smoke.subprocess = _Examining(place)
     interpreter = str(Path(place).with_name(INTERPRETER))
     gateway_io.popen_args = partial(_worker, interpreter)
-    separate.subprocess = _Starting(interpreter)
+    smoke.subprocess = separate.subprocess = standalone.subprocess = _Forking(place, interpreter)
     status: Any = 1
     try:
         _act(words)
@@ -139,7 +139,7 @@ def _be(
 
 
 def _act(words: list[str]) -> None:
-    """Do what an interpreter does with these words: the command, an examination, a process under test or a worker."""
+    """Do what an interpreter does with these words: the command, an examination, a process under test, or code."""
     if words[0] == COMMAND:
         cli.main()
     elif words[:-1] == EXAMINATION:
@@ -148,7 +148,9 @@ def _act(words: list[str]) -> None:
         separate_process.main(*words[3:])
     else:
         main = sys.modules["__main__"] = types.ModuleType("__main__")
-        exec(words[-1], vars(main))
+        _, code, *arguments = words[words.index("-c") :]
+        sys.argv = ["-c", *arguments]
+        exec(code, vars(main))
 
 
 def _worker(interpreter: str, spec: Any, own: Any = gateway_io.popen_args) -> list[str]:
@@ -167,34 +169,25 @@ def _end(status: int) -> NoReturn:
         os._exit(status)
 
 
-class _Starting:
-    """Stands for ``subprocess`` in the module that starts processes under test, which are forks of the server."""
+class _Forking:
+    """Stands for ``subprocess`` where interpreters are started: this one is a fork of the server."""
 
     DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
 
-    def __init__(self, interpreter: str) -> None:
-        self.interpreter = interpreter
+    def __init__(self, place: str, interpreter: str) -> None:
+        self.place, self.interpreter = place, interpreter
 
     def Popen(self, words: list[str], **how: Any) -> subprocess.Popen[bytes]:  # noqa: N802 - as in the module
-        """Start one; another interpreter is started as it is."""
+        """Start a process under test."""
         return subprocess.Popen([self.interpreter if words[0] == sys.executable else words[0], *words[1:]], **how)
 
-
-class _Examining:
-    """Stands for ``subprocess`` in the module of the smoke stage."""
-
-    TimeoutExpired = subprocess.TimeoutExpired
-
-    def __init__(self, place: str) -> None:
-        self.place = place
-
     def run(
-        self, words: list[str], *, env: dict[str, str], timeout: float, **how: Any
+        self, words: list[str], *, timeout: float, env: dict[str, str] | None = None, **how: Any
     ) -> subprocess.CompletedProcess[str]:
-        """Examine an adapter in a fork of the server; another interpreter is started."""
-        if words[:-1] != EXAMINATION:
+        """Examine an adapter, or run scripts."""
+        if words[0] != sys.executable:
             return subprocess.run(words, env=env, timeout=timeout, **how)
-        return run(self.place, words, folder=Path.cwd(), environment=env, seconds=timeout)
+        return run(self.place, words, folder=Path.cwd(), environment=env or dict(os.environ), seconds=timeout)
 
 
 def run(
