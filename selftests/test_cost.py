@@ -182,12 +182,12 @@ def test_every_part_that_is_claimed_is_measured():
 def test_the_interval_holds_the_mean_of_processes(between, within):
     rng = np.random.default_rng(1)
     caught = 0
-    for _ in range(200):
+    for _ in range(100):
         processes = 2 + between * rng.standard_normal((5, 1))
         low, high = cost.interval(processes + within * rng.standard_normal((5, 40)))
         caught += low <= 2 <= high
     # A bootstrap of five is somewhat narrow.
-    assert caught >= 170
+    assert caught >= 85
 
 
 @pytest.fixture(scope="module")

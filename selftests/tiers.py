@@ -170,6 +170,16 @@ _IN_CHILDREN = (
         "(PYTEST_PLUGINS|pyproject.toml|tox.ini|-.*|a folder's conftest)-1",
     ),
     Later(
+        "test_ci.py::test_the_parts_of_a_cluster_are_a_whole_run",
+        "the first tier has each scheduler once, and a run that fails and one that holds",
+        "(False-pods|True-tasks)",
+    ),
+    Later(
+        "test_ci.py::test_what_an_older_job_left_is_not_merged",
+        "the same of another scheduler, whose gate the parts of a cluster have",
+        "tasks-.*",
+    ),
+    Later(
         "test_cost.py::test_the_same_is_not_worse",
         "it measures by the clock, while others use the machine; test_the_same_costs_as_many_calls counts instead",
     ),
