@@ -62,16 +62,16 @@ class OddImplementation(ModelImplementation):
 
 SHOWN = {
     "Exp": ("error", "Segmentation fault"),
-    "Square": ("error", "time limit of 0:00:30"),
+    "Square": ("error", "time limit of 0:00:10"),
     "Cube": ("error", "ended without a word"),
-    "Sinh": ("error", "memory limit of 1.5 GiB exceeded"),
+    "Sinh": ("error", "memory limit of 0.7 GiB exceeded"),
     "ReLU": ("error", "SystemExit"),
     "MulConstant": ("error", "KeyboardInterrupt"),
     "Sort": ("fail", "Unspeakable"),
     "SimpleFunc": ("error", "SystemExit"),
     "NumpyMul": ("error", "GeneratorExit"),
     "GradientScaler": ("fail", "RecursionError: too deep"),
-    "SaveForBackward": ("error", "time limit of 0:00:30"),
+    "SaveForBackward": ("error", "time limit of 0:00:10"),
     "MyCube": ("pass", ""),
     "Conv2D": ("pass", ""),
 }
@@ -81,7 +81,7 @@ SHOWN = {
 def odd(command, tmp_path_factory):
     folder = tmp_path_factory.mktemp("odd")
     (folder / "odd.py").write_text(ODD)
-    limits = ("--time-limit", "30", "--memory-limit", "1.5", "-n", "2", "--profile", "quick", "--seed", "1")
+    limits = ("--time-limit", "10", "--memory-limit", "0.7", "-n", "2", "--profile", "quick", "--seed", "1")
     only = ("--properties", "VJP-REF", *limits, "--", "-k", "not sizes and not specials")
     return command("odd.py", "--functions", ",".join(SHOWN), *only, folder=folder)
 
