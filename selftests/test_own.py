@@ -201,6 +201,27 @@ def test_a_limitation_that_does_not_hold_is_stale(said):
         assert discover(user_ops.rounded, TORCH).stale == ()
 
 
+@pytest.mark.parametrize("least", [0, 2])
+def test_a_function_is_known_by_calls_whose_backward_works(least):
+    class FewRows(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(_, g):
+            if len(g) < least:
+                raise RuntimeError("few rows")
+            return 2 * g
+
+    noted = []
+    discover(Declaration(FewRows, "float[n,m]"), TORCH, note=noted.append, empty=False)
+    in_half = [call for call in noted if call.dtype == "float16"]
+    assert all(call.tensors[0].shape[0] >= least for call in in_half[-3:])
+    # The others were tried because backward raised in double precision.
+    assert all(call.tensors[0].shape[0] < least for call in in_half[:-3])
+
+
 def test_every_property_has_advice():
     # Nothing is wrong with empty tensors or a device in a way of its own.
     assert all(each.advice for each in PROPERTIES.values() if each.id != "ENV-DEVICE")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from autograd_conformance.harness.check.coarseness import coarse
 from autograd_conformance.harness.check.declaration import REQUESTS, Declaration, Own, batches, has_jvp, overrides
@@ -201,8 +202,10 @@ def _hint(why: str) -> str:
 def _simple_calls(function: Own) -> Iterator[Call]:
     """Calls that no Function has a good reason to refuse: contiguous tensors with elements, in double precision."""
     shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
-    step = max(1, len(shapes) // _TRIED)
-    for number, sides in enumerate([*shapes[:4], *shapes[4::step]][: 2 * _TRIED]):
+    others = shapes[4 :: max(1, len(shapes) // _TRIED)]
+    # The first half of all, which often suffices, has shapes of every size.
+    spread = (shape for start in range(3) for shape in others[start::3])
+    for number, sides in enumerate(islice((*shapes[:4], *spread), 2 * _TRIED)):
         yield simple_call(function, sides, number)
 
 
@@ -275,8 +278,8 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
     if unknown:
         return f"it returns {unknown[0]}, which cannot be checked"
     try:
-        ones = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
-        gradients = pullback(ones) if any(flags) else ()
+        ends = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
+        gradients = pullback(ends) if any(flags) else ()
     except Exception as raised:  # noqa: BLE001
         return replace(found, raised=_said(raised))
     unread = unreadable(implementation, gradients)

@@ -10,6 +10,7 @@ from typing import Any
 
 from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.check.declaration import Own
+from autograd_conformance.harness.check.declined import kind
 from autograd_conformance.harness.check.emptiness import has_empty, lacks_elements, patterns, with_elements
 from autograd_conformance.harness.check.lengths import simple_call
 from autograd_conformance.harness.checking.subject import Subject
@@ -81,8 +82,8 @@ def emptied(subject: Subject, note: Callable[[Call], None]) -> tuple[Shapes, ...
     assert isinstance(function, Own)
 
     def raises(shapes: Shapes) -> bool:
-        for number in range(_CHOICES):
-            call = simple_call(function, shapes, number)
+        # Other values in the same shapes show nothing else where there are hardly any values.
+        for call in {kind(call): call for call in (simple_call(function, shapes, n) for n in range(_CHOICES))}.values():
             note(call)
             if raises_when_empty(subject, call):
                 return True
