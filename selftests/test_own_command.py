@@ -19,30 +19,25 @@ from autograd_conformance.harness.check import loading
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import user_ops
-from autograd_conformance.selftests.conftest import COMMAND, outside_with
+from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.warm import started
 
 TORCH = implementations.load("torch")
 OPS = Path(user_ops.__file__)
-PAIR = ("float[n,m]", "float[m]", "int(0..3)")
 
 
-def check(*words, folder):
-    done = subprocess.run(
-        [COMMAND, "check", *map(str, words)], cwd=folder, env=outside_with(OPS.parent),
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+def check(*words, folder, fresh=False):
+    done = started("check", *words, folder=folder, environment=outside_with(OPS.parent), fresh=fresh, torch=True)
     return done.returncode, done.stdout, done.stderr
 
 
 def test_the_shortest_way(tmp_path):
-    words = [w for a in PAIR for w in ("--arg", a)]
-    status, out, err = check(
-        "user_ops:Wrong", *words, "--properties", "VJP-FD", "--profile", "quick", "--seed", 1, folder=tmp_path
-    )
+    words = ("--arg", "float[2,m]", "--arg", "float[m]", "--arg", "1", "--properties", "VJP-FD/long,VJP-FD")
+    status, out, err = check("user_ops:Wrong", *words, "--profile", "quick", "--seed", 1, folder=tmp_path, fresh=True)
     assert (status, err) == (1, "")
     found, verdict = out.split("\n\n", 1)
     assert found == "found: Wrong: WRONG: VJP-FD"
-    assert verdict.startswith("Wrong (user_ops:Wrong): float[n,m], float[m], int(0..3)\n  one output\n  takes float64")
+    assert verdict.startswith("Wrong (user_ops:Wrong): float[2,m], float[m], 1\n  one output\n  takes float64")
     assert "argument 1 (w)" in out
     script = tmp_path / "autograd-conformance-scripts" / "user_ops" / "Wrong-VJP-FD.py"
     shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import asdict
 
 import pytest
@@ -16,8 +15,9 @@ from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.facts import Facts
 from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
 from autograd_conformance.selftests.checking import first_fault
-from autograd_conformance.selftests.conftest import COMMAND, outside_with
+from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.selftests.planted.definitions import TORCH
+from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked
 
 
@@ -220,9 +220,9 @@ not_asked = Declaration(Twice, "float[n]", name="NotAsked")
 )
 def test_what_is_declared_or_asked_for_and_refused_ends_with_2(words, summary, tmp_path):
     (tmp_path / "ops.py").write_text(OPS)
-    words = [COMMAND, "check", *words, "--properties", "VJP-FD,BATCH-VMAP", "--profile", "quick", "--seed", "0"]
+    words = ["check", *words, "--properties", "VJP-FD,BATCH-VMAP", "--profile", "quick", "--seed", "0"]
     environment = outside_with(tmp_path)
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = started(*words, folder=tmp_path, environment=environment, torch=True)
     assert done.returncode == 2, done.stdout + done.stderr
     assert summary in done.stdout
 

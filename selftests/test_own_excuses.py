@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,8 @@ from autograd_conformance.selftests import excuse_ops as ops
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.builtins import BUILTINS, EACH_KIND
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
-from autograd_conformance.selftests.conftest import COMMAND, outside_with
+from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
@@ -114,9 +114,9 @@ def test_what_was_not_verified_has_an_exit_status_and_is_never_green(tmp_path):
         "from autograd_conformance.harness.check import Declaration\n"
         "coarse = Declaration(SingleInForward, 'float[n,m]')\n"
     )
-    words = [COMMAND, "check", "mine.py", "--properties", "VJP-FD", "--profile", "quick", "--seed", "0"]
+    words = ["check", "mine.py", "--properties", "VJP-FD", "--profile", "quick", "--seed", "0"]
     environment = outside_with(Path(ops.__file__).parent)
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    done = started(*words, folder=tmp_path, environment=environment, torch=True)
     assert done.returncode == 2, done.stdout + done.stderr
     assert "all numbers of output 0 (output) are of single precision" in done.stdout
     assert "\n3 Functions: 1 without a fault, 2 not verified (Half, SingleInForward)\n" in done.stdout
@@ -309,8 +309,8 @@ def test_only_some_variants_are_the_cause_of_a_failure_where_the_plain_test_hold
 )
 def test_where_no_test_applies_the_reason_is_given(tmp_path, options, says):
     environment = outside_with(Path(ops.__file__).parent)
-    words = [COMMAND, "check", "excuse_ops:Sine", "--arg", "float[n]", "--profile", "quick", *options]
-    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    words = ["check", "excuse_ops:Sine", "--arg", "float[n]", "--profile", "quick", *options]
+    done = started(*words, folder=tmp_path, environment=environment, torch=True)
     assert done.returncode == 2, done.stdout
     assert says in " ".join(done.stderr.split())
     assert "None" not in done.stderr

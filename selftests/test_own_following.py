@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -15,27 +14,39 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.selftests import screen, user_ops
-from autograd_conformance.selftests.conftest import COMMAND, outside_with
+from autograd_conformance.selftests import screen, warm
+from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
 # VJP-FD finds a fault, and ENV-THREADS does not end.
 WAITING = """
 import threading, time
-import user_ops
+import torch
 from autograd_conformance.harness.check import Declaration
 
-class Waiting(user_ops.Wrong):
+class Norms(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, *args):
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return (x * x).sum()
+
+    @staticmethod
+    def backward(ctx, g):
+        return 2 * g * ctx.saved_tensors[0]
+
+class Waiting(Norms):
+    @staticmethod
+    def forward(ctx, x):
         if threading.current_thread() is not threading.main_thread():
             time.sleep(200)
-        return user_ops.Wrong.forward(ctx, *args)
+        return Norms.forward(ctx, x)
 
-waiting = Declaration(Waiting, "float[n,2]", "float[2]", "1")
-after = Declaration(user_ops.Scaled, "float[n,2]", "float[2]", "1", name="After")
+    @staticmethod
+    def backward(ctx, g):
+        return 3 * g * ctx.saved_tensors[0]
+
+waiting = Declaration(Waiting, "float[n]")
+after = Declaration(Norms, "float[n]", name="After")
 """
-ENVIRONMENT = outside_with(Path(user_ops.__file__).parent)
-PLACE = {"PYTHONPATH": ENVIRONMENT["PYTHONPATH"]}
 ASKED = ("--properties", "VJP-FD,ENV-THREADS,FWD-DTYPE", "--profile", "quick", "--seed", "1")
 CHECK = (COMMAND, "check", "mine.py", *ASKED, "--time-limit", "100")
 FOUND = "found: Waiting: WRONG: VJP-FD"
@@ -74,7 +85,7 @@ def in_terminal(folder, send, *, columns=120):
             sent.append(1)
             send(process)
 
-    done = screen.run([*CHECK, "--report", "r.ndjson"], folder, columns=columns, environment=PLACE, watch=watch)
+    done = screen.run([*CHECK, "--report", "r.ndjson"], folder, columns=columns, watch=watch)
     assert sent
     return done
 
@@ -126,7 +137,7 @@ def until(condition, seconds=100):
 
 def test_a_killed_check_has_shown_what_it_found_and_leaves_no_process(folder):
     with (folder / "out.txt").open("w") as out:
-        running = subprocess.Popen(CHECK, cwd=folder, env=ENVIRONMENT, stdout=out, stderr=out)
+        running = subprocess.Popen(CHECK, cwd=folder, env=OUTSIDE, stdout=out, stderr=out)
     until(lambda: FOUND in (folder / "out.txt").read_text())
     children = psutil.Process(running.pid).children(recursive=True)
     assert children
@@ -159,8 +170,7 @@ def test_a_killed_process_costs_the_check_that_it_made(folder):
 def test_the_checks_that_tell_most_come_first_and_those_of_a_function_together(folder):
     text = WAITING.replace("time.sleep(200)", "pass")
     (folder / "mine.py").write_text(text)
-    words = [*CHECK, "--report", "r.ndjson"]
-    done = subprocess.run(words, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    done = warm.started(*CHECK[1:], "--report", "r.ndjson", folder=folder, torch=True)
     assert done.returncode == 1, done.stdout + done.stderr
     tests = [(line["function"], ndjson.test_of(line)) for line in ndjson.read(folder / "r.ndjson")[1:-1]]
     expected = ["VJP-FD", "VJP-FD/kinks", "VJP-FD/long", "VJP-FD/small", "FWD-DTYPE", "ENV-THREADS"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 
 import pytest
 
@@ -15,7 +14,7 @@ from autograd_conformance.harness.check import Declaration, loading
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import relation_functions, scripts, user_ops
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked, checks
 
 NAMES = [f"{wrong.name}-{n}" for n, (wrong, _, _) in enumerate(relation_functions.WRONG)]
@@ -211,9 +210,9 @@ def test_pytest_has_a_test_only_for_what_is_promised():
 def test_the_command_reads_promises(tmp_path):
     words = ["autograd_conformance.selftests.relation_functions:layer_norm_of_columns", "--arg", "float[b,n]"]
     words += ["--arg", "float[n]", "--arg", "float[n]", "--independent", "b", "--properties", "DECL-*"]
-    # In a process of its own: torch's autograd does not work in a fork of one that has used its threads.
-    words = [COMMAND, "check", *words, "--profile", "quick", "--seed", "0", "--scripts", str(tmp_path)]
-    found = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    # Not in a fork of this process: torch's autograd does not work in that of one that has used its threads.
+    words = ["check", *words, "--profile", "quick", "--seed", "0", "--scripts", str(tmp_path)]
+    found = started(*words, folder=tmp_path, torch=True)
     assert found.returncode == 1, found.stdout + found.stderr
     assert "WRONG: DECL-INDEPENDENT" in found.stdout
     assert "with: slices along: b, of length" in found.stdout

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-
 import pytest
 
 pytest.importorskip("torch")
@@ -16,7 +14,7 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, combined
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.implementations import load
-from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
+from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked
 
 TORCH = load("torch")
@@ -186,8 +184,8 @@ cached = Declaration(Cached, "float[n]", "2.0 | 3.0")
 def test_a_fault_that_a_new_process_does_not_show_has_no_script_and_a_cause(tmp_path):
     (tmp_path / "mine.py").write_text(CACHED)
     asked = ("--properties", "FWD-*,VJP-*")
-    words = (COMMAND, "check", "mine.py", *asked, "--profile", "quick", "--seed", "1")
-    done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    words = ("check", "mine.py", *asked, "--profile", "quick", "--seed", "1")
+    done = started(*words, folder=tmp_path, torch=True)
     text = " ".join(done.stdout.split())
     assert done.returncode == 1, done.stdout + done.stderr
     assert "no script: a script that makes this call in a process of its own shows no fault" in text
@@ -260,8 +258,8 @@ counting = Declaration(Counting, "float[n]", surrogate=True, conditioning=2, siz
 
 def test_a_check_that_decides_nothing_is_no_success(tmp_path):
     (tmp_path / "mine.py").write_text(COUNTING)
-    words = [COMMAND, "check", "mine.py", "--properties", "MEM-WRITTEN", "--profile", "quick"]
-    done = subprocess.run(words, cwd=tmp_path, env=OUTSIDE, capture_output=True, text=True, check=False)
+    words = ["check", "mine.py", "--properties", "MEM-WRITTEN", "--profile", "quick"]
+    done = started(*words, folder=tmp_path, torch=True)
     assert "float[n]; declared: surrogate, conditioning 2, sizes" in done.stdout
     assert "its gradients are not compared with slopes: surrogate is declared without soft=" in done.stdout
     assert "0 checks hold, 0 do not, 1 undecided" in done.stdout
