@@ -10,7 +10,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.selftests import lazy_ops as ops
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.checking import accuses, faults_of
 
 TORCH = implementations.load("torch")
 ASKED = ("FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-COTANGENT-LAYOUT", "DBL-CORRECT")
@@ -24,7 +24,7 @@ def test_forward_may_refuse_them_in_any_words(function, argument, layout):
     (refused,) = [line for line in discover(declaration, TORCH).lines() if "in the layouts" in line]
     assert refused.startswith(f"does not take argument 0 in the layouts {layout}: RuntimeError: ")
     assert refused.endswith(f"; to take them, {CURES[layout]}")
-    assert faults_of(declaration, *ASKED) == []
+    assert accuses(declaration, *ASKED) == []
 
 
 RESOLVE = f"forward accepted this call, so backward must not raise; a tensor is negated lazily: {CURES['negated']}"

@@ -9,6 +9,8 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.outcomes import named
+from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.test_own_further import LogSoftmax
 from autograd_conformance.suites.declared import Checked
 
@@ -139,6 +141,5 @@ LED = {
 @pytest.mark.parametrize("name", LED)
 def test_only_what_tells_something_is_named(name):
     declaration, about, variant, words = LED[name]
-    lines = Checked(declaration, seed=0).lines(about)
-    (failure,) = (line["failure"] for line in lines if line.get("variant", "") == variant)
-    assert failure.get("right_with") == words
+    (line,) = lines_of(Checked(declaration, seed=0), named(about, variant))
+    assert line["failure"].get("right_with") == words
