@@ -271,7 +271,9 @@ def test_every_form_of_argument_is_drawn():
         "float[n](1.5..2)", "int[b](0..n-1)", "bool[b]", "permutation[n]", "int(0..3)", "float(0..1)", "bool",
         "'mean' | 'sum'", Factory(lambda seed: [seed]), {"a": 1}, "float[b] constant", "float[b]?",
     )  # fmt: skip
-    checked = Checked(Declaration(looking, *arguments, name="looking"), seed=0, shrink=False)
+    # The lengths of these two, times every shape of the dots.
+    sizes = {"b": (0, 2), "n": (1, 3)}
+    checked = Checked(Declaration(looking, *arguments, name="looking", sizes=sizes), seed=0, shrink=False)
     assert [line["outcome"] for line in lines_of(checked, "VJP-REF")] == ["pass"]
     for values in seen["others"]:
         positive, nonzero, unit, distinct, ordered, ball, spd, lower, upper, ranged, index, flags, order = values[:13]

@@ -62,13 +62,13 @@ class Reduced(Function):
 
 
 def test_what_a_change_of_a_cotangent_explains_is_one_fault():
-    faults = faults_of(Declaration(Halved, "float[n]", once=True), "VJP-FD", "VJP-REF", "VJP-PURE")
+    faults = faults_of(Declaration(Halved, "float[n]", once=True), "VJP-FD", "VJP-REF", "VJP-PURE", shrink=False)
     (head,) = printing.headlines(faults)
     assert head["property"] == "VJP-PURE"
 
 
 def test_the_declared_derivative_is_named():
-    faults = faults_of(Declaration(Straight, "float[n]", soft=torch.tanh), "VJP-FD")
+    faults = faults_of(Declaration(Straight, "float[n]", soft=torch.tanh), "VJP-FD", shrink=False)
     guesses = {v.guess for line, v in faults if not line.get("variant")}
     assert len(guesses) == 1
     assert "soft=" in guesses.pop()

@@ -194,7 +194,7 @@ class LossOfShapes(torch.autograd.Function):
 
 
 def test_one_fault_in_several_shapes_is_one_block():
-    faults = faults_of(Declaration(LossOfShapes, "float[n,m]"), "VJP-FD", profile="quick")
+    faults = faults_of(Declaration(LossOfShapes, "float[n,m]"), "VJP-FD", profile="quick", shrink=False)
     assert [line["property"] for line in printing.headlines(faults)] == ["VJP-FD"]
 
 

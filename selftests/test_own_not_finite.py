@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration, likely, printing
 from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
-from autograd_conformance.selftests.checking import DRAWS, faults_of, first_fault
+from autograd_conformance.selftests.checking import DRAWS, accuses, faults_of, first_fault
 from autograd_conformance.strategies.calls import Call, Tensor
 
 LOOKING = ("VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE")
@@ -127,7 +127,7 @@ def test_what_backward_loses_alone_is_a_fault():
 
 def test_random_numbers_of_a_formula_excuse_nothing():
     declaration = Declaration(Dropped, "float[n]", stochastic=True, dtypes="float32")
-    assert "VJP-FD" in {v.follows or line["property"] for line, v in faults_of(declaration, "VJP-FD", "VJP-REF")}
+    assert "VJP-FD" in {v.follows or line["property"] for line, v in accuses(declaration, "VJP-FD", "VJP-REF")}
 
 
 def test_what_is_declared_wrongly_is_no_wrong_output():
@@ -181,7 +181,7 @@ def test_the_property_about_it_heads_what_is_nan():
 
 
 def test_a_number_at_a_kink_is_no_fault():
-    assert faults_of(Declaration(ClampedNorm, "float[b,n]", dtypes="float64"), *LOOKING) == []
+    assert accuses(Declaration(ClampedNorm, "float[b,n]", dtypes="float64"), *LOOKING) == []
 
 
 def test_an_infinite_number_is_said_to_overflow():
