@@ -81,6 +81,9 @@ def test_what_the_plain_call_refuses_is_no_note_on_batches():
     assert [verdict(line) for line in lines] == [None]
 
 
+_ONE, _OTHER = (f"Call('F', args=(Tensor((1,)), {n}), cotangents=(Cotangent(),))" for n in (1, 2))
+
+
 def test_tests_that_meet_the_same_number_are_one_fault():
     def line(test, call):
         property_id, _, variant = test.partition("/")
@@ -94,6 +97,6 @@ def test_tests_that_meet_the_same_number_are_one_fault():
         }
         return {**found, "failure": failure, **({"variant": variant} if variant else {})}
 
-    for other, blocks in (("F(1)", 1), ("F(2)", 2)):
-        lines = [line("VJP-FD", "F(1)"), line("VJP-FD/long", other)]
+    for other, blocks in ((_ONE, 1), (_OTHER, 2)):
+        lines = [line("VJP-FD", _ONE), line("VJP-FD/long", other)]
         assert len(printing.headlines([(each, verdict(each)) for each in lines])) == blocks

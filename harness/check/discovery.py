@@ -332,15 +332,12 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
 
 def _verify_inplace(declaration: Declaration, examples: Sequence[Example]) -> None:
     """Raise UsageProblem for an argument that is declared to be changed in place, but never is."""
-    if not declaration.inplace or "inplace" not in examples[0].implementation.capabilities:
-        return
-    alone = set.intersection(*(set(left_alone(example)) for example in examples))
-    if alone:
-        slot = min(alone)
-        said = declaration.notation.said("inplace", declaration.inplace)
+    slot = next(iter(left_alone(examples)), None)
+    if slot is not None:
         raise declaration.problem(
-            f"{said}: in all of {len(examples)} calls forward neither changes argument {slot} "
-            f"({declaration.parsed.found[slot].name}) nor returns it; declare the position of one that it does"
+            f"{declaration.notation.said('inplace', declaration.inplace)}: in all of {len(examples)} calls forward "
+            f"neither changes argument {slot} ({declaration.parsed.found[slot].name}) nor returns it; declare the "
+            "position of one that it does"
         )
 
 

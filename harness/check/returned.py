@@ -46,8 +46,14 @@ def returned(subject: Subject, call: Call, outputs: Sequence[Output]) -> Returne
     return Returned((*(k.dtype for k in kinds if k is not None), *dtypes), sparse)
 
 
-def left_alone(example: Example) -> list[int]:
-    """The positions of arguments that are declared to be changed in place, but neither change nor come back."""
+def left_alone(examples: Sequence[Example]) -> list[int]:
+    """The positions of arguments that are declared to be changed in place, but in no call change or come back."""
+    declared = examples[0].function.inplace if "inplace" in examples[0].implementation.capabilities else ()
+    alone = [_left_alone(example) for example in examples] if declared else []
+    return [slot for slot in declared if all(slot in each for each in alone)]
+
+
+def _left_alone(example: Example) -> list[int]:
     implementation, slots = example.implementation, example.function.inplace
     outputs, dirty, versions = example.run_in_place()
     given = [implementation.numpy(example.primals[example.slots.index(slot)]) for slot in slots]
