@@ -21,6 +21,7 @@ from autograd_conformance.selftests.reports import IDS, lines, result, write
 from autograd_conformance.selftests.warm import COMMAND, OUTSIDE  # noqa: F401
 
 pytest_collection_modifyitems = tiers.leave_out
+pytest_xdist_make_scheduler = tiers.make_scheduler
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -263,10 +263,6 @@ def without_clauses(command):
     return command("model", "--functions", "Exp", "-n", "0", "--profile", "quick", "--seed", "1")
 
 
-READERS = pytest.mark.xdist_group("run of clauses")
-
-
-@READERS
 def test_a_known_clause_is_counted_and_the_report_has_what_shows_it(of_torch):
     run = of_torch
     line = run.results["NIG-06[cpu]"]
@@ -277,7 +273,6 @@ def test_a_known_clause_is_counted_and_the_report_has_what_shows_it(of_torch):
     assert "clauses: one symbol each of the others\nNIG      ..... k." in run.out
 
 
-@READERS
 def test_the_table_of_a_report(of_torch):
     run = of_torch
     done = started("list", "clauses", "--report", run.path, folder=run.path.parent)
@@ -287,7 +282,6 @@ def test_the_table_of_a_report(of_torch):
     assert "| NIG-06   | documented | known     | ctx.needs_input_grad in a partial backward: got" in table
 
 
-@READERS
 def test_a_report_without_clauses_has_no_table(without_clauses):
     run = without_clauses
     asked = started("list", "clauses", "--report", run.path, folder=run.path.parent)
@@ -295,7 +289,6 @@ def test_a_report_without_clauses_has_no_table(without_clauses):
     assert "has no results of clauses" in asked.stderr
 
 
-@READERS
 def test_choosing_functions_leaves_the_clauses_out(without_clauses):
     run = without_clauses
     assert run.results
@@ -348,7 +341,6 @@ def test_a_deviation_is_listed_for_the_releases_on_which_it_was_seen(cause):
     assert not cause.releases or list(releases.filter(cause.held)) == []
 
 
-@READERS
 def test_lines_of_clauses_keep_the_schema(of_torch):
     jsonschema = pytest.importorskip("jsonschema")
     schema = json.loads((ROOT / "harness" / "reports" / "report.schema.json").read_text())

@@ -23,9 +23,6 @@ from autograd_conformance.harness.running import cost
 from autograd_conformance.selftests.reports import write
 from autograd_conformance.selftests.test_report import LINES
 
-# What the same costs is measured once, by one worker.
-pytestmark = pytest.mark.xdist_group("cost")
-
 PARTS = (
     "apply", "backward", "save_for_backward", "needs_input_grad", "set_materialize_grads", "mark_non_differentiable",
     "mark_dirty",

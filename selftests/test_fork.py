@@ -65,9 +65,6 @@ class Installed:
         return self._run("-c", "from autograd_conformance.harness.cli import main; main()", *words)
 
 
-SHARED = pytest.mark.xdist_group("fork")
-
-
 @pytest.fixture(scope="module")
 def stock(command):
     """A run of the release that is installed, and the baseline that it makes."""
@@ -88,7 +85,6 @@ def fork_of_torch(stock, tmp_path_factory):
     return installed, run
 
 
-@SHARED
 def test_each_regression_is_named_by_its_clause(fork_of_torch):
     run = fork_of_torch[1]
     assert run.returncode == 1, run.stdout + run.stderr
@@ -100,7 +96,6 @@ def test_each_regression_is_named_by_its_clause(fork_of_torch):
     assert {clause.partition("-")[0] for clause in clauses} == {c.partition("-")[0] for c in forked.REGRESSIONS}
 
 
-@SHARED
 def test_the_release_has_none(stock):
     run, base = stock
     assert run.status == 0
@@ -108,7 +103,6 @@ def test_the_release_has_none(stock):
     assert held.exit_code == 0, held.output
 
 
-@SHARED
 def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of_torch, stock, tmp_path):
     installed, _ = fork_of_torch
     words = ["compare", str(stock[1]), str(installed.folder / ndjson.DEFAULT_PATH)]
@@ -122,7 +116,6 @@ def test_a_regression_is_shown_with_its_example_which_the_release_passes(fork_of
         assert "  with: " in text
 
 
-@SHARED
 def test_the_report_says_what_was_imported(fork_of_torch):
     installed, run = fork_of_torch
     header = ndjson.read(installed.folder / ndjson.DEFAULT_PATH)[0]

@@ -29,8 +29,6 @@ MOMENTS += [("disk", 0.999)]
 
 SECONDS = 120
 
-RUNS = pytest.mark.xdist_group("killed runs")
-
 
 @pytest.fixture(scope="module")
 def whole(command):
@@ -78,7 +76,6 @@ def disturb(running, path, way, size):
     return out
 
 
-@RUNS
 @pytest.mark.parametrize(("way", "share"), MOMENTS)
 def test_no_disturbance_leaves_a_report_that_passes_for_whole(whole, fast, tmp_path, way, share):
     path, size = tmp_path / "new.ndjson", int(share * whole.stat().st_size)
@@ -143,7 +140,6 @@ def test_a_report_that_found_no_room_once_is_not_written_on():
     }
 
 
-@RUNS
 @pytest.mark.parametrize("again", range(5))
 def test_the_same_commit_gives_the_same_verdict(command, whole, again):  # noqa: ARG001
     run = command(*NARROW, "-n", "2")

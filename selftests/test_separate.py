@@ -358,7 +358,6 @@ def left_alone(tmp_path_factory):
     found.close()
 
 
-@pytest.mark.xdist_group("left out")
 @pytest.mark.parametrize("test", [name for name in separation.LEFT_OUT if name not in IN_VAIN])
 def test_only_what_cannot_be_separated_is_left_out(left_alone, test):
     claim, checks = claims()[test]

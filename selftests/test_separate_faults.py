@@ -23,7 +23,6 @@ pytestmark = [
     pytest.mark.skipif(
         settings.default.max_examples < PROFILES["gate"].examples, reason="skip: needs the examples of the profile gate"
     ),
-    pytest.mark.xdist_group("separate faults"),
 ]
 
 NAMES = pytest.mark.parametrize("name", FAULTS, ids=lambda name: f"{name}-{FAULTS[name]}")

@@ -58,3 +58,9 @@ def test_each_line_has_a_reason_and_takes_a_test(request):
     nothing = {later for later in NIGHTLY if "gallery" not in later.test and not any(map(later.takes, everything))}
     assert absent | nothing == set()
     assert all(later.reason for later in NIGHTLY)
+
+
+def test_tests_that_share_a_fixture_are_one_piece_of_work():
+    assert "test_cost.py" in tiers.shared()
+    assert tiers.piece("selftests/test_cost.py::test_a[1]") == "selftests/test_cost.py"
+    assert tiers.piece("selftests/test_tiers.py::test_a[x::y]") == "selftests/test_tiers.py::test_a[x::y]"

@@ -13,9 +13,6 @@ from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests import warm, warm_server
 from autograd_conformance.selftests.conftest import OUTSIDE
 
-# One server for all of them.
-pytestmark = pytest.mark.xdist_group("warm")
-
 
 def interpreted(code, folder, *arguments, seconds=60, **environment):
     """What a fork that runs this code prints, and how it ends."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 
 @dataclass(frozen=True)
@@ -242,11 +246,40 @@ def add_option(parser: pytest.Parser) -> None:
 
 
 def configure(config: pytest.Config) -> None:
-    """Say which tier runs, and keep the tests of one ``xdist_group`` in one worker: they share a fixture."""
+    """Say which tier runs."""
     global NIGHT
     NIGHT = config.getoption("nightly", False)
-    if config.getoption("dist", "no") == "load":
-        config.option.dist = "loadgroup"
+
+
+_SHARED = re.compile(r'^@pytest\.fixture\(.*scope="(module|session)"', re.MULTILINE)
+
+
+@cache
+def shared() -> frozenset[str]:
+    """The files whose tests share a fixture."""
+    paths = Path(__file__).parent.glob("test_*.py")
+    return frozenset(path.name for path in paths if _SHARED.search(path.read_text(encoding="utf-8")))
+
+
+class Together(LoadScopeScheduling):
+    """Gives the tests of a file that share a fixture to one worker, and all others as they come.
+
+    Groups of pytest-xdist 3.8 have no effect with pytest 9.2, which has no names of tests that can be changed.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece(nodeid)
+
+
+def piece(id: str) -> str:
+    """What is given to one worker: the file of a test that shares a fixture, another test alone."""
+    file = id.partition("::")[0]
+    return file if file.rpartition("/")[2] in shared() else id
+
+
+def make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """How the selftests are shared among workers."""
+    return Together(config, log) if config.getoption("dist", "no") == "load" else None
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
