@@ -288,7 +288,8 @@ class LongSwish(torch.autograd.Function):
 
 def test_long_tensors_that_the_plain_test_draws_are_one_fault_with_those_of_the_test_for_long_ones():
     checked = Checked(Declaration(LongSwish, "float[...]"), seed=1)
-    plain, long = (next(lines_of(checked, test)) for test in ("VJP-FD", "VJP-FD/long"))
+    plain, long, second = (next(lines_of(checked, test)) for test in ("VJP-FD", "VJP-FD/long", "DBL-CORRECT"))
+    assert (second["outcome"], second["failure"]["follows"]) == ("fail", "VJP-FD")
     assert plain["failure"]["likely"].startswith("short tensors are right, and this length is not")
     finds = printing.Finds()
     assert [finds.rows(line) for line in (plain, long)] == [["found: LongSwish: WRONG: VJP-FD"], []]
