@@ -321,6 +321,7 @@ def test_the_table_shows_the_worst_of_several_tests():
 def test_groups_that_pass_are_named_and_long_ones_have_several_rows():
     names = [name for name in CLAUSES if name.startswith(("FN-", "NIG-", "CTX-"))]
     lines = [{"clause": name, "outcome": "known" if name in ("FN-02", "NIG-01") else "pass"} for name in names]
+    assert all(len(line) <= 40 for line in clause_table.overview(lines, 40))
     assert clause_table.overview(lines, 80)[:3] == [
         "clauses: all of CTX pass; one symbol each of the others",
         "FN       .k... ..... ..... .....  NIG      k.... ..",

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.emptiness import WHEN_EMPTY
+from autograd_conformance.harness.check.emptiness import NOT_ZERO
 from autograd_conformance.selftests.checking import accuses, first_fault, lines_of
 from autograd_conformance.suites.declared import Checked
 
@@ -55,7 +55,7 @@ class Mean(Right):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_gradients_of_nothing_that_are_not_zero_are_found_and_explained(function, word, seed):
     line, verdict = first_fault(Declaration(function, *ARGUMENTS), "FWD-EMPTY", seed=seed)
-    assert (verdict.word, verdict.follows, verdict.guess) == (word, "VJP-FD", WHEN_EMPTY)
+    assert (verdict.word, verdict.follows, verdict.guess) == (word, "VJP-FD", NOT_ZERO)
     assert "(0" in line["failure"]["call"]
 
 

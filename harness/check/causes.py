@@ -11,7 +11,7 @@ import numpy as np
 
 from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.emptiness import WHEN_EMPTY, has_empty, lacks_elements
+from autograd_conformance.harness.check.emptiness import NOT_ZERO, has_empty, lacks_elements
 from autograd_conformance.harness.check.lengths import LONG, is_short, short_parts, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
 from autograd_conformance.harness.check.moving import near
@@ -83,7 +83,7 @@ class Causes:
             return dict(PROPERTIES[about].of_variant)[LONG]
         plain, right = contiguous(call), self._judge.derives
         if lacks_elements(self.subject, plain, right):
-            return WHEN_EMPTY
+            return NOT_ZERO
         missing = likely.missing(self.subject.made(plain))
         if missing and self._judge.derives_but_for(plain, missing):
             return likely.of_missing(self.function, missing)

@@ -14,7 +14,7 @@ from autograd_conformance.strategies.shapes import shape_tuples
 _FULL = 3
 
 # The likely cause of wrong numbers that calls with elements do not have.
-WHEN_EMPTY = (
+NOT_ZERO = (
     "right for tensors with elements: backward divides by a size that is 0 here (a mean of nothing), or leaves new "
     "memory unwritten where there is nothing to do; let it return zeros"
 )

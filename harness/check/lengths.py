@@ -59,8 +59,9 @@ def _seconds(subject: Subject, shapes: Shapes) -> float | None:
     try:
         # The first calls may prepare what later ones use, and what takes far too long is not made again.
         took = _took(example)
-        for _ in range(_AGAIN if took <= _FAR * _SECONDS else 1):
-            took = min(took, _took(example)) if took > _SECONDS else took
+        left = _AGAIN if took <= _FAR * _SECONDS else 1
+        while took > _SECONDS and left:
+            took, left = min(took, _took(example)), left - 1
         return took
     except Exception:  # noqa: BLE001 - forward took the call, so backward must not raise
         return 0.0

@@ -231,13 +231,13 @@ def _grouped(faults: Sequence[Judged]) -> list[tuple[ndjson.Line, Verdict, list[
 def adds_nothing(line: ndjson.Line, tests: Collection[str]) -> bool:
     """Whether a test says nothing beside the faults that these ``tests`` found.
 
-    One at small values does not beside the plain test, one in long tensors does not if that failed in long tensors too.
+    A test at small values does not beside the plain test, and one in long tensors does not if that one failed in these.
     """
     shown_by = {SMALL: line["property"], LONG: _IN_LONG.format(line["property"])}
     return shown_by.get(line.get("variant", "")) in tests
 
 
-# The name of a plain test that fails in long tensors alone.
+# The other name of a plain test whose failing call has long tensors.
 _IN_LONG = "{} in long tensors"
 
 

@@ -32,7 +32,7 @@ from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
 from autograd_conformance.harness.running.watchdog import Watchdog
 from autograd_conformance.harness.text import shown
-from autograd_conformance.harness.views import summary
+from autograd_conformance.harness.views import clause_table, summary
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.running.resuming import Resumed
@@ -374,7 +374,7 @@ class Controller:
             terminalreporter.section("results")
             parts = (
                 summary.matrices(self.results, self._header(), width),
-                summary.clauses(self.results, width),
+                clause_table.overview(self.results, width),
                 [*summary.not_run(self.results), *summary.known(self.results, self._header())],
             )
             write("\n\n".join("\n".join(lines) for lines in parts if lines))

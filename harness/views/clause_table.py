@@ -43,9 +43,9 @@ def overview(results: Iterable[Line], width: int) -> list[str]:
             passing.append(group)
         else:
             others += _rows_of(group, found)
-    pass_ = [f"all of {', '.join(passing)} pass"] if passing else []
-    one_each = ["one symbol each of the others"] if others else []
-    title = textwrap.wrap("; ".join((*pass_, *one_each)), width, initial_indent="clauses: ") if deciding else []
+    said = [f"all of {', '.join(passing)} pass"] if passing else []
+    said += ["one symbol each of the others"] if others else []
+    title = textwrap.wrap("; ".join(said), width, initial_indent="clauses: ")
     used = ["", meaning(line["outcome"] for line in deciding.values())] if others else []
     return [*title, *in_columns(others, width), *used]
 

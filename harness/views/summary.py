@@ -10,7 +10,7 @@ from tabulate import tabulate
 
 from autograd_conformance.harness.outcomes import FAILING, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
-from autograd_conformance.harness.views import capabilities, causes, clause_table, describe, findings, matrix
+from autograd_conformance.harness.views import capabilities, causes, describe, findings, matrix
 from autograd_conformance.implementations.deviations import in_a_row
 
 # The most failures shown with a script, shown in full, and shown by id; the report has all of them.
@@ -35,11 +35,6 @@ def matrices(results: Sequence[Line], header: Line, width: int) -> list[str]:
     lines = [f"{title}: {rows - others} of {rows} rows pass; {'this does' if others == 1 else 'these do'} not"]
     names = matrix.columns(shown, width)
     return [*lines, *matrix.text(shown, width), *names, "", *textwrap.wrap(matrix.legend([shown]), width)]
-
-
-def clauses(results: Sequence[Line], width: int) -> list[str]:
-    """The groups of clauses that pass, and a symbol for each clause of the others."""
-    return clause_table.overview(results, width)
 
 
 def known(results: Sequence[Line], header: Line) -> list[str]:
