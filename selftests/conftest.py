@@ -27,12 +27,13 @@ pytest_xdist_make_scheduler = tiers.make_scheduler
 def pytest_addoption(parser: pytest.Parser) -> None:
     tiers.add_option(parser)
     parser.addoption("--costs", metavar="FILE", help="write the CPU seconds of each selftest to this file")
+    parser.addoption("--examples", metavar="FILE", help="write the digests of each selftest's examples to this file")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
     config.pluginmanager.register(costs.Costs(config))
-    config.pluginmanager.register(examples.Examples())
+    config.pluginmanager.register(examples.Examples(config))
 
 
 def outside_with(folder: Path) -> dict[str, str]:

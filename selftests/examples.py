@@ -5,8 +5,10 @@ An example counts once, however many processes draw it: what several tests share
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Iterable
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,8 +25,8 @@ def digest(texts: Iterable[str]) -> str:
 class Examples:
     """Notes the choices of each example in the process that draws it, and puts them together where reports arrive."""
 
-    def __init__(self) -> None:
-        self._of_test, self._ids, self._all = set[str](), set[str](), set[str]()
+    def __init__(self, config: pytest.Config) -> None:
+        self._config, self._of_test, self._tests = config, set[str](), dict[str, list[str]]()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self) -> Generator[None, Any, Any]:
@@ -55,9 +57,11 @@ class Examples:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         found = dict(report.user_properties).get(_KEY)
         if report.when == "teardown" and found is not None:
-            self._ids.add(report.nodeid)
-            self._all.update(found[n : n + 16] for n in range(0, len(found), 16))
+            self._tests[report.nodeid] = [found[n : n + 16] for n in range(0, len(found), 16)]
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        found = digest([*sorted(self._ids), *sorted(self._all)])
-        terminalreporter.write_line(f"digest of {len(self._ids)} tests and {len(self._all)} examples: {found}")
+        examples = sorted({each for of_test in self._tests.values() for each in of_test})
+        found = digest([*sorted(self._tests), *examples])
+        terminalreporter.write_line(f"digest of {len(self._tests)} tests and {len(examples)} examples: {found}")
+        if self._config.option.examples is not None:
+            Path(self._config.option.examples).write_text(json.dumps(self._tests), encoding="utf-8")
