@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from autograd_conformance.selftests.examples import Examples
 
 def drawn(*, most=100):
     """What one test's report says after some examples."""
-    plugin = Examples()
+    plugin = Examples(None)
 
     @settings(max_examples=20, derandomize=True, database=None)
     @given(st.integers(0, most))
@@ -32,9 +33,9 @@ def drawn(*, most=100):
     return made.value.value
 
 
-def said(*reports):
+def said(*reports, file=None):
     """The line that a run with these reports ends with."""
-    plugin, lines = Examples(), []
+    plugin, lines = Examples(SimpleNamespace(option=SimpleNamespace(examples=file))), []
     for report in reports:
         plugin.pytest_runtest_logreport(report)
     plugin.pytest_terminal_summary(SimpleNamespace(write_line=lines.append))
@@ -49,3 +50,10 @@ def test_other_examples_and_other_tests_have_another_digest():
     other = drawn()
     other.nodeid = "test_other"
     assert len({tuple(said(*reports)) for reports in ([drawn()], [drawn(most=99)], [other], [other, drawn()])}) == 4
+
+
+def test_a_file_has_the_examples_of_each_test(tmp_path):
+    said(drawn(), file=tmp_path / "examples.json")
+    found = json.loads((tmp_path / "examples.json").read_text())
+    assert list(found) == ["test_it"]
+    assert len(found["test_it"]) == 20
