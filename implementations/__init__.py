@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module, metadata, util
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -39,6 +40,10 @@ ADAPTERS = {
 # Other packages add adapters by an entry point in this group, with the value module:class.
 ENTRY_POINTS = "autograd_conformance.implementations"
 
+# The variable that names what every process imports before it uses an implementation, comma-separated: packages that
+# register a device. Child processes inherit it.
+IMPORTS = "AUTOGRAD_CONFORMANCE_IMPORT"
+
 
 def joined() -> dict[str, str]:
     """The adapters of other installed packages: their places by name."""
@@ -48,7 +53,8 @@ def joined() -> dict[str, str]:
 def load(given: str) -> Implementation:
     """The implementation with this name, at ``module:attribute``, or in a .py file.
 
-    Raises Unavailable if there is none, or if its framework cannot be imported.
+    The packages that ``IMPORTS`` names are imported, too, and become parts of it. Raises Unavailable if there is no
+    such implementation, or if its framework or one of these packages cannot be imported.
     """
     brought = joined()
     place, requirement = ADAPTERS.get(given) or (brought.get(given, given), "")
@@ -59,17 +65,38 @@ def load(given: str) -> Implementation:
             f"unknown implementation {given!r}; choose from: {names}; "
             "or give module:attribute, or the path of a .py file"
         )
+    cure = f"; install it with: pip install {requirement}" if requirement else ""
+    with _staying():
+        module = _tried(given, cure, lambda: _from_file(Path(path)) if path.endswith(".py") else _imported(path))
+        added = [_tried(f"{name} of --import", "", partial(_imported, name)) for name in to_import()]
+    found = _made(given, module, attribute)
+    found.parts = (*found.parts, *(each for each in added if each not in found.parts))
+    found.added = {each.__name__: _version(each) for each in added}
+    return found
+
+
+def _version(module: ModuleType) -> str:
+    """The version of an imported package; "" if it has none."""
+    name = module.__name__.partition(".")[0]
+    with suppress(metadata.PackageNotFoundError):
+        return metadata.version(name)
+    return str(getattr(module, "__version__", ""))
+
+
+def to_import() -> list[str]:
+    """The names of the packages that ``IMPORTS`` asks for."""
+    return list(filter(None, map(str.strip, os.environ.get(IMPORTS, "").split(","))))
+
+
+def _tried(what: str, cure: str, importing: Callable[[], ModuleType]) -> ModuleType:
     try:
-        with _staying():
-            module = _from_file(Path(path)) if path.endswith(".py") else _imported(path)
+        return importing()
     except Unavailable:
         raise
     # The import of a framework that does not fit the other installed packages may raise anything.
     except Exception as problem:
-        cure = f"; install it with: pip install {requirement}" if requirement else ""
         said = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise Unavailable(f"{given} cannot be imported ({said}){cure}") from problem
-    return _made(given, module, attribute)
+        raise Unavailable(f"{what} cannot be imported ({said}){cure}") from problem
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from autograd_conformance.implementations.deviations import Deviation, by_release
@@ -192,6 +193,8 @@ class Implementation(ABC):
 
     # Other packages that are part of the implementation, as one with its native code.
     parts: tuple[Any, ...] = ()
+    # The versions of packages that the user adds, by name: of one that registers a device, say.
+    added: Mapping[str, str] = MappingProxyType({})
 
     # The settings of the process that belong to the framework, and the generators that Functions draw from; with the
     # capability "settings", to which `reseed` belongs too.
@@ -309,6 +312,10 @@ class Implementation(ABC):
 
     def synchronize(self, device: str) -> None:
         """Wait until the device has finished its work."""
+
+    def redispatched(self, action: Callable[[], Any]) -> frozenset[str]:
+        """The operations of an action that call themselves again, as one does that is left to another device."""
+        return frozenset()
 
     def reseed(self, seed: int = 0) -> None:
         """Seed the random numbers, for users' Functions that draw them."""

@@ -45,6 +45,22 @@ def _start_lazy_device() -> None:
         importlib.import_module("torch._lazy.ts_backend").init()
 
 
+# Devices that torch itself knows; any other is registered by a package, as PrivateUse1.
+_ACCELERATORS = ("cuda", "xpu", "mps", "mtia", "hpu")
+
+
+def _registered() -> str:
+    """The name of the device that a package has registered, if one has."""
+    named = getattr(torch._C, "_get_privateuse1_backend_name", None)
+    return str(named()) if named is not None else "privateuseone"
+
+
+def _is_available(device: str) -> bool:
+    """Whether this machine has that device, as its module in torch says."""
+    found = getattr(getattr(torch, device, None), "is_available", None)
+    return found is not None and bool(found())
+
+
 def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) -> Any:
     return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True) @ b
 
@@ -85,9 +101,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         return RELEASE.release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
-        # Not mps: it has no float64, which much of the suite needs.
-        accelerators = (("cuda", torch.cuda), ("xpu", getattr(torch, "xpu", None)))
-        return ("cpu", *(name for name, module in accelerators if module is not None and module.is_available()))
+        return ("cpu", *filter(_is_available, dict.fromkeys((*_ACCELERATORS, _registered()))))
 
     def simulated_devices(self) -> tuple[str, ...]:
         return ("lazy",)
@@ -106,8 +120,16 @@ class TorchImplementation(adapting.RecordingImplementation):
         torch.set_num_threads(1)
 
     def synchronize(self, device: str) -> None:
-        if device == "cuda":
-            torch.cuda.synchronize()
+        # Simulated and abstract devices have nothing to wait for.
+        wait = getattr(getattr(torch, device, None), "synchronize", None)
+        if wait is not None:
+            wait()
+
+    def redispatched(self, action: Callable[[], Any]) -> frozenset[str]:
+        with torch.autograd.profiler.profile() as profile:
+            action()
+        pairs = [(event, event.cpu_parent) for event in profile.function_events if event.cpu_parent is not None]
+        return frozenset(parent.name for event, parent in pairs if event.name in (parent.name, "aten::_to_cpu"))
 
     def reseed(self, seed: int = 0) -> None:
         torch_settings.reseed(seed)

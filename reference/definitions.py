@@ -159,7 +159,8 @@ class Function:
     whose derivative it is, if there is one. ``linear`` says that the VJP is linear in the cotangent. ``inplace`` lists
     the arguments that the forward modifies and returns. ``needs`` lists the capabilities that it cannot run without.
     ``computes_in`` is the precision of the references' results. ``comes_back`` maps the call's dtype to the least
-    precise one among outputs and gradients, if that is another: this one says how precise results must be.
+    precise one among outputs and gradients, if that is another, and ``accurate_as`` a dtype to the one whose accuracy
+    the device reaches: these say how precise results must be.
     ``document`` names the text that prints the Function, ``exercises`` what only this Function exercises.
     """
 
@@ -185,7 +186,13 @@ class Function:
     batching: bool = False
     computes_in: str = "float64"
     comes_back: Mapping[str, str] = field(default_factory=dict)
+    accurate_as: Mapping[str, str] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+
+    def accuracy(self, dtype: str) -> str:
+        """The dtype whose rounding says how precise the results of a call of this dtype must be."""
+        found = self.comes_back.get(dtype, dtype)
+        return self.accurate_as.get(found, found)
 
     @property
     def derives_in(self) -> str:

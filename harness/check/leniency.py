@@ -164,7 +164,7 @@ class Lenient(Policy):
             return Tracked.exact(values, "float64")
         largest = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
         terms = max(math.prod(tensor.shape) for tensor in call.tensors)
-        unit = PRECISION[self.function.comes_back.get(call.dtype, call.dtype)].unit
+        unit = PRECISION[self.function.accuracy(call.dtype)].unit
         error = self.conditioning * inexact(unit, terms) * (1 + largest)
         return Tracked(values, np.full(values.shape, error), PRECISION["float64"])
 
@@ -194,7 +194,7 @@ class Lenient(Policy):
         ]
 
     def rounding(self, gradients: Sequence[Any], direction: Sequence[Any], dtype: str) -> float:
-        dtype = self.function.comes_back.get(dtype, dtype)
+        dtype = self.function.accuracy(dtype)
         unit = PRECISION[dtype].unit
         # The differentiated value is itself computed, so a zero may be slightly off.
         moved = sum(float(np.sum(np.abs(u))) for u in direction if u is not None)

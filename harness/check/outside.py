@@ -72,7 +72,7 @@ def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
 def changes_with_mask(subject: Subject, call: Call) -> bool:
     """Whether the differentiable outputs of a call change, beyond rounding, if no input requires grad."""
     example, numpy = subject.made(call), subject.implementation.numpy
-    unit = PRECISION[subject.function.comes_back.get(call.dtype, call.dtype)].unit
+    unit = PRECISION[subject.function.accuracy(call.dtype)].unit
     shown = [number for number, output in enumerate(subject.function.outputs) if output.differentiable]
 
     def outputs(mask: Sequence[bool]) -> list[Any]:

@@ -148,7 +148,7 @@ class Assertions(Examined):
         if ladder.reason is None and not ladder.evaluations and claim == 0:
             # Without elements there is no slope to compare.
             return
-        rounding = self.policy.rounding(gradients, along, call.dtype)
+        rounding = self.policy.rounding(gradients, along, self.function.accuracy(call.dtype))
         verdict = judge(claim, ladder, rounding=rounding)
         self.record.compare_slope(call.dtype, ladder.reason)
         if verdict is Verdict.DISAGREES:
@@ -188,7 +188,9 @@ class Assertions(Examined):
         """
         __tracebackhide__ = True
         arrays = [None if g is None else self._array(g) for g in gradients]
-        for each in at_kinks(example, arrays, partial(self.policy.rounding, dtype=example.call.dtype)):
+        for each in at_kinks(
+            example, arrays, partial(self.policy.rounding, dtype=self.function.accuracy(example.call.dtype))
+        ):
             self.record.checks += 1
             if each.verdict is not Verdict.DISAGREES or each.slopes is None:
                 continue

@@ -30,7 +30,7 @@ class Expected:
         self, function: Function, call: Call, *, values: tuple[Any, ...] | None = None, precision: str | None = None
     ) -> None:
         self.function, self.call = function, call
-        self.precision = precision or function.comes_back.get(call.dtype, call.dtype)
+        self.precision = precision or function.accuracy(call.dtype)
         self.values = tensor_values(call, function) if values is None else values
         self.slots = tuple(i for i, given in enumerate(call.args) if isinstance(given, Tensor))
         arrays = (function.arguments[i] for i in self.slots)

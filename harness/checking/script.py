@@ -130,12 +130,11 @@ def _header(implementation: Implementation, function: Function, property_id: str
 
 
 def _program(text: ScriptText, source: Source, pieces: Pieces, body: str) -> str:
-    device = pieces.call.device
     prepared = "".join(f"{line}\n" for line in pieces.prepared)
     tensors = "".join(_tensors(text, pieces, body + prepared))
     body = re.sub(r"\n{3,}", "\n\n\n", body)
     program = prepared + tensors + _spaced(body)
-    lines = [*_imports(text, source.lines + program), text.prelude.get(device, ""), source.lines, program]
+    lines = [*_imports(text, source.lines + program), _prelude(text, pieces), source.lines, program]
     parts = [part.strip("\n") for part in lines if part.strip()]
     # A definition has two blank lines before it and behind it.
     spaced = [
@@ -143,6 +142,13 @@ def _program(text: ScriptText, source: Source, pieces: Pieces, body: str) -> str
         for before, part in itertools.pairwise(parts)
     ]
     return "\n".join(p + s for p, s in zip(parts, [*spaced, ""], strict=True)) + "\n"
+
+
+def _prelude(text: ScriptText, pieces: Pieces) -> str:
+    """The lines that prepare the device: what it needs itself, or the imports that register it."""
+    device, implementation = pieces.call.device, pieces.implementation
+    added = implementation.added if device != implementation.devices()[0] else ()
+    return text.prelude.get(device, "") or "".join(f"import {name}\n" for name in added)
 
 
 def _spaced(body: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import traceback
 from typing import Any
 
 import click
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UNDECIDED, choose_from, shortage
 from autograd_conformance.harness.text import shown
 
@@ -38,6 +40,21 @@ class Number(click.FloatRange):
             kind = "whole" if self._whole else "finite"
             self.fail(f"{value} is not a {kind} number of at least {self._least:g}", param, ctx)
         return number
+
+
+def _import_everywhere(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:  # noqa: ARG001
+    """Let this process and all its children import these packages."""
+    wrong = [name for name in names if not all(map(str.isidentifier, name.split(".")))]
+    if wrong:
+        raise Problem(f"--import must be the name of a package, as in --import torchvulkan, got {wrong[0]!r}")
+    if names:
+        os.environ[implementations.IMPORTS] = ",".join(dict.fromkeys((*implementations.to_import(), *names)))
+
+
+import_option = click.option(
+    "--import", multiple=True, metavar="PACKAGE", expose_value=False, callback=_import_everywhere,
+    help="Import this package in every process, as one that registers a device; repeatable.",
+)  # fmt: skip
 
 
 def echo(text: str, *, err: bool = False) -> None:

@@ -107,6 +107,12 @@ def _unfound(selection: Selection, results: Sequence[ndjson.Line]) -> list[str]:
     return [corpus.in_words(ids)] if ids else []
 
 
+def _added(selection: Selection) -> str:
+    """The packages that are checked with the implementation."""
+    found = [f"{name} {version}".rstrip() for name, version in selection.implementation.added.items()]
+    return f" with {', '.join(found)}" if found else ""
+
+
 class Controller:
     """Collects the result lines of a session, writes each to the report, and prints the results.
 
@@ -151,10 +157,11 @@ class Controller:
         shard = f"; shard {chosen.shard}" if chosen.shard else ""
         never = ", a release that was never checked" if header.unchecked(chosen.implementation) else ""
         lines = [
-            f"checking {chosen.implementation.name} {found.version} from {found.location}{never}",
+            f"checking {chosen.implementation.name} {found.version}{_added(chosen)} from {found.location}{never}",
             *([f"which is the fork {chosen.fork}"] if chosen.fork else []),
             f"devices {', '.join(chosen.all_devices)}; profile {chosen.profile.name}, "
             f"{chosen.examples} examples, seed {chosen.seed}{seed}{shard}",
+            *(f"{device}: {fact}" for device, facts in chosen.facts.items() for fact in facts.sentences()),
             *([str(self.resumed)] if self.resumed else []),
         ]
         return [shown(line) for line in lines]

@@ -11,6 +11,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache, partial, wraps
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,7 @@ def pytest_configure_node(node: Any) -> None:
     selection, spec = node.config.stash[_SELECTION], node.gateway.spec
     box = Path(node.config.stash[_BOXES], node.gateway.id)
     node.workerinput["conformance"] = {
+        "facts": {device: asdict(facts) for device, facts in selection.facts.items()},
         "seed": selection.seed,
         "seconds": dict(selection.shard.seconds) if selection.shard else {},
         "done": sorted(node.config.stash.get(_DONE, ())),

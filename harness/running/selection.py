@@ -18,6 +18,7 @@ from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsagePr
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import (
     corpus,
+    devices,
     identity,
     imported,
     separation,
@@ -28,6 +29,7 @@ from autograd_conformance.harness.running import (
 )
 from autograd_conformance.harness.running.corpus import Counterexample
 from autograd_conformance.harness.running.database import Shared, opened
+from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.fork import Fork, verified
 from autograd_conformance.harness.running.patterns import matching, names_test, without_variants
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
@@ -139,7 +141,8 @@ class Selection:
     clauses: tuple[str, ...]
     profile: Profile
     seed: int
-    device: str | None = None
+    # The only devices to run on; all of them if none is named.
+    devices: tuple[str, ...] = ()
     dtype: str | None = None
     kept: ById = field(default_factory=dict, repr=False)
     replay: str | None = None
@@ -161,6 +164,8 @@ class Selection:
     separate: bool = False
     # The digests of what was imported that nothing else identifies, by name.
     imports: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What accelerators take, by device.
+    facts: Mapping[str, Facts] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_options(
@@ -196,14 +201,15 @@ class Selection:
         clauses = tuple(name for name in claims if name in CLAUSES and about_all)
         known = tuple(every[name] for name in functions)
         seed = controller["seed"] if controller else choose_seed(profile, options.seed)
-        found = cls(
+        chosen_devices = devices.chosen(options.device, implementation)
+        return cls(
             implementation,
             known,
             properties,
             clauses,
             profile,
             seed,
-            options.device,
+            chosen_devices,
             options.dtype,
             kept,
             options.replay,
@@ -219,12 +225,8 @@ class Selection:
             options.job,
             options.separate,
             {} if controller or not catalog.kept else imported.of(implementation, _places(options.file_or_dir)),
+            devices.facts(options, implementation, chosen_devices, controller["facts"] if controller else None),
         )
-        devices = found._every_device()
-        if options.device not in (None, *devices):
-            what = f"{implementation.name} has no device {options.device!r} on this machine"
-            raise UsageProblem(f"{what}; {choose_from(options.device, devices)}")
-        return found
 
     @property
     def examples(self) -> int:
@@ -271,11 +273,7 @@ class Selection:
     @property
     def all_devices(self) -> tuple[str, ...]:
         """The devices of the run."""
-        return self._every_device() if self.device is None else (self.device,)
-
-    def _every_device(self) -> tuple[str, ...]:
-        i = self.implementation
-        return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
+        return self.devices or devices.every(self.implementation)
 
     def wants(self, claim: AnyClaim) -> bool:
         """Whether the run includes the test with this claim."""
@@ -292,9 +290,9 @@ class Selection:
     def _of_clause(self, claim: ClauseClaim) -> list[ClauseSubject]:
         """A subject for each device; without an accelerator, its tests have one that is skipped."""
         i = self.implementation
-        mine = tuple(d for d in i.devices()[claim.accelerator :] if self.device in (None, d))
-        devices = mine or (i.devices()[:1] if claim.accelerator and self.device is None else ())
-        found = [ClauseSubject(i, claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
+        mine = tuple(d for d in i.devices()[claim.accelerator :] if d in self.all_devices)
+        devices = mine or (i.devices()[:1] if claim.accelerator and not self.devices else ())
+        found = [ClauseSubject(self._on(d), claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
         return [subject for subject in found if self._takes(subject)]
 
     def _takes(self, subject: Subject | ClauseSubject) -> bool:
@@ -313,21 +311,27 @@ class Selection:
             found = i.abstract_devices()
         elif claim.simulated:
             found = (*found[1:], *i.simulated_devices())
-        elif self.device in i.simulated_devices():
+        elif self.devices:
             found = (*found, *i.simulated_devices())
         supported = (d for d in found if function.devices is None or d in function.devices)
-        return tuple(d for d in supported if self.device in (None, d))
+        return tuple(d for d in supported if d in self.all_devices)
 
     def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
+        known = self.facts.get(device)
         return self.catalog.subject(
-            self.implementation, function, device, property_id=claim.property_id, dtype=self.dtype,
-            variant=claim.variant, allowed=claim.dtypes, record=Record(),
+            self._on(device), known.function(function) if known else function, device, property_id=claim.property_id,
+            dtype=self.dtype, variant=claim.variant, allowed=claim.dtypes, record=Record(),
         )  # fmt: skip
+
+    def _on(self, device: str) -> Implementation:
+        """The adapter for a device."""
+        return self.facts[device].adapter(self.implementation) if device in self.facts else self.implementation
 
     def not_claimed(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> frozenset[str]:
         """The capabilities that a test needs, and the implementation does not claim on that device."""
         needs, i = claim.needs | subject.needs, self.implementation
-        return (needs - i.capabilities) | (needs & i.lacking(subject.device))
+        lacking = {*i.lacking(subject.device), *self.facts.get(subject.device, Facts()).capabilities}
+        return (needs - i.capabilities) | (needs & lacking)
 
     def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> NotRun | None:
         """Why a test cannot run; None if it can."""
@@ -377,7 +381,7 @@ def _options(options: Any) -> dict[str, str | None]:
     return {
         "functions": _sorted(options.functions),
         "properties": _sorted(options.properties),
-        "device": options.device,
+        "device": _sorted(options.device),
         "tests": _tests(options.file_or_dir),
         "pytest": options.pytest_arguments,
     }

@@ -1,0 +1,340 @@
+"""What a device takes, found out by trying: dtypes, capabilities, how accurate its operations are, which run elsewhere.
+
+The trials run in a process of their own, so that one that crashes or hangs is a fact about the device.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.running import waiting
+from autograd_conformance.harness.running.patterns import matching
+from autograd_conformance.harness.running.supervision import leaving
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.separate import environment
+from autograd_conformance.reference.definitions import FLOATING, REAL, REAL_OF, Function
+from autograd_conformance.reference.rounding import PRECISION, round_to
+from autograd_conformance.reference.uses import POINTS, USES, Use
+
+# Seconds that all trials of a device may take.
+SECONDS = 300
+
+# Marks the lines of the process: of a trial that begins, and of its result.
+_BEGINS, _ENDS = "autograd-conformance-begins", "autograd-conformance-ends"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a device does not take, with the reason, and what it computes less accurately than its dtype says.
+
+    ``accurate_as`` maps a dtype to the one whose accuracy the built-in operations reach, and ``coarse`` says which one
+    shows it. ``elsewhere`` has the operations that the device leaves to the CPU.
+    """
+
+    dtypes: Mapping[str, str] = field(default_factory=dict)
+    capabilities: Mapping[str, str] = field(default_factory=dict)
+    accurate_as: Mapping[str, str] = field(default_factory=dict)
+    coarse: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: Sequence[str] = ()
+
+    def sentences(self) -> Iterator[str]:
+        """The facts in words."""
+        if self.dtypes:
+            yield f"without {', '.join(self.dtypes)}"
+        if self.capabilities:
+            yield f"without {', '.join(self.capabilities)}"
+        for dtype, shown in self.coarse.items():
+            yield f"{dtype} is only as accurate as {self.accurate_as[dtype]}: {shown}"
+        if self.elsewhere:
+            yield f"{len(self.elsewhere)} operations run on the CPU: {', '.join(self.elsewhere)}"
+
+    def adapter(self, implementation: Implementation) -> Implementation:
+        """The adapter for this device: with the dtypes that it takes."""
+        mine = copy(implementation)
+        mine.dtypes = tuple(dtype for dtype in implementation.dtypes if dtype not in self.dtypes)
+        return mine
+
+    def function(self, function: Function) -> Function:
+        """The Function, with results as accurate as the device computes."""
+        return _coarse(function, tuple(self.accurate_as.items())) if self.accurate_as else function
+
+
+@cache
+def _coarse(function: Function, accurate_as: tuple[tuple[str, str], ...]) -> Function:
+    """The Function with less accurate results; one for all tests, which cache what they compute of it."""
+    return replace(function, accurate_as=dict(accurate_as))
+
+
+# Which devices there are.
+
+
+def every(i: Implementation) -> tuple[str, ...]:
+    """All devices of an implementation on this machine."""
+    return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
+
+
+def chosen(given: str | None, implementation: Implementation) -> tuple[str, ...]:
+    """The devices that a run is restricted to. Raises UsageProblem if one is not there."""
+    try:
+        return () if given is None else matching("device", given, every(implementation))
+    except UsageProblem as problem:
+        hint = "--import PACKAGE imports what registers another one"
+        raise UsageProblem(f"{implementation.name} on this machine: {problem}; {hint}") from None
+
+
+def facts(
+    options: Any, implementation: Implementation, devices: Sequence[str], known: Mapping[str, Any] | None
+) -> dict[str, Facts]:
+    """What the accelerators of a run take: found out, or ``known`` from the process that has."""
+    if known is not None:
+        return {device: Facts(**found) for device, found in known.items()}
+    accelerators = [] if options.separate else implementation.devices()[1:]
+    return {d: find_out(options.implementation, d) for d in accelerators if d in devices or not devices}
+
+
+# How a device is asked.
+
+
+@cache
+def find_out(given: str, device: str) -> Facts:
+    """What a device of the implementation with this name takes. Raises UsageProblem if it cannot be found out."""
+    known: list[dict[str, Any]] = []
+    with waiting.during(f"a process that tries what {device} takes; it is ended after {SECONDS} s"):
+        while True:
+            said, ended = _output([sys.executable, "-m", __name__, given, device, str(len(known))])
+            found = [line.split(" ", 1) for line in said.splitlines() if line.startswith((_BEGINS, _ENDS))]
+            known += [json.loads(text) for mark, text in found if mark == _ENDS]
+            if not found:
+                raise UsageProblem(f"what {device} takes cannot be found out: {ended}")
+            if found[-1][0] == _ENDS:
+                return _facts(known)
+            known.append({**json.loads(found[-1][1]), "raised": ended})
+
+
+def _output(words: Sequence[str]) -> tuple[str, str]:
+    """What a process printed, and how it ended."""
+    try:
+        done = subprocess.run(
+            words, env=environment(None), capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace"), f"it did not end within {SECONDS} s"
+    last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    return done.stdout, f"the process ended with exit status {done.returncode}: {last}"
+
+
+def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
+    raised: dict[str, dict[str, str]] = {"dtypes": {}, "capabilities": {}}
+    coarse: dict[str, tuple[str, str]] = {}
+    elsewhere: set[str] = set()
+    for each in known:
+        kind, name = each["kind"], each["name"]
+        if "raised" in each and kind in raised:
+            raised[kind][name] = each["raised"]
+        elif kind == "accuracy" and each.get("found"):
+            coarse[name] = each["found"]
+        elif kind == "elsewhere":
+            elsewhere.update(each.get("found", ()))
+    accurate_as = {name: found[0] for name, found in coarse.items()}
+    of_parts = {name: accurate_as[real] for name, real in REAL_OF.items() if real in accurate_as}
+    shown = {name: found[1] for name, found in coarse.items()}
+    return Facts(**raised, accurate_as={**accurate_as, **of_parts}, coarse=shown, elsewhere=sorted(elsewhere))
+
+
+# The trials.
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial. ``run`` gets the adapter and the device; what it returns is kept, and what it raises."""
+
+    kind: str
+    name: str
+    run: Callable[[Implementation, str], Any]
+
+
+def trials(i: Implementation) -> list[Trial]:
+    """The trials of an implementation's devices."""
+    return [
+        *(Trial("dtypes", name, partial(_computes, dtype=name)) for name in i.dtypes),
+        *(Trial("capabilities", name, run) for name, run in _CAPABILITIES.items() if name in i.capabilities),
+        *(Trial("accuracy", name, partial(coarseness, dtype=name)) for name in REAL if name in i.dtypes),
+        *(Trial("elsewhere", use.text, partial(_elsewhere, use=use)) for use in USES if not use.needs),
+    ]
+
+
+def _dtype(i: Implementation, device: str) -> str:
+    """A real dtype that the device takes."""
+    for dtype in REAL:
+        try:
+            _computes(i, device, dtype)
+        except Exception:  # noqa: BLE001 - as the trial of the dtype says
+            continue
+        return dtype
+    raise TypeError(f"{device} takes none of {', '.join(REAL)}")
+
+
+def _computes(i: Implementation, device: str, dtype: str) -> None:
+    x = i.array(np.array([[1, 0], [1, 1]]), dtype, device)
+    there = i.describe(x).dtype
+    if there != dtype:
+        raise TypeError(f"a tensor of {dtype} becomes one of {there}")
+    results = [i.xp.copy(x), x[1]]
+    if dtype in FLOATING:
+        outputs, pullback = i.vjp(lambda x: x * x + x, (x,))
+        results += [*outputs, *pullback(outputs), i.xp.matmul(x, x), i.xp.sum(x)]
+    for result in results:
+        i.numpy(result)
+
+
+def _squares(i: Implementation, device: str) -> tuple[Callable[..., Any], Any]:
+    return lambda x: x * x, i.array(np.array([1.0, 2.0]), _dtype(i, device), device)
+
+
+def _jvp(i: Implementation, device: str) -> None:
+    f, x = _squares(i, device)
+    i.numpy(i.jvp(f, (x,), (x,))[1][0])
+
+
+def _vmap(i: Implementation, device: str) -> None:
+    f, x = _squares(i, device)
+    i.numpy(i.vmap(f, (0,))(x))
+
+
+def _batched(i: Implementation, device: str) -> None:
+    f, x = _squares(i, device)
+    i.numpy(i.batched_vjp(f, (x,), (i.xp.stack([x, x], axis=0),), track=(True,))[0])
+
+
+def _twice(i: Implementation, device: str) -> None:
+    f, x = _squares(i, device)
+    _, pullback = i.vjp(lambda x: i.vjp(f, (x,))[1]((x,), differentiable=True)[0], (x,))
+    i.numpy(pullback((x,))[0])
+
+
+def _backward(i: Implementation, device: str, make: Callable[[Callable[..., Any]], Any]) -> None:
+    f, x = _squares(i, device)
+    outputs, pullback = i.vjp(make(f), (x,))
+    for result in (*outputs, *pullback((x,))):
+        i.numpy(result)
+
+
+def _saved(i: Implementation, device: str) -> None:
+    with i.offload():
+        _backward(i, device, lambda f: f)
+
+
+def _cast(i: Implementation, device: str) -> None:
+    _, x = _squares(i, device)
+    with i.autocast(device, "bfloat16"):
+        i.numpy(x * x)
+
+
+def _viewed(i: Implementation, device: str) -> None:
+    _, x = _squares(i, device)
+    view = x[1:]
+    i.fill_(view, 3.0)
+    if not i.shares_memory(x, view) or i.strides(view) != (1,) or i.numpy(x)[1] != 3.0:
+        raise TypeError("a slice is no view")
+
+
+def _sparse(i: Implementation, device: str) -> None:
+    indices = i.array(np.array([[0, 1], [1, 0]]), "int64", device)
+    _, values = _squares(i, device)
+    i.numpy(i.xp.sparse_matmul(indices, values, (2, 2), i.xp.expand_dims(values, axis=1)))
+
+
+def _numpy(i: Implementation, device: str) -> None:
+    _, x = _squares(i, device)
+    i.numpy(i.xp.from_numpy(i.xp.to_numpy(x), x))
+
+
+_CAPABILITIES: dict[str, Callable[[Implementation, str], None]] = {
+    "jvp": _jvp,
+    "vmap": _vmap,
+    "batched_cotangents": _batched,
+    "double_backward": _twice,
+    "checkpoint": lambda i, device: _backward(i, device, i.checkpoint),
+    "compile": lambda i, device: _backward(i, device, i.compile),
+    "saved_hooks": _saved,
+    "autocast": _cast,
+    "views": _viewed,
+    "sparse": _sparse,
+    "numpy": _numpy,
+}
+
+# What a built-in operation may be off, in units of its dtype's rounding: on graphics processors it is a few.
+_UNITS = 64
+_COARSER = ("float32", "float16", "bfloat16")
+_OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "exp(x)": lambda xp, x, _: xp.exp(x),
+    "sqrt(x)": lambda xp, x, _: xp.sqrt(x),
+    "tanh(x)": lambda xp, x, _: xp.tanh(x),
+    "x / y": lambda _, x, y: x / y,
+    "x * y": lambda _, x, y: x * y,
+    "sum(x)": lambda xp, x, _: xp.sum(x),
+}
+
+
+def coarseness(i: Implementation, device: str, dtype: str) -> tuple[str, str] | None:
+    """The dtype that a device is only as accurate as, and an operation that shows it; None if it keeps the dtype's."""
+    x, y = (round_to(a, dtype) for a in (np.linspace(0.3, 3.1, 64), np.linspace(2.9, 0.7, 64)))
+    given = [i.array(a, dtype, device) for a in (x, y)]
+    worst, shown = 0.0, ""
+    for text, operation in _OPERATIONS.items():
+        got, right = np.asarray(i.numpy(operation(i.xp, *given))), np.asarray(operation(np, x, y))
+        # Of sums, the error is that of the terms and not of their result; here all of them are positive.
+        errors = np.abs(got - right) / np.abs(right)
+        place = np.unravel_index(np.argmax(errors), errors.shape)
+        if errors[place] > worst:
+            worst = float(errors[place])
+            shown = f"{text} is {float(got[place])} instead of {float(right[place])}"
+    if worst <= _UNITS * PRECISION[dtype].unit:
+        return None
+    fitting = [name for name in _COARSER if PRECISION[name].unit > PRECISION[dtype].unit]
+    enough = [name for name in fitting if worst <= _UNITS * PRECISION[name].unit]
+    # What is not as accurate as any dtype is a wrong result, which no bound may cover.
+    return (enough[0], shown) if enough else None
+
+
+def _elsewhere(i: Implementation, device: str, use: Use) -> list[str]:
+    """The operations that the device leaves to the CPU in a use."""
+    kind, places = _dtype(i, device), (device, i.devices()[0])
+
+    def on(place: str) -> frozenset[str]:
+        given = [
+            i.array(POINTS[name], kind if POINTS[name].dtype.kind == "f" else str(POINTS[name].dtype), place)
+            for name in use.given
+        ]
+        return i.redispatched(lambda: use.apply(i.xp, *given))
+
+    return sorted(on(places[0]) - on(places[1]))
+
+
+def _main() -> None:
+    given, device, done = sys.argv[1:]
+    implementation = implementations.load(given)
+    implementation.start_device(device)
+    for trial in trials(implementation)[int(done) :]:
+        about = {"kind": trial.kind, "name": trial.name}
+        print(_BEGINS, json.dumps(about), flush=True)
+        try:
+            found = {"found": trial.run(implementation, device)}
+        except Exception as raised:  # noqa: BLE001 - any exception is a fact about the device
+            found = {"raised": one_line(raised)}
+        print(_ENDS, json.dumps({**about, **found}), flush=True)
+
+
+if __name__ == "__main__":
+    leaving(_main)
