@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import random
 
 import numpy as np
@@ -157,6 +158,26 @@ class Written(Saved):
         return gradient.sum(0)
 
 
+@pytest.fixture
+def used_memory(monkeypatch):
+    """Lets torch allocate memory that holds something else each time, and in each run of this test the same."""
+    numbers = itertools.count(1)
+
+    def used(allocate):
+        def allocated(*args, **kwargs):
+            found = allocate(*args, **kwargs)
+            if not torch.are_deterministic_algorithms_enabled():
+                with torch.no_grad():
+                    found.fill_(next(numbers) % 7)
+            return found
+
+        return allocated
+
+    for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
+        monkeypatch.setattr(owner, name, used(getattr(owner, name)))
+
+
+@pytest.mark.usefixtures("used_memory")
 @pytest.mark.parametrize("function", [Returned, Accumulated, Skipped, Chosen])
 def test_memory_that_was_never_written_is_one_fault(function):
     found = accuses(Declaration(function, "float[...]"), *COMPARING)

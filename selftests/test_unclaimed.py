@@ -56,20 +56,23 @@ def of_property(planted):
     implementation = without_claims(planted.implementation)
     for claim, test in checks.tests_of(planted.property_id, planted.function, planted.implementation, planted.device):
         if claim.variant == planted.variant:
-            subject = Subject(
-                implementation, planted.function, planted.device, claim.property_id, variant=claim.variant,
-                allowed=claim.dtypes,
-            )  # fmt: skip
-            yield claim.needs | subject.needs, lambda c=claim, t=test, s=subject: outcome_of(c, t, s)
+
+            def subject(claim=claim):
+                return Subject(
+                    implementation, planted.function, planted.device, claim.property_id, variant=claim.variant,
+                    allowed=claim.dtypes,
+                )  # fmt: skip
+
+            yield claim.needs | subject().needs, lambda c=claim, t=test, s=subject: outcome_of(c, t, s())
 
 
 def of_clause(fault):
     """The same for a fault of a clause."""
     for claim, test in checks_of(fault.clause):
         if not claim.accelerator:
-            subject = ClauseSubject(without_claims(TORCH), claim.clause, "cpu", claim.variant)
 
-            def run(claim=claim, test=test, subject=subject):
+            def run(claim=claim, test=test):
+                subject = ClauseSubject(without_claims(TORCH), claim.clause, "cpu", claim.variant)
                 with fault.install():
                     return outcome_of(claim, test, subject)
 

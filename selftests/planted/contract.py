@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from dataclasses import replace
 from typing import Any
 
@@ -199,11 +199,16 @@ def _caching_gradients() -> Any:
 def _shared_scratch() -> Any:
     """The gradient passes through a buffer that all calls share."""
     shared: dict[Any, Any] = {}
+    written = threading.Condition()
 
     def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
         scratch = shared.setdefault((x.shape, x.dtype), torch.empty_like(right))
-        scratch.copy_(xp.conj(x))
-        time.sleep(1e-4)  # on a loaded machine threads seldom meet by themselves
+        with written:
+            scratch.copy_(xp.conj(x))
+            written.notify_all()
+            # Until another thread has written, too: by themselves threads seldom meet on a loaded machine.
+            if threading.current_thread() is not threading.main_thread():
+                written.wait(timeout=0.02)
         return 2 * g * scratch
 
     return square_with(gradient=gradient)
