@@ -15,6 +15,7 @@ OUTCOMES = {
     "pass": "held in every example",
     "fail": "an example breaks it",
     "error": "crashed, hung or raised something unexpected",
+    "missing": "needs what the package lacks; the reason says what",
     "known": "a listed deviation that still fails",
     "fixed": "a listed deviation that passes",
     "emulated": "held, with help from the adapter",
@@ -27,8 +28,14 @@ OUTCOMES = {
     "skip": "not run here, with a reason",
 }
 
+# The outcome of a test id that needs what the package lacks.
+MISSING = "missing"
+
 # Outcomes with which a run fails.
-FAILING = frozenset(("fail", "error", "fixed", "vacuous"))
+FAILING = frozenset(("fail", "error", "missing", "fixed", "vacuous"))
+
+# Outcomes of a test id that holds.
+KEPT = frozenset(("pass", "emulated"))
 
 # Outcomes of a test id that needs a capability which the implementation does not claim. None of them fails a run.
 UNCLAIMED = ("refuses", "holds", "silent", "dies")

@@ -13,11 +13,15 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from packaging.specifiers import SpecifierSet
 
+from autograd_conformance.implementations import aliases
+from autograd_conformance.implementations.missing import StandIns
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
+
+_Imported = TypeVar("_Imported")
 
 _HERE = "autograd_conformance.implementations"
 
@@ -37,12 +41,21 @@ ADAPTERS = {
     "tinygrad": (f"{_HERE}.tinygrad:TinygradImplementation", "tinygrad"),
 }
 
+# The packages that others imitate, of which a part may be missing.
+_PACKAGES = {name: "torch" for name in ADAPTERS if name.startswith("torch")}
+
+# The variable that names another package to import instead of that, which imitates it.
+PACKAGE = "AUTOGRAD_CONFORMANCE_PACKAGE"
+
 # Other packages add adapters by an entry point in this group, with the value module:class.
 ENTRY_POINTS = "autograd_conformance.implementations"
 
 # The variable that names what every process imports before it uses an implementation, comma-separated: packages that
 # register a device. Child processes inherit it.
 IMPORTS = "AUTOGRAD_CONFORMANCE_IMPORT"
+
+# The variable that names the only devices to use, comma-separated, the one where everything is tried first.
+DEVICES = "AUTOGRAD_CONFORMANCE_DEVICES"
 
 
 def joined() -> dict[str, str]:
@@ -66,13 +79,41 @@ def load(given: str) -> Implementation:
             "or give module:attribute, or the path of a .py file"
         )
     cure = f"; install it with: pip install {requirement}" if requirement else ""
-    with _staying():
-        module = _tried(given, cure, lambda: _from_file(Path(path)) if path.endswith(".py") else _imported(path))
+    stand_ins = StandIns(_PACKAGES.get(given, ""))
+    _alias(given)
+    with _staying(), stand_ins.until_the_end():
+        module = _tried(given, cure, partial(stand_ins.importing, partial(_module, path)))
         added = [_tried(f"{name} of --import", "", partial(_imported, name)) for name in to_import()]
     found = _made(given, module, attribute)
     found.parts = (*found.parts, *(each for each in added if each not in found.parts))
+    if found.drop_in and not isinstance(getattr(found.ag, "Function", None), type):
+        raise Unavailable(
+            f"{found.package.__name__} has no {found.drop_in}.autograd.Function, so there is nothing to check"
+        )
     found.added = {each.__name__: _version(each) for each in added}
+    only = _listed(DEVICES)
+    for name in only:
+        if name not in found.devices():
+            raise Unavailable(
+                f"{found.name} has no device {name!r} on this machine; choose from: {', '.join(found.devices())}; "
+                "--import PACKAGE imports what registers another one"
+            )
+    if only:
+        found.devices = lambda: tuple(only)  # type: ignore[method-assign]
     return found
+
+
+def _alias(given: str) -> None:
+    """Let another package be imported, if one is asked for. Raises Unavailable if that is not possible."""
+    package = os.environ.get(PACKAGE, "")
+    if package and given not in _PACKAGES:
+        raise Unavailable(f"--package {package} goes with {', '.join(_PACKAGES)}, and not with {given}")
+    if package:
+        _tried(f"{package} of --package", "", lambda: aliases.use(_PACKAGES[given], package))
+
+
+def _module(path: str) -> ModuleType:
+    return _from_file(Path(path)) if path.endswith(".py") else _imported(path)
 
 
 def _version(module: ModuleType) -> str:
@@ -85,10 +126,14 @@ def _version(module: ModuleType) -> str:
 
 def to_import() -> list[str]:
     """The names of the packages that ``IMPORTS`` asks for."""
-    return list(filter(None, map(str.strip, os.environ.get(IMPORTS, "").split(","))))
+    return _listed(IMPORTS)
 
 
-def _tried(what: str, cure: str, importing: Callable[[], ModuleType]) -> ModuleType:
+def _listed(variable: str) -> list[str]:
+    return list(filter(None, map(str.strip, os.environ.get(variable, "").split(","))))
+
+
+def _tried(what: str, cure: str, importing: Callable[[], _Imported]) -> _Imported:
     try:
         return importing()
     except Unavailable:

@@ -193,6 +193,8 @@ class Implementation(ABC):
 
     # Other packages that are part of the implementation, as one with its native code.
     parts: tuple[Any, ...] = ()
+    # The name of a package that another one stands for, which may lack parts of it; "" if it is the package itself.
+    drop_in: str = ""
     # The versions of packages that the user adds, by name: of one that registers a device, say.
     added: Mapping[str, str] = MappingProxyType({})
 

@@ -6,6 +6,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,12 +16,13 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch.autograd import function as ag
 
-from autograd_conformance.implementations import adapting, torch_memory, torch_settings
+from autograd_conformance.implementations import adapting, torch_memory, torch_plain, torch_settings
 from autograd_conformance.implementations.deviations import by_release, release_of
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,
     Description,
+    Environment,
     Mask,
     ScriptText,
     Tensors,
@@ -36,6 +38,10 @@ with suppress(ImportError):
 # The suffix of a fork (2.13.0+mine, 2.13.0.dev1) does not change what it has to keep.
 RELEASE = Version(release_of(torch.__version__))
 
+# Other packages are imported as torch, too. What they lack is named where it is used.
+_IS_TORCH = hasattr(getattr(torch, "version", None), "git_version")
+_memory: Any = torch_memory if _IS_TORCH else torch_plain
+
 
 @cache
 def _start_lazy_device() -> None:
@@ -49,9 +55,13 @@ def _start_lazy_device() -> None:
 _ACCELERATORS = ("cuda", "xpu", "mps", "mtia", "hpu")
 
 
+def _applies(releases: str) -> bool:
+    return RELEASE in SpecifierSet(releases, prereleases=True)
+
+
 def _registered() -> str:
     """The name of the device that a package has registered, if one has."""
-    named = getattr(torch._C, "_get_privateuse1_backend_name", None)
+    named = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", None)
     return str(named()) if named is not None else "privateuseone"
 
 
@@ -70,12 +80,12 @@ class TorchImplementation(adapting.RecordingImplementation):
 
     name = "torch"
     capabilities = frozenset(CAPABILITIES)
-    deviations = tuple(d for d in DEVIATIONS if RELEASE in SpecifierSet(d.cause.releases, prereleases=True))
+    deviations = tuple(d for d in DEVIATIONS if _IS_TORCH and _applies(d.cause.releases))
     dtypes = DTYPES
     package = torch
     xp = adapting.namespace(
         torch,
-        copy=torch.clone,
+        copy=lambda x: x.clone(),
         expand_dims=lambda x, axis: torch.unsqueeze(x, axis),
         flip=lambda x, axis: torch.flip(x, (axis,) if isinstance(axis, int) else axis),
         from_numpy=lambda a, like: torch.from_numpy(np.array(a, order="C")).to(like.device),
@@ -90,24 +100,33 @@ class TorchImplementation(adapting.RecordingImplementation):
     ag = ag
     dialect = "torch"
     script: ScriptText | None = SCRIPT
-    settings = torch_settings.SETTINGS
-    random_states = torch_settings.RANDOM_STATES
+    drop_in = "" if _IS_TORCH else "torch"
+
+    def __init__(self) -> None:
+        self.settings = torch_settings.readable(torch_settings.SETTINGS)
+        self.random_states = torch_settings.readable(torch_settings.RANDOM_STATES)
+
+    def environment(self) -> Environment:
+        found = super().environment()
+        return found if _IS_TORCH else replace(found, version=f"{found.version.partition('+')[0]}+{torch.__name__}")
 
     def checked(self) -> tuple[str, ...]:
+        if not _IS_TORCH:
+            return ()
         # Also those on which none of them is listed.
         return by_release(version for each in DEVIATIONS for version in each.cause.checked)
 
     def predates(self, release: str) -> bool:
-        return RELEASE.release < Version(release).release
+        return _IS_TORCH and RELEASE.release < Version(release).release
 
     def devices(self) -> tuple[str, ...]:
         return ("cpu", *filter(_is_available, dict.fromkeys((*_ACCELERATORS, _registered()))))
 
     def simulated_devices(self) -> tuple[str, ...]:
-        return ("lazy",)
+        return ("lazy",) if _IS_TORCH else ()
 
     def abstract_devices(self) -> tuple[str, ...]:
-        return ("meta",)
+        return ("meta",) if _IS_TORCH else ()
 
     def lacking(self, device: str) -> frozenset[str]:
         return {"lazy": frozenset({"sparse"}), "meta": frozenset({"sparse", "numpy"})}.get(device, frozenset())
@@ -117,7 +136,8 @@ class TorchImplementation(adapting.RecordingImplementation):
             _start_lazy_device()
 
     def limit_threads(self) -> None:
-        torch.set_num_threads(1)
+        if hasattr(torch, "set_num_threads"):
+            torch.set_num_threads(1)
 
     def synchronize(self, device: str) -> None:
         # Simulated and abstract devices have nothing to wait for.
@@ -141,10 +161,10 @@ class TorchImplementation(adapting.RecordingImplementation):
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)
 
     def numpy(self, tensor: Any) -> Any:
-        return torch_memory.read(tensor)
+        return _memory.read(tensor)
 
     def unusual(self, tensor: Any) -> str:
-        return torch_memory.kind(tensor)
+        return _memory.kind(tensor)
 
     def describe(self, tensor: Any) -> Description:
         return super().describe(tensor)._replace(device=tensor.device.type)
@@ -179,13 +199,13 @@ class TorchImplementation(adapting.RecordingImplementation):
         return int(tensor._version)
 
     def shares_memory(self, a: Any, b: Any) -> bool:
-        return torch_memory.shared(a, b)
+        return _memory.shared(a, b)
 
     def fill_(self, tensor: Any, value: Any) -> None:
-        torch_memory.fill(tensor, value)
+        _memory.fill(tensor, value)
 
     def strides(self, tensor: Any) -> tuple[int, ...]:
-        return () if torch_memory.kind(tensor) else tuple(tensor.stride())
+        return () if _memory.kind(tensor) else tuple(tensor.stride())
 
     def jvp(self, f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Tensors, Tensors]:
         forward_ad = torch.autograd.forward_ad

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from typing import Any, TypeVar
 from unittest import mock
 
 import numpy as np
@@ -16,7 +16,10 @@ import torch.utils.checkpoint
 import torch.utils.deterministic
 from torch.autograd import forward_ad
 
+from autograd_conformance.implementations.missing import Missing, Placeholder
 from autograd_conformance.implementations.protocol import RandomState, Setting
+
+_Read = TypeVar("_Read", Setting, RandomState)
 
 
 def _attribute(what: str, owner: Any, name: str) -> Setting:
@@ -122,7 +125,10 @@ def _numpy_state() -> Any:
 
 def _devices() -> bool:
     """Whether a device that is not the CPU may have random numbers of its own."""
-    custom = torch._C._get_privateuse1_backend_name() != "privateuseone"
+    named = getattr(getattr(torch, "_C", None), "_get_privateuse1_backend_name", None)
+    if named is None:
+        return True
+    custom = named() != "privateuseone"
     return custom or any(each.is_available() for each in (torch.cuda, torch.mps, torch.xpu, torch.mtia))
 
 
@@ -137,6 +143,16 @@ def _seed_torch(seed: int) -> None:
         torch.default_generator.manual_seed(seed)
 
 
+def readable(settings: Iterable[_Read]) -> tuple[_Read, ...]:
+    """Those that can be read; a package that stands for torch may lack some."""
+    found = []
+    for setting in settings:
+        with suppress(AttributeError, Missing):
+            if not isinstance(setting.get(), Placeholder):
+                found.append(setting)
+    return tuple(found)
+
+
 RANDOM_STATES = (
     RandomState("torch's random numbers", lambda: torch.get_rng_state().numpy().tobytes(), _seed_torch),
     RandomState("NumPy's random numbers", _numpy_state, np.random.seed),
@@ -146,7 +162,7 @@ RANDOM_STATES = (
 
 def reseed(seed: int = 0) -> None:
     """Seed all random numbers."""
-    for state in RANDOM_STATES:
+    for state in readable(RANDOM_STATES):
         state.seed(seed)
 
 

@@ -6,7 +6,8 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,6 +18,7 @@ from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
 from autograd_conformance.harness.checking.steering import RAISING
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Raised, Record, message_of, named
 from autograd_conformance.implementations.deviations import Deviation, named_by
+from autograd_conformance.implementations.missing import missing_part
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
 
@@ -135,6 +137,22 @@ def _frames(raised: BaseException) -> Sequence[traceback.FrameSummary]:
 def _is_of_python(filename: str) -> bool:
     packaged = {"site-packages", "dist-packages"} & {*Path(filename).parts}
     return filename.startswith("<frozen ") or (filename.startswith(_PYTHON) and not packaged)
+
+
+class Lacking(BaseException):
+    """The package under test lacks what a test needs. No exception like others: it ends the test, and fails no call."""
+
+
+@contextmanager
+def naming_what_is_missing(implementation: Implementation) -> Iterator[None]:
+    """A context in which what the package lacks ends the test by `Lacking`."""
+    try:
+        yield
+    except Exception as raised:
+        name = missing_part(raised, implementation.drop_in)
+        if name is None:
+            raise
+        raise Lacking(f"needs {name}") from raised
 
 
 # The folder of Python's own modules.

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.drawing import number
+from autograd_conformance.harness.checking.examined import naming_what_is_missing
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import named
 from autograd_conformance.implementations.protocol import CAPABILITIES
@@ -112,7 +113,7 @@ def holds(
         @functools.wraps(test)
         def checked(subject: Subject, data: Any) -> None:
             __tracebackhide__ = True
-            with subject.blaming_the_function():
+            with subject.blaming_the_function(), naming_what_is_missing(subject.implementation):
                 test(subject, data)
 
         return _claiming(claim, _generated(checked, examples))
@@ -146,7 +147,7 @@ def keeps(
         @functools.wraps(test)
         def checked(subject: ClauseSubject, data: Any) -> None:
             __tracebackhide__ = True
-            with subject.blaming_the_implementation():
+            with subject.blaming_the_implementation(), naming_what_is_missing(subject.implementation):
                 test(subject, data)
 
         return _claiming(claim, _generated(checked, examples))

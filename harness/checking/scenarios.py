@@ -7,6 +7,7 @@ import inspect
 import itertools
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,9 @@ from autograd_conformance.strategies.compositions import After, Before, Tools
 
 Gradients = tuple[Any, ...]
 Expected = tuple[Tracked | None, ...]
+
+# How often to look whether an accelerator has freed what a call held, and seconds between two looks.
+_LOOKS, _PAUSE = 20, 0.05
 
 
 def _outputs(value: Any) -> tuple[Any, ...]:
@@ -321,10 +325,21 @@ def left_behind(example: Example) -> list[str]:
     gc.disable()
     try:
         references = _watched(example)
-        return [name for name, reference in references.items() if reference() is not None]
+        alive = _alive(references)
+        # The thread of an accelerator may end its work a moment after the gradients have arrived.
+        for _ in range(_LOOKS if example.call.device != "cpu" else 0):
+            if alive:
+                example.implementation.synchronize(example.call.device)
+                time.sleep(_PAUSE)
+                alive = _alive(references)
+        return alive
     finally:
         if collecting:
             gc.enable()
+
+
+def _alive(references: dict[str, weakref.ref[Any]]) -> list[str]:
+    return [name for name, reference in references.items() if reference() is not None]
 
 
 def _watched(example: Example) -> dict[str, weakref.ref[Any]]:

@@ -147,7 +147,7 @@ def _program(text: ScriptText, source: Source, pieces: Pieces, body: str) -> str
 def _prelude(text: ScriptText, pieces: Pieces) -> str:
     """The lines that prepare the device: what it needs itself, or the imports that register it."""
     device, implementation = pieces.call.device, pieces.implementation
-    added = implementation.added if device != implementation.devices()[0] else ()
+    added = implementation.added if device != "cpu" else ()
     return text.prelude.get(device, "") or "".join(f"import {name}\n" for name in added)
 
 

@@ -42,11 +42,15 @@ class Number(click.FloatRange):
         return number
 
 
+def _verify_module(option: str, name: str, example: str) -> None:
+    if not all(map(str.isidentifier, name.split("."))):
+        raise Problem(f"{option} must be the name of a package, as in {option} {example}, got {name!r}")
+
+
 def _import_everywhere(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:  # noqa: ARG001
     """Let this process and all its children import these packages."""
-    wrong = [name for name in names if not all(map(str.isidentifier, name.split(".")))]
-    if wrong:
-        raise Problem(f"--import must be the name of a package, as in --import torchvulkan, got {wrong[0]!r}")
+    for name in names:
+        _verify_module("--import", name, "torchvulkan")
     if names:
         os.environ[implementations.IMPORTS] = ",".join(dict.fromkeys((*implementations.to_import(), *names)))
 
@@ -54,6 +58,19 @@ def _import_everywhere(context: click.Context, option: click.Parameter, names: t
 import_option = click.option(
     "--import", multiple=True, metavar="PACKAGE", expose_value=False, callback=_import_everywhere,
     help="Import this package in every process, as one that registers a device; repeatable.",
+)  # fmt: skip
+
+
+def _import_instead(context: click.Context, option: click.Parameter, name: str | None) -> None:  # noqa: ARG001
+    """Let this process and all its children import this package instead."""
+    if name is not None:
+        _verify_module("--package", name, "mindtorch.torch")
+        os.environ[implementations.PACKAGE] = name
+
+
+package_option = click.option(
+    "--package", metavar="NAME", expose_value=False, callback=_import_instead,
+    help="Check this package instead of torch, which it imitates: it has its API under another name.",
 )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from autograd_conformance.harness.check.freedom import EXAMPLE
 from autograd_conformance.harness.check.freedom import WORDS as FREEDOMS
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.commands import Number, Problem, echo
+from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.patterns import matching, without_variants
@@ -90,6 +90,11 @@ _EPILOG = (
     metavar="NAME",
     help="The implementation that the Function is written for.",
 )
+@click.option(
+    "--device", "--devices", "only", metavar="D,D", help="Check on these devices only; default: all of this machine."
+)
+@import_option
+@package_option
 @click.option("--functions", metavar="PATTERN", help="Functions of a file to check: names or globs, comma-separated.")
 @click.option(
     "--properties",
@@ -110,7 +115,7 @@ _EPILOG = (
 def check(
     targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
     also: tuple[str, ...], up_to: tuple[str, ...],
-    implementation: str, profile: str, report_: Path | None, scripts: Path, **given: Any,
+    implementation: str, only: str | None, profile: str, report_: Path | None, scripts: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Check your own Functions.
 
@@ -131,6 +136,9 @@ def check(
         _verify(targets, arguments, described, profile, report_)
         _verify_properties(given["properties"])
         _verify_folder(scripts)
+        if only is not None:
+            # Child processes inherit it.
+            os.environ[implementations.DEVICES] = only
         implementations.check_version(implementations.load(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None

@@ -16,7 +16,7 @@ import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE, SUITES
 from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.commands import Number, Problem, echo, import_option
+from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.commands.gate import compare_with_baseline
 from autograd_conformance.harness.commands.report import export, export_options
 from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, UsageProblem, one_line
@@ -64,6 +64,7 @@ def _cores() -> int:
 @click.option("--seed", type=Number(0, whole=True), metavar="N", help="Seed of the examples.")
 @click.option("--device", "--devices", metavar="D,D", help="Run only on these devices; default: all devices.")
 @import_option
+@package_option
 @click.option("--dtype", metavar="|".join(FLOATING), help="Use only this dtype for floating tensors.")
 @click.option("-n", "--workers", type=Number(0, whole=True), default=_cores, show_default="all cores", metavar="N",
               help="Number of worker processes; with 0 tests run in this one, and a crash ends the run.")  # fmt: skip

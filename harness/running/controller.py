@@ -382,7 +382,8 @@ class Controller:
             parts = (
                 summary.matrices(self.results, self._header(), width),
                 clause_table.overview(self.results, width),
-                [*summary.not_run(self.results), *summary.known(self.results, self._header())],
+                [*summary.missing(self.results), *summary.not_run(self.results)],
+                summary.known(self.results, self._header()),
             )
             write("\n\n".join("\n".join(lines) for lines in parts if lines))
         unclaimed = summary.unclaimed(self.results, width)
@@ -425,7 +426,7 @@ class Controller:
                 "every test of this choice was skipped, is unsupported, or is not claimed" if self.results else foreign
             )
             lines.append(f"nothing was checked: {reason}")
-        lines.append(summary.verdict(self.counts, self._header()))
+        lines += [summary.verdict(self.counts, self._header()), *filter(None, [summary.score(self.results)])]
         if self.selection.separate:
             lines.append(separation.in_words(self.results))
         if self.file is not None:

@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
 from autograd_conformance.harness.running import waiting
-from autograd_conformance.harness.running.patterns import matching
 from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.separate import environment
@@ -61,6 +60,8 @@ class Facts:
 
     def adapter(self, implementation: Implementation) -> Implementation:
         """The adapter for this device: with the dtypes that it takes."""
+        if not self.dtypes:
+            return implementation
         mine = copy(implementation)
         mine.dtypes = tuple(dtype for dtype in implementation.dtypes if dtype not in self.dtypes)
         return mine
@@ -79,6 +80,12 @@ def _coarse(function: Function, accurate_as: tuple[tuple[str, str], ...]) -> Fun
 # Which devices there are.
 
 
+@cache
+def start(implementation: Implementation, device: str) -> None:
+    """Prepare a device, once in each process."""
+    implementation.start_device(device)
+
+
 def every(i: Implementation) -> tuple[str, ...]:
     """All devices of an implementation on this machine."""
     return (*i.devices(), *i.simulated_devices(), *i.abstract_devices())
@@ -86,11 +93,12 @@ def every(i: Implementation) -> tuple[str, ...]:
 
 def chosen(given: str | None, implementation: Implementation) -> tuple[str, ...]:
     """The devices that a run is restricted to. Raises UsageProblem if one is not there."""
-    try:
-        return () if given is None else matching("device", given, every(implementation))
-    except UsageProblem as problem:
-        hint = "--import PACKAGE imports what registers another one"
-        raise UsageProblem(f"{implementation.name} on this machine: {problem}; {hint}") from None
+    there, names = every(implementation), () if given is None else tuple(map(str.strip, given.split(",")))
+    for name in names:
+        if name not in there:
+            what = f"{implementation.name} has no device {name!r} on this machine; {choose_from(name, there)}"
+            raise UsageProblem(f"{what}; --import PACKAGE imports what registers another one")
+    return names
 
 
 def facts(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from dataclasses import asdict
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.reports.ndjson import SCHEMA, Line, now, version_of
 from autograd_conformance.harness.running import corpus, identity, sources
 from autograd_conformance.harness.running.imported import Imports
@@ -36,6 +38,7 @@ def header(selection: Selection, expected: int | None) -> Line:
             **({"checked": list(checked)} if (checked := unchecked(selection.implementation)) else {}),
             "build": identity.build(*map(str, places)),
             **({"fork": asdict(selection.fork)} if selection.fork else {}),
+            **({"package": package} if (package := os.environ.get(implementations.PACKAGE)) else {}),
             **({"added": dict(added)} if (added := selection.implementation.added) else {}),
         },
         "run": identity.of_run(selection.run_id),

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import asdict
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,8 @@ from autograd_conformance.harness.running.controller import (
     RESULT,
     Controller,
 )
+from autograd_conformance.harness.running.devices import start
+from autograd_conformance.harness.running.lacking import importable
 from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
@@ -52,7 +54,6 @@ from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
 from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
-from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.separate import Separate
 
 __all__ = ["TIME_LIMIT", "pytest_addoption"]
@@ -280,7 +281,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Let the controller say why a worker cannot collect the tests."""
     try:
-        return (yield)
+        with importable(session.config.stash[_SELECTION].implementation):
+            return (yield)
     except pytest.UsageError as raised:
         if hasattr(session.config, "workeroutput"):
             session.config.workeroutput[LACKING] = shown(str(raised))
@@ -396,11 +398,6 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
     return tried
 
 
-@cache
-def _start(implementation: Implementation, device: str) -> None:
-    implementation.start_device(device)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     subject = _subject(item)
@@ -410,7 +407,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     item.obj = _all_passes(item, subject)  # type: ignore[attr-defined]
     started = time.process_time()
     try:
-        _start(selection.implementation, subject.device)
+        start(selection.implementation, subject.device)
         yield
         subject.record.verify_exercised()
     except KeyboardInterrupt as raised:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from autograd_conformance.harness.outcomes import FAILING
+from autograd_conformance.harness.outcomes import FAILING, MISSING
 from autograd_conformance.harness.running import waiting
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.views import describe
@@ -177,7 +177,7 @@ class Progress:
         self._display.refresh()
 
     def _show(self, line: dict[str, Any]) -> None:
-        if line["outcome"] not in FAILING or self._display is None:
+        if line["outcome"] not in FAILING or line["outcome"] == MISSING or self._display is None:
             return
         number = len(self.failed)
         if number <= FAILURES_SHOWN:

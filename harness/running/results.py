@@ -12,6 +12,7 @@ import pytest
 from hypothesis.errors import Unsatisfiable
 
 from autograd_conformance.harness.checking import integers
+from autograd_conformance.harness.checking.examined import Lacking
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
@@ -161,6 +162,8 @@ def _outcome(subject: Tested, error: BaseException | None, needs: frozenset[str]
             reason = f"refused in every example: {subject.record.excuse[:_EXCUSE]}"
             return {"outcome": "vacuous", "vacuous": REFUSED, "reason": reason}
         return {"outcome": "pass"}
+    if isinstance(error, Lacking):
+        return {"outcome": "missing", "reason": str(error)}
     if isinstance(error, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(error.msg)}
     if isinstance(error, Vacuous | Unsatisfiable):

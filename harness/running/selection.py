@@ -292,7 +292,8 @@ class Selection:
         i = self.implementation
         mine = tuple(d for d in i.devices()[claim.accelerator :] if d in self.all_devices)
         devices = mine or (i.devices()[:1] if claim.accelerator and not self.devices else ())
-        found = [ClauseSubject(self._on(d), claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
+        on = {device: self.facts.get(device, Facts()).adapter(i) for device in devices}
+        found = [ClauseSubject(on[d], claim.clause, d, claim.variant, self.dtype, Record()) for d in devices]
         return [subject for subject in found if self._takes(subject)]
 
     def _takes(self, subject: Subject | ClauseSubject) -> bool:
@@ -317,21 +318,16 @@ class Selection:
         return tuple(d for d in supported if d in self.all_devices)
 
     def _subject(self, claim: Claim, function: Function, device: str) -> Subject:
-        known = self.facts.get(device)
-        return self.catalog.subject(
-            self._on(device), known.function(function) if known else function, device, property_id=claim.property_id,
-            dtype=self.dtype, variant=claim.variant, allowed=claim.dtypes, record=Record(),
-        )  # fmt: skip
-
-    def _on(self, device: str) -> Implementation:
-        """The adapter for a device."""
-        return self.facts[device].adapter(self.implementation) if device in self.facts else self.implementation
+        known = self.facts.get(device, Facts())
+        of_test = {"property_id": claim.property_id, "variant": claim.variant, "allowed": claim.dtypes}
+        mine, function = known.adapter(self.implementation), known.function(function)
+        return self.catalog.subject(mine, function, device, dtype=self.dtype, record=Record(), **of_test)
 
     def not_claimed(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> frozenset[str]:
         """The capabilities that a test needs, and the implementation does not claim on that device."""
         needs, i = claim.needs | subject.needs, self.implementation
-        lacking = {*i.lacking(subject.device), *self.facts.get(subject.device, Facts()).capabilities}
-        return (needs - i.capabilities) | (needs & lacking)
+        known = self.facts.get(subject.device, Facts())
+        return (needs - i.capabilities) | (needs & (i.lacking(subject.device) | known.capabilities.keys()))
 
     def reason_against(self, claim: AnyClaim, subject: Subject | ClauseSubject) -> NotRun | None:
         """Why a test cannot run; None if it can."""

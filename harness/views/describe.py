@@ -24,6 +24,7 @@ def rerun(line: Line, header: Line, suite: str | None = None) -> str:
     words += ["--suite", suite] if suite else []
     words += ["--properties", ndjson.claim_of(line)]
     words += ["--functions", line["function"]] if "function" in line else []
+    words += ["--package", package] if (package := header["implementation"].get("package")) else []
     for package in header["implementation"].get("added", ()):
         words += ["--import", package]
     words += ["--device", line["device"], "--profile", header["profile"], "--seed", str(header["seed"])]

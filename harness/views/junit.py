@@ -19,6 +19,7 @@ _ELEMENTS = {
     "fail": "failure",
     "fixed": "failure",
     "error": "error",
+    "missing": "failure",
     "vacuous": "error",
     "known": "skipped",
     "unsupported": "skipped",

@@ -13,6 +13,7 @@ from autograd_conformance.harness.reports import ndjson
 SYMBOLS = {
     "error": "E",
     "fail": "F",
+    "missing": "M",
     "vacuous": "V",
     "fixed": "X",
     "dies": "D",

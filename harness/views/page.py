@@ -27,6 +27,7 @@ from autograd_conformance.reference.properties import PROPERTIES
 SIGNS = {
     "error": "✖",
     "fail": "✗",
+    "missing": "⊖",
     "vacuous": "∅",
     "fixed": "↑",
     "dies": "☠",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
-from autograd_conformance.harness.outcomes import FAILING, UNCLAIMED, Kind, in_words
+from autograd_conformance.harness.outcomes import FAILING, KEPT, MISSING, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.views import capabilities, causes, describe, findings, matrix
 from autograd_conformance.implementations.deviations import in_a_row
@@ -17,6 +17,8 @@ from autograd_conformance.implementations.deviations import in_a_row
 WITH_SCRIPT = 2
 IN_FULL = 8
 BY_NAME = 40
+# The most parts of a package shown that it lacks.
+PARTS = 12
 
 _SHOWN = ("got", "expected", "bound", "chosen", "hint", "message", "reason")
 _LABELS = {"chosen": "with"}
@@ -76,7 +78,7 @@ def unclaimed(results: Sequence[Line], width: int) -> list[str]:
 
 def failures(results: Sequence[Line], header: Line, suite: str | None = None) -> list[str]:
     """Each cause of failures with its smallest call, the actual and expected result, and the command to rerun it."""
-    failing = [line for line in results if line["outcome"] in FAILING]
+    failing = [line for line in results if line["outcome"] in FAILING and line["outcome"] != MISSING]
     found = causes.causes(failing)
     lines: list[str] = []
     if len(found) < len(failing):
@@ -141,6 +143,25 @@ def details(line: Line) -> list[str]:
     if failure.get("flaky"):
         lines.append("  flaky: the same call does not always break the property")
     return lines + [f"    {row}" for row in failure.get("traceback", ())]
+
+
+def missing(results: Sequence[Line]) -> list[str]:
+    """What the package lacks, a line for each part with the number of test ids that need it."""
+    parts = Counter(line["reason"].removeprefix("needs ") for line in results if line["outcome"] == MISSING)
+    rows = [f"missing: {name}, which {_several(count, 'test id')} need" for name, count in parts.most_common(PARTS)]
+    rest = len(parts) - len(rows)
+    return [*rows, *([f"missing: {_several(rest, 'more part')}, in the report"] if rest > 0 else [])]
+
+
+def score(results: Sequence[Line]) -> str:
+    """How many sentences are kept, broken, or about what is missing; empty if nothing is missing."""
+    found: dict[str, set[str]] = {}
+    for line in results:
+        found.setdefault(line.get("clause") or line["property"], set()).add(line["outcome"])
+    broken = sum(bool(outcomes & FAILING - {MISSING}) for outcomes in found.values())
+    lacking = sum(MISSING in outcomes and not outcomes & FAILING - {MISSING} for outcomes in found.values())
+    kept = sum(bool(outcomes & KEPT) and not outcomes & FAILING for outcomes in found.values())
+    return f"sentences: {kept} kept, {broken} broken, {lacking} about what is missing" if lacking else ""
 
 
 def costs(measured: Sequence[Line]) -> list[str]:

@@ -1,7 +1,6 @@
 """Faults in what a Function's backward shares, remembers, marks and returns."""
 
-# The hooks of a body take parameters that not each of them uses.
-# ruff: noqa: ARG001, ARG005
+# ruff: noqa: ARG001, ARG005 - not each hook of a body uses all of its parameters
 
 from __future__ import annotations
 
@@ -197,18 +196,15 @@ def _caching_gradients() -> Any:
 
 
 def _shared_scratch() -> Any:
-    """The gradient passes through a buffer that all calls share."""
-    shared: dict[Any, Any] = {}
-    written = threading.Condition()
+    """The gradient passes through a buffer that all calls share, when another thread has written there, too."""
+    shared, written = dict[Any, Any](), threading.Condition()
 
     def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
         scratch = shared.setdefault((x.shape, x.dtype), torch.empty_like(right))
         with written:
             scratch.copy_(xp.conj(x))
             written.notify_all()
-            # Until another thread has written, too: by themselves threads seldom meet on a loaded machine.
-            if threading.current_thread() is not threading.main_thread():
-                written.wait(timeout=0.02)
+            written.wait(timeout=0.02 * (threading.current_thread() is not threading.main_thread()))
         return 2 * g * scratch
 
     return square_with(gradient=gradient)

@@ -1,0 +1,167 @@
+"""Packages that lack a part of torch: it is named where it is used, and nothing else stops."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autograd_conformance.implementations import IMPORTS, PACKAGE, aliases, load
+from autograd_conformance.implementations.missing import Missing, Placeholder, StandIns, missing_part
+from autograd_conformance.implementations.protocol import Unavailable
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package with few parts, and a module of the suite that wants more."""
+    files = {
+        "scant/__init__.py": """
+            from . import inner
+            class Tensor: pass
+            class Broken:
+                def fail(self): return self.gone
+            """,
+        "scant/inner.py": "HERE = 1",
+        "wanting.py": """
+            import scant
+            import scant.absent.deeper
+            from scant.inner import HERE, THERE
+            LAYOUTS = {scant.dense: 1}
+            class Derived(scant.Base):
+                pass
+            @scant.decorated
+            def unused(): pass
+            """,
+    }
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    # What is asked for there counts as asked for by the suite.
+    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", tmp_path / "wanting.py")
+    before = set(sys.modules)
+    yield "scant"
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def imported(package):
+    stand_ins = StandIns(package)
+    with stand_ins.until_the_end():
+        return stand_ins, stand_ins.importing(lambda: import_module("wanting"))
+
+
+def test_a_module_is_imported_whatever_is_missing(package):
+    stand_ins, module = imported(package)
+    assert set(stand_ins.names) == {
+        "scant.absent", "scant.absent.deeper", "scant.inner.THERE", "scant.dense", "scant.Base", "scant.decorated",
+    }  # fmt: skip
+    assert module.HERE == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda m: m.THERE(), lambda m: m.THERE.part(1), lambda m: bool(m.THERE), lambda m: m.THERE[0],
+        lambda m: m.Derived(), lambda m: m.Derived.apply(1), lambda m: m.unused(),
+    ],
+)  # fmt: skip
+def test_a_use_of_it_names_the_part(package, use):
+    _, module = imported(package)
+    with pytest.raises(Missing, match=r"needs scant\."):
+        use(module)
+
+
+def test_nothing_stays_in_the_package(package):
+    _, module = imported(package)
+    assert not any(isinstance(value, Placeholder) for value in vars(module.scant).values())
+    assert not any(isinstance(value, Placeholder) for value in vars(module.scant.inner).values())
+    assert "scant.absent" not in sys.modules
+
+
+def test_what_a_package_lacks_inside_itself_is_its_own_fault(package):
+    stand_ins = StandIns(package)
+    with pytest.raises(AttributeError, match="gone"), stand_ins.until_the_end():
+        stand_ins.importing(lambda: import_module("scant").Broken().fail())
+
+
+def test_a_package_that_is_not_there_is_not_made_up():
+    with pytest.raises(ModuleNotFoundError):
+        StandIns("nowhere").importing(lambda: import_module("nowhere"))
+
+
+def raised_by(action):
+    with pytest.raises(Exception) as raised:  # noqa: PT011
+        action()
+    return raised.value
+
+
+def test_parts_of_tensors_and_of_derived_classes_are_named(package, monkeypatch):
+    scant = import_module(package)
+    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", Path(__file__))
+    derived = type("Mine", (scant.Tensor,), {})
+    assert missing_part(raised_by(lambda: scant.Tensor().mT), package) == "scant.Tensor.mT"
+    assert missing_part(raised_by(lambda: derived.setup), package) == "scant.Tensor.setup"
+    assert missing_part(raised_by(lambda: SimpleNamespace().mT), package) is None
+    assert missing_part(raised_by(lambda: scant.Tensor().mT), "") is None
+    assert missing_part(KeyError("mT"), package) is None
+
+
+def test_another_package_stands_for_a_name(package, monkeypatch):
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    aliases.use("other", package)
+    assert import_module("other") is import_module(package)
+    assert import_module("other.inner") is import_module("scant.inner")
+    with pytest.raises(ModuleNotFoundError, match=r"other\.nothing"):
+        import_module("other.nothing")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "name", "said"),
+    [
+        (PACKAGE, "scant", "model", "--package scant goes with torch, torch-compile, torch-func, and not with model"),
+        (PACKAGE, "nowhere", "torch", "nowhere of --package cannot be imported"),
+        (IMPORTS, "nowhere", "model", "nowhere of --import cannot be imported"),
+    ],
+)
+def test_what_cannot_be_imported_is_said(monkeypatch, variable, value, name, said):
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(Unavailable, match=said):
+        load(name)
+
+
+SUITE = """
+from autograd_conformance.harness.checking.marks import holds, keeps
+from autograd_conformance.implementations.missing import Missing
+
+
+@holds("VJP-REF")
+def test_right(subject, data):
+    example = subject.example(data.draw(subject.calls(), label="call"))
+    subject.assert_close(example.call, example.names, got=example.run()[1], expected=example.expected.gradients())
+
+
+@holds("VJP-FD")
+def test_lacking(subject, data):
+    subject.example(data.draw(subject.calls(), label="call"))
+    raise Missing("torch.func.vmap")
+"""
+
+
+def test_a_run_names_what_is_missing_and_fails(command, tmp_path):
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (folder / "test_lacking.py").write_text(SUITE)
+    run = command("model", "--suite", str(folder), "--functions", "Exp,Square", "-n", "0")
+    assert run.status == 1
+    assert set(run.outcomes.values()) == {"pass", "missing"}
+    assert {line["reason"] for line in run.results.values() if line["outcome"] == "missing"} == {
+        "needs torch.func.vmap"
+    }
+    assert "missing: torch.func.vmap, which 2 test ids need" in run.out
+    assert "sentences: 1 kept, 0 broken, 1 about what is missing" in run.out
