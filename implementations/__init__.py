@@ -11,6 +11,7 @@ from functools import partial
 from importlib import import_module, metadata, util
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 from packaging.specifiers import SpecifierSet
 
 from autograd_conformance.implementations import aliases
+from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.missing import StandIns
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
@@ -91,6 +93,7 @@ def load(given: str) -> Implementation:
             f"{found.package.__name__} has no {found.drop_in}.autograd.Function, so there is nothing to check"
         )
     found.added = {each.__name__: _version(each) for each in added}
+    found.deviations = (*found.deviations, *chain.from_iterable(map(of_device, found.added)))
     only = _listed(DEVICES)
     for name in only:
         if name not in found.devices():
@@ -122,6 +125,12 @@ def _version(module: ModuleType) -> str:
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(name)
     return str(getattr(module, "__version__", ""))
+
+
+def of_device(package: str) -> tuple[Deviation, ...]:
+    """The known deviations of a package that registers a device."""
+    place = f"{_HERE}.devices.{package.partition('.')[0]}"
+    return import_module(place).DEVIATIONS if util.find_spec(place) is not None else ()
 
 
 def to_import() -> list[str]:

@@ -244,9 +244,11 @@ def _saved(i: Implementation, device: str) -> None:
 
 
 def _cast(i: Implementation, device: str) -> None:
-    _, x = _squares(i, device)
+    x = i.array(np.eye(2), "float32", device)
     with i.autocast(device, "bfloat16"):
-        i.numpy(x * x)
+        found = i.describe(i.xp.matmul(x, x)).dtype
+    if found != "bfloat16":
+        raise TypeError(f"under autocast in bfloat16, a product of matrices is {found}")
 
 
 def _viewed(i: Implementation, device: str) -> None:

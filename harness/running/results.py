@@ -53,7 +53,7 @@ def result_line(
     ran = outcome["outcome"] not in (*NOT_RUN, *UNCLAIMED)
     asked = {"dtypes": list(dict.fromkeys(subject.dtypes))} if ran else {}
     line = {**subject.key, **outcome, **asked, **_figures(subject)}
-    line.update(_as_listed(subject.deviations, line, subject.implementation.environment().version))
+    line.update(_as_listed(subject.deviations, line, _seen_on(subject)))
     line.update(_unclaimed_grade(line))
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
@@ -109,6 +109,12 @@ def died_line(last: LastWords, deviations: Sequence[Deviation]) -> Line:
 def _unclaimed_grade(line: Line) -> Line:
     """The grade of what is wrong without an error where nothing is claimed; empty for any other result."""
     return {"grade": Grade.UNCLAIMED.words} if line["outcome"] in ("silent", "dies") else {}
+
+
+def _seen_on(subject: Tested) -> str:
+    """The version on which a listed deviation may have been seen; "" on an accelerator, where none was looked for."""
+    i = subject.implementation
+    return "" if subject.device in i.devices()[1:] else i.environment().version
 
 
 def _as_listed(listed: Sequence[Deviation], line: Line, version: str) -> Line:

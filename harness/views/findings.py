@@ -8,9 +8,11 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module, util
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import NamedTuple
 
 from autograd_conformance import implementations
+from autograd_conformance.implementations import devices
 from autograd_conformance.implementations.deviations import Cause, Deviation, Grade
 
 # Has a folder of scripts for each implementation, named like its module.
@@ -38,7 +40,7 @@ the expected result and exits 1. Once the finding is fixed, the script prints `h
 
 
 def _module(name: str) -> str:
-    return implementations.ADAPTERS[name][0].partition(":")[0]
+    return implementations.ADAPTERS[name][0].partition(":")[0] if name in implementations.ADAPTERS else name
 
 
 def folder(name: str) -> Path:
@@ -47,9 +49,10 @@ def folder(name: str) -> Path:
 
 
 def listed() -> dict[str, tuple[Deviation, ...]]:
-    """The deviations of each implementation, for all releases."""
+    """The deviations of each implementation, for all releases, and of each package that registers a device."""
     places = {name: f"{_module(name)}_deviations" for name in implementations.ADAPTERS}
-    return {name: import_module(place).DEVIATIONS for name, place in places.items() if util.find_spec(place)}
+    found = {name: import_module(place).DEVIATIONS for name, place in places.items() if util.find_spec(place)}
+    return {**found, **{each.name: implementations.of_device(each.name) for each in iter_modules(devices.__path__)}}
 
 
 def by_script(deviations: Iterable[Deviation]) -> dict[str, list[Deviation]]:

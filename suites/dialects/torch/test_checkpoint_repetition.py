@@ -35,6 +35,15 @@ _ENTRIES = {
 }
 
 
+def _generator(subject):
+    """The module with the generator that draws on the subject's device."""
+    return torch if subject.device == "cpu" else getattr(torch, subject.device)
+
+
+def _state(subject):
+    return _generator(subject).get_rng_state()
+
+
 def _random_run(subject, data, **options):
     """A checkpointed chain of random factors, its backward, and the states of the generator around it."""
     x, g = drawn_pair(subject, data)
@@ -45,17 +54,17 @@ def _random_run(subject, data, **options):
     entry = subject.draw(data, _ENTRIES, "entry")
     torch.manual_seed(seed)
     y = _ENTRIES[entry](f, x, **options)
-    forward = torch.get_rng_state()
+    forward = _state(subject)
     first = list(factors)
-    torch.rand(between)
-    before = torch.get_rng_state()
+    torch.rand(between, device=x.device)
+    before = _state(subject)
     torch.autograd.backward(y, g)
-    after, again = torch.get_rng_state(), factors[len(first) :]
+    after, again = _state(subject), factors[len(first) :]
     torch.manual_seed(seed)
-    plain, expected = torch.get_rng_state(), [torch.rand_like(x) for _ in first]
+    plain, expected = _state(subject), [torch.rand_like(x) for _ in first]
     subject.assert_all_same("random numbers of the first run", got=first, expected=expected)
     subject.assert_equal("number of runs", got=len(again), expected=len(first))
-    moved = torch.equal(forward, torch.get_rng_state()) and not torch.equal(forward, plain)
+    moved = torch.equal(forward, _state(subject)) and not torch.equal(forward, plain)
     subject.assert_that(moved or not x.numel(), "state after forward", got="another", expected="as without checkpoint")
     return x, g, first, again, (before, after)
 
@@ -105,10 +114,10 @@ def test_the_random_state_is_preserved_around_a_vmap(subject, data):
         plain = mapped(x.detach())
         torch.manual_seed(seed)
         y = torch.utils.checkpoint.checkpoint(mapped, x, use_reentrant=reentrant)
-        torch.rand(1)
-        before = torch.get_rng_state()
+        torch.rand(1, device=x.device)
+        before = _state(subject)
         torch.autograd.backward(y.sum())
-        kept = torch.equal(before, torch.get_rng_state())
+        kept = torch.equal(before, _state(subject))
     subject.assert_same("output of a checkpointed vmap", got=y, expected=plain)
     subject.assert_same("gradient of a checkpointed vmap", got=x.grad, expected=plain)
     what = "state of the generator after backward"
@@ -120,9 +129,9 @@ def test_the_random_state_is_not_preserved(subject, data):
     """The recomputation draws the numbers that come next, and the generator goes on from there."""
     with torch.random.fork_rng(devices=[]):
         x, g, _, again, (before, after) = _random_run(subject, data, preserve_rng_state=False)
-        torch.set_rng_state(before)
+        _generator(subject).set_rng_state(before)
         expected = [torch.rand_like(x) for _ in again]
-        on = torch.get_rng_state()
+        on = _state(subject)
     subject.assert_all_same("random numbers of the recomputation", got=again, expected=expected)
     subject.assert_same("gradient", got=x.grad, expected=_product(g, reversed(again)))
     subject.assert_that(

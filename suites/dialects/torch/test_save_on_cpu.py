@@ -35,7 +35,7 @@ def test_save_on_cpu_gives_saved_tensors_back(subject, data):
     subject.assert_equal(what, got=[(describe(t).dtype, describe(t).device) for t in seen], expected=kinds)
 
 
-@keeps("PACK-08", variant="kinds")
+@keeps("PACK-08", needs="sparse", variant="kinds")
 def test_save_on_cpu_gives_back_tensors_of_every_kind(subject, data):
     """Under save_on_cpu, what is saved comes back in its dtype and layout, and with its shape and values."""
     pinned = subject.draw(data, (False, True), "pin_memory")
