@@ -1,6 +1,7 @@
 """torch.matmul on vulkan is wrong where more than some 50,000 products are added up.
 
-The documentation of torch.matmul promises: "If both arguments are 2-dimensional, the matrix-matrix product is returned."
+The documentation of torch.matmul promises: "If both arguments are 2-dimensional, the matrix-matrix product is
+returned."
 """
 
 import sys
