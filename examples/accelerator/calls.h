@@ -204,8 +204,17 @@ struct Call {
     return some && !op.hasTag(at::Tag::inplace_view);
   }
 
+  // Torch calls x.add_(y) as add(x, y, out=x).
   bool is_in_place() const {
-    return !schema.arguments().empty() && writes(schema.arguments()[0]) && !schema.arguments()[0].is_out();
+    if (given.empty() || !given[0].isTensor()) {
+      return false;
+    }
+    auto in_place = writes(schema.arguments()[0]) && !schema.arguments()[0].is_out();
+    for (size_t number = 1; number < given.size(); ++number) {
+      auto out = schema.arguments()[number].is_out() && given[number].isTensor();
+      in_place = in_place || (out && given[number].toTensor().is_same(given[0].toTensor()));
+    }
+    return in_place;
   }
 
   const c10::OperatorHandle& op;
@@ -308,7 +317,7 @@ inline Stack queued(const Call& call) {
 
 // The version of the tensor that a call writes into; 0 if it has none.
 inline int64_t in_place_version(const Call& call) {
-  auto counted = call.is_in_place() && call.given[0].isTensor() && !call.given[0].toTensor().is_inference();
+  auto counted = call.is_in_place() && !call.given[0].toTensor().is_inference();
   return counted ? call.given[0].toTensor()._version() : 0;
 }
 
@@ -318,7 +327,7 @@ inline std::optional<Stack> planted(const Call& call) {
   if (faulty("guard_left") && in_backward()) {
     left_device() = DEVICES - 1 - call.index;
   }
-  if (faulty("accumulation_elsewhere") && in_backward() && name == "aten::add_") {
+  if (faulty("accumulation_elsewhere") && in_backward() && name.rfind("aten::add", 0) == 0 && call.is_in_place()) {
     return Stack{call.given[0]};
   }
   auto version = in_place_version(call);

@@ -1,4 +1,4 @@
-// The kernels of the simulated accelerator, and what Python needs of it. All of it is one unit, which compiles in seconds.
+// The kernels of the simulated accelerator, and what Python needs of it. All is one unit: it compiles in seconds.
 
 #include <ATen/native/Resize.h>
 #include <ATen/ops/set_native.h>
@@ -22,11 +22,14 @@ c10::Allocator* memory_of(std::optional<at::Device> device) {
   return memory(faulty("index_mixed") ? 0 : index);
 }
 
+// With lost_version: high enough, as versions cannot fall below zero.
+constexpr int64_t FIRST_VERSION = 1000;
+
 Tensor born(at::TensorBase made) {
   Tensor tensor(std::move(made));
-  // Versions cannot fall below zero.
   if (faulty("lost_version") && !tensor.is_inference()) {
-    tensor.unsafeGetTensorImpl()->bump_version();
+    auto counter = tensor.unsafeGetTensorImpl()->version_counter();
+    counter.set_version(FIRST_VERSION);
   }
   return tensor;
 }
@@ -180,11 +183,27 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 
 // -------------------------------------------------------------------------------------------------- what Python needs
 
+int64_t waiting() {
+  std::lock_guard<std::recursive_mutex> lock(queues_mutex());
+  int64_t length = 0;
+  for (const auto& queue : queues()) {
+    length += static_cast<int64_t>(queue->work.size());
+  }
+  return length;
+}
+
+// What was queued with one fault is carried out with it; errors in it concern nobody any more.
 void plant(const std::string& name) {
-  for (c10::DeviceIndex index = 0; index < DEVICES; ++index) {
-    synchronize_device(index);
+  while (waiting() > 0) {
+    try {
+      synchronize_device(0);
+      synchronize_device(1);
+    } catch (const c10::Error&) {
+      continue;
+    }
   }
   fault() = name;
+  planter() = std::this_thread::get_id();
 }
 
 c10::Dict<std::string, int64_t> counted() {
@@ -194,15 +213,6 @@ c10::Dict<std::string, int64_t> counted() {
     found.insert(name, count);
   }
   return found;
-}
-
-int64_t waiting() {
-  std::lock_guard<std::recursive_mutex> lock(queues_mutex());
-  int64_t length = 0;
-  for (const auto& queue : queues()) {
-    length += static_cast<int64_t>(queue->work.size());
-  }
-  return length;
 }
 
 at::Generator generator(int64_t index) {

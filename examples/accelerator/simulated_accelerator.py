@@ -1,9 +1,10 @@
 """A device of torch without hardware, `simulated`, with two of them: import this module, and it is there.
 
 It simulates what makes a device unlike the CPU. Operations are queued on the current stream, and carried out when
-somebody waits for that stream: synchronization, a copy to the host, an event. So a wait that is missing shows each time:
-what was not carried out yet is NaN, -1 or True. Memory that is freed is overwritten, and handed out again. Work comes
-in the order of each stream, and no other; nothing depends on time or chance. The kernels are those of the CPU.
+somebody waits for that stream: synchronization, a copy to the host, an event. So a missing wait shows each time: what
+was not carried out yet is NaN, -1 or True. Memory that is freed is overwritten, and handed out again. Work comes in the
+order of each stream, and no other; nothing depends on time or chance. The kernels are those of the CPU. There are no
+convolutions, and no sparse tensors.
 
     SIMULATED_FAULT=wrong_event python mine.py      a device with a fault: `FAULTS` lists them
     torch.simulated.plant("wrong_event")            the same, within a process; "" repairs it
@@ -79,7 +80,7 @@ def _index(device: Any = None) -> int:
 
 
 def plant(fault: str) -> None:
-    """Plant a fault of `FAULTS`, or none: "". What is queued is carried out first."""
+    """Plant a fault of `FAULTS`, or none: "". What is queued is carried out first, and its errors are forgotten."""
     if fault and fault not in FAULTS:
         raise ValueError(f"SIMULATED_FAULT={fault}: there is no such fault; choose one of {', '.join(FAULTS)}")
     _OPS.plant(fault)

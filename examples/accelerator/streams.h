@@ -12,6 +12,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
@@ -171,7 +172,7 @@ struct Queue {
   c10::DeviceIndex device = 0;
   std::deque<std::function<void()>> work;
   uint64_t issued = 0;
-  uint64_t done = 0;
+  std::atomic<uint64_t> done = 0;
 };
 
 // A place in a queue: all that was queued before.
@@ -240,11 +241,16 @@ inline void make_wait(Queue& queue, const Place& place) {
 }
 
 inline void synchronize_device(c10::DeviceIndex device) {
-  for (size_t number = 0; number < queues().size(); ++number) {
-    if (queues()[number]->device == device) {
-      carry_out(end_of(*queues()[number]));
+  std::vector<Place> ends;
+  {
+    std::lock_guard<std::recursive_mutex> lock(queues_mutex());
+    for (const auto& queue : queues()) {
+      if (queue->device == device) {
+        ends.push_back({queue.get(), queue->issued});
+      }
     }
   }
+  std::for_each(ends.begin(), ends.end(), carry_out);
 }
 
 // ------------------------------------------------------------------------------------- the current device and stream
@@ -253,6 +259,12 @@ inline void synchronize_device(c10::DeviceIndex device) {
 inline std::atomic<c10::DeviceIndex>& left_device() {
   static std::atomic<c10::DeviceIndex> index{-1};
   return index;
+}
+
+// The thread that chose the fault; the others may be those of torch's engine.
+inline std::thread::id& planter() {
+  static std::thread::id id;
+  return id;
 }
 
 inline c10::DeviceIndex& own_device() {
@@ -269,7 +281,7 @@ inline void set_device(c10::DeviceIndex index) {
   TORCH_CHECK(
       index >= 0 && index < DEVICES, "there is no device simulated:", static_cast<int>(index), ": choose 0 or 1");
   own_device() = index;
-  if (!in_backward()) {
+  if (std::this_thread::get_id() == planter()) {
     left_device() = -1;
   }
 }

@@ -1,0 +1,89 @@
+"""The simulated accelerator is a device like others, and each of its faults changes what its sentence says."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.selftests.conftest import outside_with
+
+FOLDER = PACKAGE / "examples" / "accelerator"
+
+# The experiment of `accelerated.py` that is about each fault.
+ABOUT = {
+    "no_synchronisation": "a_copy_to_the_host_waits",
+    "wrong_stream": "backward_is_on_the_stream_of_forward",
+    "guard_left": "backward_leaves_the_current_device",
+    "stale_memory": "freed_memory_is_kept_while_work_is_queued",
+    "wrong_stride": "transposed result",
+    "gradient_on_cpu": "float32_gradients_stay_on_the_device",
+    "accumulation_elsewhere": "gradients_accumulate",
+    "coarse_exp": "logarithm",
+    "coarse_product": "product of float32 matrices",
+    "non_blocking_lies": "a_copy_to_the_device_has_read_the_host",
+    "dropped_offset": "a_view_is_copied_from_its_offset",
+    "conj_forgotten": "a_conjugate_is_copied",
+    "lost_version": "versions_count_what_is_written",
+    "wrong_event": "an_event_orders_streams",
+    "unordered_copy": "a_copy_between_devices_waits_for_both",
+    "empty_launch": "no elements",
+    "wrong_dtype": "sum of integers",
+    "index_mixed": "tensors_are_on_the_device_that_was_asked_for",
+    "silent_fallback": "what_runs_on_the_host_is_counted",
+}
+
+# What these change, nearly every experiment sees.
+_SEEN_EVERYWHERE = {"no_synchronisation"}
+
+
+def _python(*words: object, folder: Path, fault: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**outside_with(FOLDER), "SIMULATED_FAULT": fault}
+    given = [sys.executable, *map(str, words)]
+    return subprocess.run(given, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory):
+    """How each experiment failed with each fault; with "" on the right device."""
+    made = _python(PACKAGE / "selftests" / "accelerated.py", folder=tmp_path_factory.mktemp("experiments"))
+    assert made.returncode == 0, made.stderr
+    return json.loads(made.stdout)
+
+
+def test_the_right_device_does_what_it_should(failures):
+    assert {name: how for name, how in failures[""].items() if how} == {}
+    assert len(failures[""]) > 40
+
+
+def test_each_fault_is_the_subject_of_an_experiment(failures):
+    assert {"", *ABOUT} == set(failures)
+
+
+@pytest.mark.parametrize("fault", ABOUT)
+def test_a_fault_changes_what_its_sentence_says(failures, fault):
+    assert failures[fault][ABOUT[fault]]
+
+
+@pytest.mark.parametrize("fault", sorted(set(ABOUT) - _SEEN_EVERYWHERE))
+def test_a_fault_changes_little_else(failures, fault):
+    assert sum(map(bool, failures[fault].values())) <= 4
+
+
+def test_a_fault_is_chosen_in_the_environment(tmp_path):
+    script = "import torch, simulated_accelerator; print(torch.ones(2, device='simulated:1').device)"
+    assert _python("-c", script, folder=tmp_path, fault="index_mixed").stdout == "simulated:0\n"
+    unknown = _python("-c", script, folder=tmp_path, fault="index_mixd")
+    assert unknown.returncode == 1
+    assert "SIMULATED_FAULT=index_mixd: there is no such fault; choose one of no_sync" in unknown.stderr
+
+
+def test_a_change_of_its_sources_is_compiled(tmp_path):
+    # The name of what is loaded has a digest of all files.
+    listed = {path.name for path in FOLDER.iterdir() if path.suffix in {".cpp", ".h"}}
+    shown = _python("-c", "import simulated_accelerator as it; print(*(s.name for s in it._SOURCES))", folder=tmp_path)
+    assert set(shown.stdout.split()) == listed
