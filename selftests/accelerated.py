@@ -212,14 +212,18 @@ def random_numbers_are_those_of_the_device() -> None:
     for _ in range(2):
         torch.manual_seed(3)
         drawn.append(torch.rand(4, device=HERE).tolist())
-    state = torch.get_rng_state()
-    torch.rand(4, device=HERE)
     assert drawn[0] == drawn[1]
-    assert torch.equal(state, torch.get_rng_state())
-    kept = device.get_rng_state()
-    first = torch.rand(4, device=HERE).tolist()
-    device.set_rng_state(kept)
-    assert torch.rand(4, device=HERE).tolist() == first
+    ones = torch.ones(20, device=HERE)
+    for draw in (torch.rand_like, torch.nn.functional.dropout, torch.bernoulli):
+        state, kept = torch.get_rng_state(), device.get_rng_state()
+        first = draw(ones).tolist()
+        assert torch.equal(state, torch.get_rng_state())
+        assert not torch.equal(kept, device.get_rng_state())
+        device.set_rng_state(kept)
+        assert draw(ones).tolist() == first
+    own = [torch.rand(4, device=HERE, generator=torch.Generator(HERE).manual_seed(1)).tolist() for _ in range(2)]
+    assert own[0] == own[1]
+    assert "Expected a generator" in refused(lambda: torch.rand(4, device=HERE, generator=torch.Generator()))
 
 
 @experiment

@@ -41,8 +41,8 @@ ABOUT = {
 _SEEN_EVERYWHERE = {"no_synchronisation"}
 
 
-def _python(*words: object, folder: Path, fault: str = "") -> subprocess.CompletedProcess[str]:
-    environment = {**outside_with(FOLDER), "SIMULATED_FAULT": fault}
+def _python(*words: object, folder: Path, **variables: object) -> subprocess.CompletedProcess[str]:
+    environment = {**outside_with(FOLDER), "SIMULATED_FAULT": "", **{n: str(value) for n, value in variables.items()}}
     given = [sys.executable, *map(str, words)]
     return subprocess.run(given, cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
@@ -76,10 +76,19 @@ def test_a_fault_changes_little_else(failures, fault):
 
 def test_a_fault_is_chosen_in_the_environment(tmp_path):
     script = "import torch, simulated_accelerator; print(torch.ones(2, device='simulated:1').device)"
-    assert _python("-c", script, folder=tmp_path, fault="index_mixed").stdout == "simulated:0\n"
-    unknown = _python("-c", script, folder=tmp_path, fault="index_mixd")
+    assert _python("-c", script, folder=tmp_path, SIMULATED_FAULT="index_mixed").stdout == "simulated:0\n"
+    unknown = _python("-c", script, folder=tmp_path, SIMULATED_FAULT="index_mixd")
     assert unknown.returncode == 1
     assert "SIMULATED_FAULT=index_mixd: there is no such fault; choose one of no_sync" in unknown.stderr
+
+
+def test_a_missing_compiler_is_named(tmp_path):
+    made = _python(
+        "-c", "import simulated_accelerator", folder=tmp_path, TORCH_EXTENSIONS_DIR=tmp_path, CXX="no-such-c++"
+    )
+    assert "it needs a C++20 compiler: name one in the variable CXX" in made.stderr
+    assert "no-such-c++" in made.stderr
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_change_of_its_sources_is_compiled(tmp_path):

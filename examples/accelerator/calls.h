@@ -65,7 +65,8 @@ inline bool writes(const c10::Argument& argument) {
 }
 
 // Products whose kernels check dtypes when they are called; those of batches without elements have no kernel.
-inline const std::set<std::string> PRODUCTS = {"aten::mm", "aten::addmm", "aten::mv", "aten::addmv", "aten::dot", "aten::vdot"};
+inline const std::set<std::string> PRODUCTS = {
+    "aten::mm", "aten::addmm", "aten::mv", "aten::addmv", "aten::dot", "aten::vdot"};
 inline const std::set<std::string> PRODUCTS_OF_BATCHES = {"aten::bmm", "aten::baddbmm"};
 
 inline bool has_empty(const Stack& arguments) {
@@ -79,7 +80,8 @@ inline bool has_empty(const Stack& arguments) {
 struct Call {
   Call(const c10::OperatorHandle& op, Stack given) : op(op), schema(op.schema()), given(std::move(given)) {
     index = device();
-    if (PRODUCTS.count(schema.name()) > 0 || (PRODUCTS_OF_BATCHES.count(schema.name()) > 0 && !has_empty(this->given))) {
+    auto of_batches = PRODUCTS_OF_BATCHES.count(schema.name()) > 0 && !has_empty(this->given);
+    if (of_batches || PRODUCTS.count(schema.name()) > 0) {
       check_dtypes();
     }
   }
@@ -141,16 +143,15 @@ struct Call {
       if (argument.is_out()) {
         stack[number] = mapped(stack[number], as_written);
       }
-      if (argument.name() == "generator") {
-        stack[number] = drawing(stack[number]);
+      if (stack[number].isGenerator()) {
+        stack[number] = drawing(stack[number].toGenerator());
       }
     }
     return stack;
   }
 
   // The generator of the CPU that draws for one of the device.
-  IValue drawing(const IValue& generator) const {
-    auto asked = generator.isNone() ? default_generator(index) : generator.toGenerator();
+  static IValue drawing(const at::Generator& asked) {
     auto* own = dynamic_cast<Generator*>(asked.unsafeGetGeneratorImpl());
     TORCH_CHECK(own != nullptr, "Expected a generator of the simulated accelerator, but got one of ", asked.device());
     return own->inner;
@@ -231,9 +232,10 @@ inline std::map<std::string, int64_t>& fallbacks() {
 
 inline bool has_mask(const Stack& arguments) {
   auto found = false;
+  auto look = [&](const Tensor& it) { found |= it.scalar_type() == at::kBool || it.scalar_type() == at::kByte; };
   for (const auto& each : arguments) {
     if (each.isOptionalTensorList()) {
-      each_tensor(each, [&](const Tensor& it) { found |= it.scalar_type() == at::kBool || it.scalar_type() == at::kByte; });
+      each_tensor(each, look);
     }
   }
   return found;
@@ -256,6 +258,33 @@ inline void count_fallback(const c10::FunctionSchema& schema) {
   }
 }
 
+// Within it, what draws without being given a generator draws the numbers of the device.
+class Drawing {
+ public:
+  explicit Drawing(c10::DeviceIndex index) : own_(default_generator(index)) {
+    exchange();
+  }
+
+  ~Drawing() {
+    exchange();
+  }
+
+ private:
+  void exchange() {
+    auto* host = at::detail::getDefaultCPUGenerator().unsafeGetGeneratorImpl();
+    auto state = host->get_state();
+    host->set_state(*own_.unsafeGetGeneratorImpl()->get_state());
+    own_.unsafeGetGeneratorImpl()->set_state(*state);
+  }
+
+  at::Generator own_;
+};
+
+inline Stack drawn(const Call& call, const Stack& hosts) {
+  Drawing guard(call.index);
+  return carried_out(call.op, hosts);
+}
+
 // The queue is waited for, and the host computes.
 inline Stack at_once(const Call& call) {
   count_fallback(call.schema);
@@ -264,7 +293,8 @@ inline Stack at_once(const Call& call) {
     carry_out(end_of(current_queue(call.index)));
   }
   auto hosts = call.hosts();
-  auto values = carried_out(call.op, hosts);
+  auto draws = call.op.hasTag(at::Tag::nondeterministic_seeded);
+  auto values = draws ? drawn(call, hosts) : carried_out(call.op, hosts);
   call.resize_written(hosts);
   auto results = call.results(values);
   OnlyKernels guard;

@@ -191,6 +191,7 @@ struct Hooks final : at::PrivateUse1HooksInterface {
 
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t bytes) const override {
     auto index = storage.device().index();
+    // Queued work has the old block.
     synchronize_device(index);
     auto kept = std::min(bytes, storage.nbytes());
     auto block = memory(index)->allocate(bytes);

@@ -14,24 +14,12 @@ namespace simulated {
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
 
-// ------------------------------------------------------------------------------------------------ kernels of the device
+// ----------------------------------------------------------------------------------------------- kernels of the device
 
 c10::Allocator* memory_of(std::optional<at::Device> device) {
   auto index = index_of(device.value_or(at::Device(TYPE)));
   TORCH_CHECK(index < DEVICES, "there is no device simulated:", static_cast<int>(index), ": choose 0 or 1");
   return memory(faulty("index_mixed") ? 0 : index);
-}
-
-// With lost_version: high enough, as versions cannot fall below zero.
-constexpr int64_t FIRST_VERSION = 1000;
-
-Tensor born(at::TensorBase made) {
-  Tensor tensor(std::move(made));
-  if (faulty("lost_version") && !tensor.is_inference()) {
-    auto counter = tensor.unsafeGetTensorImpl()->version_counter();
-    counter.set_version(FIRST_VERSION);
-  }
-  return tensor;
 }
 
 Tensor empty(
@@ -161,8 +149,8 @@ template <bool lower>
 void autocast(const c10::OperatorHandle& op, Stack* stack) {
   c10::impl::ExcludeDispatchKeyGuard guard(c10::autocast_dispatch_keyset);
   auto dtype = lower ? at::autocast::get_autocast_dtype(TYPE) : at::kFloat;
-  for (auto& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
-    auto cast = [&](const Tensor& each) { return each.defined() ? at::autocast::cached_cast(dtype, each, TYPE) : each; };
+  for (const auto& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
+    auto cast = [&](const Tensor& it) { return it.defined() ? at::autocast::cached_cast(dtype, it, TYPE) : it; };
     const_cast<IValue&>(argument) = mapped(argument, cast);
   }
   op.callBoxed(stack);
@@ -173,7 +161,7 @@ TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) {
 }
 
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
-  for (const auto* name : {"mm", "bmm", "mv", "matmul", "addmm", "addmv", "baddbmm", "linear", "conv1d", "conv2d"}) {
+  for (const auto* name : {"mm", "bmm", "mv", "matmul", "addmm", "addmv", "baddbmm", "linear"}) {
     m.impl(name, torch::CppFunction::makeFromBoxedFunction<&autocast<true>>());
   }
   for (const auto* name : {"exp", "log", "pow.Tensor_Scalar", "sum", "sum.dim_IntList", "cumsum", "softmax.int"}) {

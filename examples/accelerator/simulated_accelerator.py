@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -50,22 +52,45 @@ FAULTS = {
 }
 
 _HERE = Path(__file__).parent
-_SOURCES = [_HERE / name for name in ("simulated_accelerator.cpp", "calls.h", "tensors.h", "guard.h", "streams.h")]
+_SOURCES = [
+    _HERE / name
+    for name in (
+        "simulated_accelerator.cpp",
+        "calls.h",
+        "tensors.h",
+        "guard.h",
+        "streams.h",
+    )
+]
+
+
+def _compile(library: Path) -> None:
+    include = Path(torch.__file__).parent / "include"
+    libraries = Path(torch.__file__).parent / "lib"
+    command = [
+        *shlex.split(os.environ.get("CXX", "c++")), "-std=c++20", "-O1", "-w", "-shared", "-fPIC", str(_SOURCES[0]),
+        f"-I{include}", f"-I{include}/torch/csrc/api/include", f"-L{libraries}", "-ltorch_cpu", "-lc10",
+        "-o", str(library),
+    ]  # fmt: skip
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or error
+        message = f"cannot compile {_SOURCES[0].name}; it needs a C++20 compiler: name one in the variable CXX\n{said}"
+        raise ImportError(message) from error
 
 
 def _load() -> None:
-    """Load the library that was built of these sources for this torch, or build it."""
-    import torch.utils.cpp_extension as building
-
+    """Load the library that was compiled of these sources for this torch, or compile it."""
     contents = torch.__version__.encode() + b"".join(source.read_bytes() for source in _SOURCES)
-    name = f"simulated_accelerator_{hashlib.sha256(contents).hexdigest()[:12]}"
-    library = Path(building.get_default_build_root(), name, f"{name}.so")
+    digest = hashlib.sha256(contents).hexdigest()[:16]
+    cache = os.environ.get("TORCH_EXTENSIONS_DIR") or Path.home() / ".cache" / "torch_extensions"
+    library = Path(cache, f"simulated_accelerator_{digest}.so")
     if not library.exists():
-        # Built elsewhere and moved: another process may import this, too.
+        # Compiled elsewhere and moved: another process may import this, too.
         library.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            flags = {"extra_cflags": ["-O1"], "is_python_module": False, "build_directory": folder}
-            building.load(name, [str(_SOURCES[0])], **flags)
+            _compile(Path(folder, library.name))
             Path(folder, library.name).replace(library)
     torch.ops.load_library(library)
 
@@ -75,8 +100,10 @@ _OPS = torch.ops.simulated_accelerator
 
 
 def _index(device: Any = None) -> int:
-    found = device if isinstance(device, int) else torch.device(NAME if device is None else device).index
-    return torch.accelerator.current_device_index() if found is None else found
+    if isinstance(device, int):
+        return device
+    index = torch.device(NAME if device is None else device).index
+    return torch.accelerator.current_device_index() if index is None else index
 
 
 def plant(fault: str) -> None:

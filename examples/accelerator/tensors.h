@@ -96,11 +96,13 @@ class Mirror {
     if (type_ == at::kCPU && !ours(tensor)) {
       return snapshot(tensor);
     }
-    return over(storage(tensor.storage()), type_ == at::kCPU ? c10::DispatchKey::CPU : c10::DispatchKey::Meta, tensor);
+    auto key = type_ == at::kCPU ? c10::DispatchKey::CPU : c10::DispatchKey::Meta;
+    return over(storage(tensor.storage()), key, tensor);
   }
 
   IValue operator()(const IValue& value) {
-    return value.isDevice() ? IValue(c10::Device(type_)) : mapped(value, [this](const Tensor& it) { return (*this)(it); });
+    auto map = [this](const Tensor& it) { return (*this)(it); };
+    return value.isDevice() ? IValue(c10::Device(type_)) : mapped(value, map);
   }
 
  private:
@@ -146,8 +148,20 @@ inline Tensor as_written(const Tensor& host) {
   return with_layout(host, c10::contiguous_strides(host.sizes()), host.storage_offset());
 }
 
+// With the fault lost_version: high enough, as versions cannot fall below zero.
+constexpr int64_t FIRST_VERSION = 1000;
+
+inline Tensor born(at::TensorBase made) {
+  Tensor tensor(std::move(made));
+  if (faulty("lost_version") && !tensor.is_inference()) {
+    auto counter = tensor.unsafeGetTensorImpl()->version_counter();
+    counter.set_version(FIRST_VERSION);
+  }
+  return tensor;
+}
+
 inline Tensor allocated(const Tensor& like, c10::DeviceIndex index) {
-  return Tensor(at::detail::empty_strided_generic(
+  return born(at::detail::empty_strided_generic(
       like.sizes(), like.strides(), memory(index), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
       like.scalar_type()));
 }
