@@ -43,14 +43,6 @@ _CONJUGATED = Cause(
     seen=_SEEN,
 )
 
-_DLPACK = Cause(
-    grade=Grade.DIFFERENCE,
-    reason="a tensor cannot be exported by DLPack",
-    link=f"{_DOCS}dlpack.html",
-    script="dlpack.py",
-    seen=_SEEN,
-)
-
 DEVIATIONS = (
     Deviation(
         ids=("VJP-REF/sizes", "FWD-VALUE/sizes"),
@@ -71,8 +63,4 @@ DEVIATIONS = (
         cause=_CONJUGATED,
         frequency=Frequency.SOMETIMES,
     ),
-    Deviation(
-        ids=("SAVE-06",), shows=(Raised("ValueError", containing="for Dlpack"),), cause=_DLPACK,
-        frequency=Frequency.SOMETIMES,
-    ),
-)  # fmt: skip
+)
