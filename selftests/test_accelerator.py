@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.selftests.accelerator_faults import FOUND_BY
 from autograd_conformance.selftests.conftest import outside_with
 
 FOLDER = PACKAGE / "examples" / "accelerator"
@@ -72,6 +73,36 @@ def test_a_fault_changes_what_its_sentence_says(failures, fault):
 @pytest.mark.parametrize("fault", sorted(set(ABOUT) - _SEEN_EVERYWHERE))
 def test_a_fault_changes_little_else(failures, fault):
     assert sum(map(bool, failures[fault].values())) <= 4
+
+
+# The suite on this device.
+
+
+@pytest.fixture(scope="module")
+def messages(tmp_path_factory):
+    """What the suite's tests say of the right device, and of each fault."""
+    made = _python(PACKAGE / "selftests" / "accelerated_suite.py", folder=tmp_path_factory.mktemp("suite"))
+    assert made.returncode == 0, made.stderr
+    return {(test, fault): message for test, fault, message in json.loads(made.stdout)}
+
+
+def test_the_suite_accepts_the_right_device(messages):
+    said = {test: message for (test, fault), message in messages.items() if not fault}
+    assert {test: message for test, message in said.items() if message} == {}
+    assert {found.test for found in FOUND_BY.values()} <= set(said)
+
+
+def test_each_fault_is_found_by_a_test():
+    # A fallback is slow, and not wrong: a run counts it.
+    assert set(FOUND_BY) == set(ABOUT) - {"silent_fallback"}
+
+
+@pytest.mark.parametrize("fault", FOUND_BY)
+def test_the_suite_finds_the_fault(messages, fault):
+    found = FOUND_BY[fault]
+    message = messages[found.test, fault]
+    assert f"{found.test.partition('/')[0]} must hold" in message
+    assert found.says in message
 
 
 def test_a_fault_is_chosen_in_the_environment(tmp_path):

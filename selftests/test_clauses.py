@@ -22,6 +22,7 @@ from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.selftests.accelerator_faults import FOUND_BY
 from autograd_conformance.selftests.planted import checks
 from autograd_conformance.selftests.planted_clauses import FAULTS, FIXES
 from autograd_conformance.selftests.planted_clauses.definitions import TORCH, every_test
@@ -66,6 +67,7 @@ def test_the_catalogue_reads_the_same_marks_as_pytest():
 
 def test_every_clause_has_a_planted_fault_or_a_reason():
     planted = {fault.clause for fault in FAULTS} | {fix.clause for fix in FIXES}
+    planted |= {found.test.partition("/")[0] for found in FOUND_BY.values()}
     assert [c.id for c in CONTRACT.values() if (c.id in planted) == bool(c.unplanted)] == []
 
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from autograd_conformance.reference.clauses import (
     compilers,
     derivatives,
+    devices,
     dialects,
     engine,
     environment,
@@ -24,7 +25,19 @@ from autograd_conformance.reference.clauses import (
 )
 from autograd_conformance.reference.clauses.definitions import Clause
 
-_PARTS = (functions, gradients, inplace, saving, derivatives, transforms, engine, hooks, environment, compilers)
+_PARTS = (
+    functions,
+    gradients,
+    inplace,
+    saving,
+    derivatives,
+    transforms,
+    engine,
+    hooks,
+    environment,
+    compilers,
+    devices,
+)
 
 CONTRACT: dict[str, Clause] = {clause.id: clause for part in _PARTS for clause in part.CLAUSES}
 

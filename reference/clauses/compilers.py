@@ -170,12 +170,4 @@ CLAUSES = (
         "Function: InplaceFunction",
         fault="a subclass of InplaceFunction gives no gradient",
     ),
-    Clause(
-        "DEV-01",
-        "documented",
-        "On an accelerator a node's backward runs on the stream and device of its forward, and a CPU scalar gradient "
-        "is moved to its input's device.",
-        "backward: Stream semantics of backward passes",
-        fault="a scalar gradient that backward returned on the CPU stays there",
-    ),
 )

@@ -1,12 +1,15 @@
-"""Where backward runs on an accelerator, and on which device gradients are."""
+"""Accelerators: streams and devices of backward, copies, memory, graphs over several devices, and accuracy."""
 
+from contextlib import contextmanager
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.running.devices import coarseness
 
 WEIGHTS = st.lists(st.sampled_from((-3, -2, 2, 3)), min_size=1, max_size=4)
 
@@ -56,46 +59,267 @@ def test_a_scalar_gradient_moves_to_the_meta_device(subject, data):
     _moved_from_the_cpu(subject, data, "meta")
 
 
-def _only_on_cuda(subject):
-    if subject.device != "cuda":
-        pytest.skip(f"streams and several devices are checked on cuda, not on {subject.device}")
+# Streams.
+
+
+def _streams(subject, number=2):
+    """The current stream of the accelerator and more of them; skips the test where there are none."""
+    if not hasattr(torch, "accelerator"):
+        pytest.skip("torch.accelerator came with 2.6")
+    try:
+        return [torch.accelerator.current_stream(), *(torch.Stream(device=subject.device) for _ in range(number))]
+    except (NotImplementedError, RuntimeError) as refused:
+        pytest.skip(f"{subject.device} has no streams: {refused}")
+
+
+@contextmanager
+def _on(stream):
+    before = torch.accelerator.current_stream()
+    torch.accelerator.set_stream(stream)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_stream(before)
+
+
+def _ordered(after, before):
+    """Let one stream wait for what is queued on another."""
+    after.wait_event(before.record_event())
 
 
 @keeps("DEV-01", accelerator=True, variant="stream")
 def test_backward_runs_on_the_stream_of_its_forward(subject, data):
-    """Each backward runs on the CUDA stream of its forward, whatever stream starts the pass."""
-    _only_on_cuda(subject)
+    """Each backward runs on the stream of its forward, whatever stream starts the pass."""
+    streams = _streams(subject)
     weights = subject.draw(data, WEIGHTS, "weights of the Functions")
     places = st.lists(st.integers(0, 2), min_size=len(weights), max_size=len(weights))
     chosen = subject.draw(data, places, "streams of the Functions")
     caller = subject.draw(data, (0, 1, 2), "stream that calls backward")
-    streams = [torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream()]
     x = subject.tensor([1.0, 2.0]).requires_grad_()
     y, seen = x, []
     for weight, place in zip(weights, chosen, strict=True):
-        torch.cuda.synchronize()
-        with torch.cuda.stream(streams[place]):
-            y = _weighted(weight, lambda: seen.append(streams.index(torch.cuda.current_stream())))(y)
-    torch.cuda.synchronize()
-    with torch.cuda.stream(streams[caller]):
+        torch.accelerator.synchronize()
+        with _on(streams[place]):
+            y = _weighted(weight, lambda: seen.append(streams.index(torch.accelerator.current_stream())))(y)
+    torch.accelerator.synchronize()
+    with _on(streams[caller]):
         (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
-    torch.cuda.synchronize()
+    torch.accelerator.synchronize()
     subject.assert_equal("streams on which backward ran", got=seen, expected=chosen[::-1])
     subject.assert_same("gradient", got=gradient, expected=torch.full((2,), float(torch.tensor(weights).prod())))
 
 
+@keeps("DEV-02", accelerator=True)
+def test_gradients_can_be_used_on_the_stream_that_called_backward(subject, data):
+    """Forward, backward, and what uses the gradients are on streams of which each waits for the one before."""
+    streams = _streams(subject)
+    forward, caller = (subject.draw(data, (0, 1, 2), f"stream of {what}") for what in ("forward", "backward"))
+    weight = subject.draw(data, (-2, 3), "weight")
+    accumulated = subject.draw(data, st.booleans(), "by .grad")
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    _ordered(streams[forward], streams[0])
+    with _on(streams[forward]):
+        y = _weighted(weight)(x) * _weighted(1)(x)
+    _ordered(streams[caller], streams[forward])
+    with _on(streams[caller]):
+        g = torch.ones_like(y) * 2
+        if accumulated:
+            torch.autograd.backward(y, g)
+        gradient = x.grad if accumulated else torch.autograd.grad(y, x, g)[0]
+        used = (gradient * 3).cpu()
+    subject.assert_same("three times the gradient", got=used, expected=12.0 * weight * torch.tensor([1.0, 2.0]))
+
+
+@keeps("DEV-04", accelerator=True)
+def test_backward_leaves_device_and_stream(subject, data):
+    """After backward the current device and the current stream are those of before."""
+    streams = _streams(subject, number=1)
+    device = torch.get_device_module(subject.device)
+    mine, caller = (subject.draw(data, range(device.device_count()), f"device of {w}") for w in ("forward", "caller"))
+    place = subject.draw(data, (0, 1), "stream of the caller") if caller == streams[1].device.index else 0
+    x = torch.ones(2, device=f"{subject.device}:{mine}", requires_grad=True)
+    before = torch.accelerator.current_device_index()
+    try:
+        torch.accelerator.set_device_index(caller)
+        stream = streams[1] if place else torch.accelerator.current_stream()
+        with _on(stream):
+            torch.autograd.grad(_weighted(2)(x).exp().sum(), x)
+            found = torch.accelerator.current_device_index(), torch.accelerator.current_stream()
+    finally:
+        torch.accelerator.set_device_index(before)
+    subject.assert_equal("device and stream after backward", got=found, expected=(caller, stream))
+
+
+# Copies and memory.
+
+
+def _through_the_host(reused):
+    """A Function that computes the double of its input on the host, whose buffer it uses again."""
+
+    def doubled(x):
+        host = x.cpu() * 2
+        back = host.to(x.device)
+        if reused:
+            host.fill_(-1)
+        return back
+
+    class Through(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return doubled(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return doubled(g)
+
+    return Through.apply
+
+
+@keeps("DEV-03", accelerator=True)
+def test_a_copy_has_happened_when_it_returns(subject, data):
+    """A Function that computes on the host gets what was queued, and what it copied back stays."""
+    dtype = subject.draw(data, [d for d in subject.dtypes if d.startswith("float")], "dtype")
+    offset = subject.draw(data, st.integers(0, 2), "offset of the view")
+    reused = subject.draw(data, st.booleans(), "buffer of the host is used again")
+    count = subject.draw(data, st.integers(1, 3), "Functions in a row")
+    values = torch.arange(1.0, 5.0)
+    x = subject.tensor(values.numpy(), dtype)
+    x.requires_grad_()
+    y = (x * 2)[offset:]
+    for _ in range(count):
+        y = _through_the_host(reused)(y)
+    (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y) * 2)
+    subject.assert_same("output", got=y, expected=2 ** (count + 1) * values[offset:])
+    used = torch.where(torch.arange(4) < offset, 0.0, 1.0)
+    subject.assert_same("gradient", got=gradient, expected=2 ** (count + 2) * used)
+
+
+def _with_temporaries(x):
+    """The double of a tensor, by temporary ones that were computed, and are freed while they are still needed."""
+    larger = x + 1
+    # The host waits, so that the values are there.
+    assert bool((larger > x).all())
+    double = larger * 2
+    del larger
+    zeros = torch.zeros_like(x)
+    return double - 2 + zeros
+
+
+@keeps("DEV-07", accelerator=True)
+def test_freed_memory_keeps_its_values_while_work_is_queued(subject, data):
+    """Functions whose temporary tensors are freed at once, while others of their size are made, are right."""
+    size = subject.draw(data, (1, 1000), "elements")
+    count = subject.draw(data, st.integers(1, 4), "Functions in a row")
+
+    class Temporaries(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return _with_temporaries(x)
+
+        @staticmethod
+        def backward(ctx, g):
+            return _with_temporaries(g)
+
+    values = torch.ones(size)
+    x = subject.tensor(values.numpy()).requires_grad_()
+    y = x
+    for _ in range(count):
+        y = Temporaries.apply(y)
+    (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    subject.assert_same("output", got=y, expected=2**count * values)
+    subject.assert_same("gradient", got=gradient, expected=2**count * values)
+
+
+# Several devices.
+
+
+def _devices(subject):
+    """The CPU and each accelerator of the kind."""
+    module = getattr(torch, subject.device)
+    count = module.device_count() if hasattr(module, "device_count") else 1
+    return ["cpu", *(f"{subject.device}:{index}" for index in range(count))]
+
+
 @keeps("DEV-01", accelerator=True, variant="device")
 def test_backward_runs_on_the_device_of_its_forward(subject, data):
-    """backward runs on the CUDA device of its forward, whatever device is current."""
-    _only_on_cuda(subject)
+    """backward runs on the device of its forward, whatever device is current."""
+    _streams(subject, number=0)
     weight = subject.draw(data, (-2, 3), "weight")
-    mine = subject.draw(data, range(torch.cuda.device_count()), "device")
-    callers = subject.draw(data, range(torch.cuda.device_count()), "device of the caller")
+    _, *devices = _devices(subject)
+    mine, caller = (subject.draw(data, range(len(devices)), what) for what in ("device", "device of the caller"))
     seen = []
-    x = torch.ones(2, device=f"cuda:{mine}", requires_grad=True)
-    with torch.cuda.device(callers):
-        y = _weighted(weight, lambda: seen.append(torch.cuda.current_device()))(x)
+    x = torch.ones(2, device=devices[mine], requires_grad=True)
+    before = torch.accelerator.current_device_index()
+    try:
+        torch.accelerator.set_device_index(caller)
+        y = _weighted(weight, lambda: seen.append(torch.accelerator.current_device_index()))(x)
         (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
+    finally:
+        torch.accelerator.set_device_index(before)
     subject.assert_equal("devices on which backward ran", got=seen, expected=[mine])
     subject.assert_equal("device of the gradient", got=gradient.device, expected=x.device)
     subject.assert_same("gradient", got=gradient, expected=torch.full((2,), float(weight)))
+
+
+def _moving(device):
+    """A Function that moves its input to a device, and its gradient back."""
+
+    class Moving(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.before = x.device
+            return x.to(device) * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return (g * 2).to(ctx.before)
+
+    return Moving.apply
+
+
+@keeps("DEV-05", accelerator=True)
+def test_a_graph_over_several_devices_has_right_gradients(subject, data):
+    """A value visits devices and meets a leaf of each, by Functions or by .to; the gradients are with the leaves."""
+    places = st.lists(st.sampled_from(_devices(subject)), min_size=2, max_size=4)
+    chosen = subject.draw(data, places, "devices")
+    by = subject.draw(data, ("a Function", "to"), "moved by")
+    passes = subject.draw(data, st.integers(1, 2), "passes")
+    leaves = [torch.full((2,), float(n + 2), device=place, requires_grad=True) for n, place in enumerate(chosen)]
+    y = leaves[0] * 1
+    for leaf, place in zip(leaves[1:], chosen[1:], strict=True):
+        y = (_moving(place)(y) if by == "a Function" else y.to(place) * 2) * leaf
+    for _ in range(passes):
+        torch.autograd.backward(y, torch.ones_like(y), retain_graph=True)
+    whole = 2.0 ** (len(leaves) - 1) * float(torch.tensor([leaf[0].item() for leaf in leaves]).prod())
+    subject.assert_equal("devices", got=[str(leaf.grad.device) for leaf in leaves], expected=chosen)
+    for leaf in leaves:
+        expected = torch.full((2,), passes * whole / leaf[0].item())
+        subject.assert_same("gradient of a leaf", got=leaf.grad, expected=expected)
+
+
+# Accuracy.
+
+
+@keeps("DEV-06", accelerator=True)
+def test_operations_are_as_accurate_as_their_dtype(subject, data):
+    """Elementary functions, products and sums are off by a few units of rounding."""
+    dtype = subject.draw(data, [d for d in subject.dtypes if d.startswith(("float", "bfloat"))], "dtype")
+    subject.record.checks += 1
+    found = coarseness(subject.implementation, subject.device, dtype)
+    as_accurate, shown = found or (dtype, "")
+    subject.assert_that(
+        found is None, f"accuracy of {dtype}", got=f"that of {as_accurate}: {shown}", expected="its own"
+    )
+
+
+@keeps("DEV-06", accelerator=True, variant="integers")
+def test_operations_on_integers_are_exact(subject, data):
+    """Sums, products and comparisons of large int64 numbers are those of NumPy."""
+    numbers = st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=4)
+    x = np.array(subject.draw(data, numbers, "x"))
+    small = subject.draw(data, st.integers(-(2**20), 2**20), "factor")
+    t = subject.tensor(x)
+    for what, got, right in (
+        ("sum", t.sum(), x.sum()), ("product", t * small, x * small), ("comparison", t > small, x > small),
+    ):  # fmt: skip
+        subject.assert_same(f"{what} of int64", got=got, expected=torch.as_tensor(np.asarray(right)))
