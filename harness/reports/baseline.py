@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from autograd_conformance.harness.outcomes import OUTCOMES, UsageProblem
+from autograd_conformance.harness.outcomes import MISSING, OUTCOMES, UsageProblem
 from autograd_conformance.harness.reports import asked, ndjson
 from autograd_conformance.harness.reports.asked import Asked
 
@@ -120,6 +120,7 @@ def _entry(line: ndjson.Line) -> Entry:
     failure = line.get("failure", {})
     if not failure:
         what = f"{_REFUSALS}{line['excused']}" if "excused" in line else ""
+        what = _plain(line["reason"]) if line["outcome"] == MISSING else what
         return Entry(line["outcome"], what, asked.of_line(line))
     component = failure.get("component", {})
     # Without the place in the tensor, which may differ between machines.

@@ -40,21 +40,22 @@ KINDS = {
 
 # The kind of change by the old outcome (left) and the new one (top); "absent" means that the test id was not run.
 _TABLE = """
-             pass       emulated   known   unsupported  skip     fixed      vacuous  fail    error   absent
-pass         same       helped     broken  dropped      dropped  recovered  broken   broken  broken  missing
-emulated     better     same       broken  dropped      dropped  recovered  broken   broken  broken  missing
-known        recovered  recovered  same    dropped      dropped  recovered  broken   broken  broken  missing
-unsupported  better     better     better  same         same     recovered  broken   broken  broken  missing
-skip         better     better     better  same         same     recovered  broken   broken  broken  same
-fixed        better     better     broken  dropped      dropped  same       broken   broken  broken  missing
-vacuous      recovered  recovered  better  dropped      dropped  recovered  same     broken  broken  missing
-fail         recovered  recovered  better  dropped      dropped  recovered  broken   same    broken  missing
-error        recovered  recovered  better  dropped      dropped  recovered  broken   broken  same    missing
-absent       new        new        new     new          new      recovered  added    added   added   same
-refuses      better     better     better  dropped      same     recovered  broken   broken  broken  missing
-holds        better     better     better  dropped      same     recovered  broken   broken  broken  missing
-silent       better     better     better  dropped      same     recovered  broken   broken  broken  missing
-dies         better     better     better  dropped      same     recovered  broken   broken  broken  missing
+             pass       emulated   known   unsupported  skip     fixed      vacuous  fail    error   missing  absent
+pass         same       helped     broken  dropped      dropped  recovered  broken   broken  broken  broken   missing
+emulated     better     same       broken  dropped      dropped  recovered  broken   broken  broken  broken   missing
+known        recovered  recovered  same    dropped      dropped  recovered  broken   broken  broken  broken   missing
+unsupported  better     better     better  same         same     recovered  broken   broken  broken  broken   missing
+skip         better     better     better  same         same     recovered  broken   broken  broken  broken   same
+fixed        better     better     broken  dropped      dropped  same       broken   broken  broken  broken   missing
+vacuous      recovered  recovered  better  dropped      dropped  recovered  same     broken  broken  broken   missing
+fail         recovered  recovered  better  dropped      dropped  recovered  broken   same    broken  broken   missing
+error        recovered  recovered  better  dropped      dropped  recovered  broken   broken  same    broken   missing
+missing      recovered  recovered  better  dropped      dropped  recovered  broken   broken  broken  same     missing
+absent       new        new        new     new          new      recovered  added    added   added   added    same
+refuses      better     better     better  dropped      same     recovered  broken   broken  broken  broken   missing
+holds        better     better     better  dropped      same     recovered  broken   broken  broken  broken   missing
+silent       better     better     better  dropped      same     recovered  broken   broken  broken  broken   missing
+dies         better     better     better  dropped      same     recovered  broken   broken  broken  broken   missing
 """
 
 # The same where the implementation does not claim the capability now.
@@ -69,6 +70,7 @@ fixed        dropped  dropped  broken   broken
 vacuous      dropped  dropped  dropped  dropped
 fail         dropped  dropped  dropped  dropped
 error        dropped  dropped  dropped  dropped
+missing      dropped  dropped  dropped  dropped
 absent       new      new      new      new
 refuses      same     better   worse    worse
 holds        worse    same     worse    worse
