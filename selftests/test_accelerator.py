@@ -105,6 +105,28 @@ def test_the_suite_finds_the_fault(messages, fault):
     assert found.says in message
 
 
+def _run(folder, *words, **variables):
+    """A run on this device: its exit status and output, and its report."""
+    words = ("run", "torch", "--import", "simulated_accelerator", "--device", "simulated", "-n", "0", *words)
+    made = _python("-m", "autograd_conformance", *words, folder=folder, **variables)
+    lines = (folder / "autograd-conformance.ndjson").read_text().splitlines()
+    return made.returncode, made.stdout, list(map(json.loads, lines))
+
+
+def test_a_coarse_operation_is_one_finding(tmp_path):
+    """What a device computes less accurately fails one clause; all else is held against what it reaches."""
+    chosen = ("--functions", "Exp", "--properties", "FWD-VALUE,VJP-REF,VJP-FD,VJP-CHAIN,DBL-CORRECT")
+    status, said, (header, *results) = _run(tmp_path, *chosen, SIMULATED_FAULT="coarse_exp")
+    assert status == 0
+    assert "simulated: float64 is only as accurate as float32: " in said
+    assert header["facts"]["simulated"]["accurate_as"] == {"float64": "float32", "complex128": "float32"}
+    assert {line["outcome"] for line in results if line["kind"] == "result"} == {"pass"}
+    status, said, _ = _run(tmp_path, "--properties", "DEV-06", SIMULATED_FAULT="coarse_exp")
+    assert status == 1
+    assert "accuracy of float64" in said
+    assert "--import simulated_accelerator --device simulated" in said
+
+
 def test_a_fault_is_chosen_in_the_environment(tmp_path):
     script = "import torch, simulated_accelerator; print(torch.ones(2, device='simulated:1').device)"
     assert _python("-c", script, folder=tmp_path, SIMULATED_FAULT="index_mixed").stdout == "simulated:0\n"

@@ -1,0 +1,185 @@
+"""Devices: which there are, and what one takes is found out by trying. test_accelerator.py has runs on one."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import asdict
+
+import pytest
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.running import devices
+from autograd_conformance.harness.running.devices import Facts
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.functions import FUNCTIONS
+
+# An adapter whose device takes no int8, dies in forward mode, leaves tanh to the CPU, and has a coarse exp.
+ODD = """
+import os
+from types import SimpleNamespace
+
+import numpy as np
+
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.reference.model_tensors import Tensor
+
+used = []
+
+
+def exp(x):
+    values = np.exp(x.data)
+    return Tensor(values.astype("float32").astype(values.dtype) if values.dtype == "float64" else values)
+
+
+def tanh(x):
+    used.append("tanh")
+    return ModelImplementation.xp.tanh(x)
+
+
+class Odd(ModelImplementation):
+    name = "odd"
+    xp = SimpleNamespace(**{**vars(ModelImplementation.xp), "exp": exp, "tanh": tanh})
+
+    def devices(self):
+        return "cpu", "odd"
+
+    def array(self, values, dtype, device):
+        if dtype == "int8":
+            raise TypeError("there is no int8")
+        self.last = device
+        return super().array(values, dtype, device)
+
+    def jvp(self, f, primals, tangents):
+        os._exit(3)
+
+    def redispatched(self, action):
+        used.clear()
+        action()
+        return frozenset(used if self.last == "odd" else [])
+"""
+
+
+@pytest.fixture
+def odd(tmp_path):
+    path = tmp_path / "odd.py"
+    path.write_text(textwrap.dedent(ODD))
+    return str(path)
+
+
+def test_what_a_device_takes_is_found_out(odd):
+    found = devices.find_out(odd, "odd")
+    assert dict(found.dtypes) == {"int8": "TypeError: there is no int8"}
+    assert found.capabilities.keys() == {"jvp"}
+    assert "exit status 3" in found.capabilities["jvp"]
+    assert found.accurate_as == {"float64": "float32", "complex128": "float32"}
+    assert found.coarse["float64"].startswith("exp(x) is ")
+    assert list(found.elsewhere) == ["tanh"]
+
+
+def test_a_right_device_lacks_nothing():
+    found = devices.find_out("model", "cpu")
+    assert asdict(found) == {**asdict(Facts()), "elsewhere": []}
+    assert list(found.sentences()) == []
+
+
+def test_a_device_that_cannot_be_tried_is_said():
+    with pytest.raises(UsageProblem, match=r"what cpu takes cannot be found out: .*exit status 1.*there is no file"):
+        devices.find_out("nothing.py", "cpu")
+
+
+def test_a_hanging_trial_is_ended_and_the_others_go_on(odd, monkeypatch):
+    monkeypatch.setattr(devices, "SECONDS", 5)
+    with open(odd) as file:
+        text = file.read()
+    with open(odd, "w") as file:
+        file.write(text.replace("os._exit(3)", "__import__('time').sleep(600)"))
+    found = devices.find_out(odd, "odd")
+    assert dict(found.capabilities) == {"jvp": "it did not end within 5 s"}
+    assert found.coarse
+
+
+def test_facts_in_words():
+    facts = Facts({"float64": "no"}, {"sparse": "no"}, {"float32": "bfloat16"}, {"float32": "x / y is 1.0"}, ["sort"])
+    assert list(facts.sentences()) == [
+        "without float64",
+        "without sparse",
+        "float32 is only as accurate as bfloat16: x / y is 1.0",
+        "1 operation runs on the CPU: sort",
+    ]
+    assert Facts(**asdict(facts)) == facts
+
+
+def test_the_adapter_has_the_dtypes_of_the_device():
+    i = ModelImplementation()
+    mine = Facts(dtypes={"float64": "no"}).adapter(i)
+    assert "float64" in i.dtypes
+    assert "float64" not in mine.dtypes
+    assert Facts().adapter(i) is i
+
+
+def test_a_function_is_as_accurate_as_the_device():
+    facts, function = Facts(accurate_as={"float64": "float32"}), FUNCTIONS["Exp"]
+    assert facts.function(function).accuracy("float64") == "float32"
+    assert facts.function(function).accuracy("float16") == "float16"
+    assert facts.function(function) is facts.function(function)
+    assert Facts().function(function) is function
+
+
+class Two(ModelImplementation):
+    def devices(self):
+        return "cpu", "vulkan"
+
+
+@pytest.mark.parametrize(("given", "found"), [(None, ()), ("vulkan", ("vulkan",)), ("vulkan, cpu", ("vulkan", "cpu"))])
+def test_devices_are_chosen_by_name(given, found):
+    assert devices.chosen(given, Two()) == found
+
+
+@pytest.mark.parametrize("given", ["vulcan", "cpu,vulcan", "cpu,,"])
+def test_a_device_that_is_not_there_is_one_sentence(given):
+    with pytest.raises(UsageProblem, match=r"has no device '.*' on this machine; choose from: cpu, vulkan.*--import"):
+        devices.chosen(given, Two())
+
+
+def test_the_only_devices_of_a_check_come_first(monkeypatch):
+    monkeypatch.setenv(implementations.DEVICES, "cpu")
+    assert implementations.load("torch").devices() == ("cpu",)
+    monkeypatch.setenv(implementations.DEVICES, "gpu9")
+    with pytest.raises(Unavailable, match="torch has no device 'gpu9' on this machine; choose from: cpu"):
+        implementations.load("torch")
+
+
+def test_a_package_that_is_imported_is_part_of_the_implementation(monkeypatch):
+    monkeypatch.setenv(implementations.IMPORTS, "rich, click")
+    found = implementations.load("model")
+    assert [part.__name__ for part in found.parts] == ["rich", "click"]
+    assert found.added.keys() == {"rich", "click"}
+    assert all(found.added.values())
+    assert "SAVE-06" not in {id for deviation in found.deviations for id in deviation.ids}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ("run", "model", "--import", "a-b"),
+            "--import must be the name of a package, as in --import torchvulkan",
+        ),
+        (
+            ("run", "torch", "--package", "1x"),
+            "--package must be the name of a package, as in --package mindtorch",
+        ),
+        (("run", "model", "--devices", "gpu9"), "model has no device 'gpu9' on this machine; choose from: cpu"),
+        (("check", "mine.py:F", "--import", "nowhere"), "nowhere of --import cannot be imported"),
+        (("check", "mine.py:F", "--device", "gpu9"), "torch has no device 'gpu9' on this machine; choose from: cpu"),
+    ],
+)
+def test_a_mistake_is_one_sentence(said, monkeypatch, words, expected):
+    for variable in (implementations.IMPORTS, implementations.PACKAGE, implementations.DEVICES):
+        # What an option sets is undone.
+        monkeypatch.setenv(variable, "")
+    status, output = said(*words)
+    assert status == 2
+    assert expected in output
