@@ -149,8 +149,10 @@ def _tried(what: str, cure: str, importing: Callable[[], _Imported]) -> _Importe
         raise
     # The import of a framework that does not fit the other installed packages may raise anything.
     except Exception as problem:
+        # Whoever has the package needs no advice to install another one.
+        absent = isinstance(problem, ModuleNotFoundError) and "." not in str(problem.name)
         said = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise Unavailable(f"{what} cannot be imported ({said}){cure}") from problem
+        raise Unavailable(f"{what} cannot be imported ({said}){cure if absent else ''}") from problem
 
 
 @contextmanager

@@ -30,6 +30,9 @@ from autograd_conformance.reference.uses import POINTS, USES, Use
 # Seconds that all trials of a device may take.
 SECONDS = 300
 
+# The most operations that are shown.
+_SHOWN = 8
+
 # Marks the lines of the process: of a trial that begins, and of its result.
 _BEGINS, _ENDS = "autograd-conformance-begins", "autograd-conformance-ends"
 
@@ -59,7 +62,8 @@ class Facts:
         if self.elsewhere:
             count = len(self.elsewhere)
             several = f"{count} operations run" if count > 1 else "1 operation runs"
-            yield f"{several} on the CPU: {', '.join(self.elsewhere)}"
+            more = f" and {count - _SHOWN} more, in the report" if count > _SHOWN else ""
+            yield f"{several} on the CPU: {', '.join(self.elsewhere[:_SHOWN])}{more}"
 
     def adapter(self, implementation: Implementation) -> Implementation:
         """The adapter for this device: with the dtypes that it takes."""

@@ -68,8 +68,8 @@ class Column:
 
     @property
     def label(self) -> str:
-        """The version of the implementation, and the time if several runs have it."""
-        return f"{self.report.version}, {self.when}" if self.when else self.report.version
+        """The version of the implementation and its accelerators, and the time if several runs have these."""
+        return _build(self.report) + (f", {self.when}" if self.when else "")
 
     def without(self, claim: str) -> str:
         """Why there is no result of a property or clause."""
@@ -171,11 +171,17 @@ def html(reports: Sequence[Report]) -> str:
     )  # fmt: skip
 
 
+def _build(report: Report) -> str:
+    """The version of the implementation, and the accelerators that it was checked on."""
+    devices = ", ".join(report.header.get("facts", ()))
+    return f"{report.version} on {devices}" if devices else report.version
+
+
 def _columns(reports: Sequence[Report], steps: Sequence[Step]) -> Iterator[Column]:
-    versions = Counter((report.name, report.version) for report in reports)
+    versions = Counter((report.name, _build(report)) for report in reports)
     changes = {id(step.new): step.changes for step in steps}
     for number, report in enumerate(reports):
-        single = versions[report.name, report.version] == 1
+        single = versions[report.name, _build(report)] == 1
         when = "" if single else report.header["started"][:16].replace("T", " ")
         by_claim: dict[str, list[Change]] = {}
         for change in changes.get(id(report), ()):
