@@ -26,6 +26,15 @@ def test_arrows_are_counted_between_rooms():
     assert all(mine != other for mine, other in arrows)
 
 
+def test_every_package_of_the_rooms_is_installed():
+    listed = (PACKAGE / "pyproject.toml").read_text("utf-8").partition("[tool.setuptools]")[2].partition("]")[0]
+    rooms = ("harness", "suites", "strategies", "implementations", "reference")
+    folders = [path.parent.relative_to(PACKAGE) for room in rooms for path in (PACKAGE / room).rglob("__init__.py")]
+    names = {".".join(("autograd_conformance", *folder.parts)) for folder in folders}
+    assert len(names) > 20
+    assert {name for name in names if f'"{name}"' not in listed} == set()
+
+
 @pytest.mark.parametrize("text", ["hypothesis.internal", "_hypothesis_internal", "import control"])
 def test_one_module_reaches_into_hypothesis(text):
     rooms = ("harness/", "suites/", "strategies/", "implementations/", "reference/")
