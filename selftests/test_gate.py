@@ -10,7 +10,7 @@ import pytest
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.outcomes import FAILING, OUTCOMES
 from autograd_conformance.harness.reports import gate
-from autograd_conformance.selftests.reports import ALL_PASS, FINDING, IDS, lines, result
+from autograd_conformance.selftests.reports import ALL_PASS, FINDING, HEADER, IDS, lines, result
 
 SCHEMA = json.loads((PACKAGE / "harness" / "reports" / "report.schema.json").read_text())
 
@@ -110,6 +110,22 @@ def test_a_regression_is_reported_with_sentence_counterexample_and_replay(held):
         "--device cpu --functions Exp",
     ):  # fmt: skip
         assert shown in out, out
+
+
+def test_the_replay_imports_what_the_run_imported(held):
+    imported = {**HEADER["implementation"], "package": "mine.torch", "added": {"accelerator": "1.0"}}
+    out = held(ALL_PASS, {**ALL_PASS, IDS[0]: "fail"}, implementation=imported)[1]
+    assert "--properties VJP-REF --package mine.torch --import accelerator --device cpu" in out
+
+
+def test_another_part_that_is_missing_is_new(held, tmp_path):
+    one, other = (result(IDS[0], "missing", reason=f"needs torch.{part}") for part in ("conj", "imag"))
+    assert held({IDS[0]: one}, {IDS[0]: one})[0] == 0
+    assert "VJP-REF[Exp-cpu]  missing  25/25 f64 f32  needs torch.conj\n" in (tmp_path / "base.txt").read_text()
+    status, out = held({IDS[0]: one}, {IDS[0]: other})
+    assert status == 1
+    assert "other: VJP-REF[Exp-cpu] still fails, but in another way" in out
+    assert "before: missing (needs torch.conj)" in out
 
 
 def test_another_fault_at_the_same_id_is_new(held):

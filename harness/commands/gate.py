@@ -19,7 +19,7 @@ from autograd_conformance.harness.outcomes import FAILS, HOLDS, UsageProblem
 from autograd_conformance.harness.reports import baseline, cost_changes, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
 from autograd_conformance.harness.running import corpus, jobs, shards
-from autograd_conformance.harness.views import regressions
+from autograd_conformance.harness.views import describe, regressions
 
 _FILE = click.Path(path_type=Path)
 
@@ -112,6 +112,7 @@ def _elsewhere(command: str, compared: gate.Gate) -> dict[str, str]:
         source.write_text("".join(f"{one}\n" for one in kept), encoding="utf-8")
         named = compared.lines[0]["implementation"]["named"]
         words = [command, "run", named, "--profile", "replay", "--replay", str(source)]
+        words += describe.packages(compared.lines[0])
         try:
             done = subprocess.run([*words, "--report", str(target)], capture_output=True, text=True, check=False)
         except OSError as problem:

@@ -24,14 +24,19 @@ def rerun(line: Line, header: Line, suite: str | None = None) -> str:
     words += ["--suite", suite] if suite else []
     words += ["--properties", ndjson.claim_of(line)]
     words += ["--functions", line["function"]] if "function" in line else []
-    words += ["--package", package] if (package := header["implementation"].get("package")) else []
-    for package in header["implementation"].get("added", ()):
-        words += ["--import", package]
+    words += packages(header)
     words += ["--device", line["device"], "--profile", header["profile"], "--seed", str(header["seed"])]
     words += ["--replay", header["replay"]] if header.get("replay") else []
     words += ["--corpus", header["corpus"]] if header.get("corpus") else []
     words += ["--dtype", header["dtype"]] if header["dtype"] else []
     return shlex.join(words)
+
+
+def packages(header: Line) -> list[str]:
+    """The options that name the packages which a run imported."""
+    package = header["implementation"].get("package")
+    words = ["--package", package] if package else []
+    return [*words, *(word for name in header["implementation"].get("added", ()) for word in ("--import", name))]
 
 
 def sentence(claim: str) -> str:

@@ -96,7 +96,8 @@ def _in_a_line(gate: Gate, change: Change, line: ndjson.Line) -> str:
 def _replay(gate: Gate, line: ndjson.Line) -> str:
     """The command that runs the counterexample again on the installed implementation."""
     words = ["autograd-conformance", "run", gate.lines[0]["implementation"]["named"], "--profile", "replay"]
-    words += ["--replay", str(gate.path), "--properties", ndjson.claim_of(line), "--device", line["device"]]
+    words += ["--replay", str(gate.path), "--properties", ndjson.claim_of(line)]
+    words += [*describe.packages(gate.lines[0]), "--device", line["device"]]
     return shlex.join(words + (["--functions", line["function"]] if "function" in line else []))
 
 
