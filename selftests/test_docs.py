@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -10,6 +11,7 @@ from contextlib import suppress
 from importlib import util
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import click
 import pytest
@@ -114,7 +116,8 @@ def parse(line: str) -> None:
     words, command = shlex.split(line, comments=True)[1:], main
     while isinstance(command, click.Group) and words:
         command = command.get_command(None, words.pop(0))
-    with suppress(click.exceptions.Exit):  # of --help
+    # Options such as --import speak to the processes of a run by variables.
+    with suppress(click.exceptions.Exit), patch.dict(os.environ):  # Exit is that of --help
         command.make_context(str(command.name), words)
 
 
