@@ -176,7 +176,9 @@ def _place(owner: type | ModuleType, package: str) -> str:
         # A namespace of an adapter says of what.
         return shortest or owner.__name__.partition(" ")[0]
     public = getattr(sys.modules.get(package), owner.__name__, None) is owner
-    return f"{package}.{owner.__name__}" if public else f"{owner.__module__}.{owner.__qualname__}"
+    module = sys.modules.get(owner.__module__)
+    place = _place(module, package) if module is not None else owner.__module__
+    return f"{package}.{owner.__name__}" if public else f"{place}.{owner.__qualname__}"
 
 
 def _roots(package: str) -> tuple[str, ...]:

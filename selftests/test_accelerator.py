@@ -93,7 +93,7 @@ def test_the_suite_accepts_the_right_device(messages):
 
 
 def test_each_fault_is_found_by_a_test():
-    # A fallback is slow, and not wrong: a run counts it.
+    # A fallback is slow, and not wrong.
     assert set(FOUND_BY) == set(ABOUT) - {"silent_fallback"}
 
 

@@ -163,5 +163,5 @@ def test_a_run_names_what_is_missing_and_fails(command, tmp_path):
     assert {line["reason"] for line in run.results.values() if line["outcome"] == "missing"} == {
         "needs torch.func.vmap"
     }
-    assert "missing: torch.func.vmap, which 2 test ids need" in run.out
+    assert "missing: torch.func.vmap, for 2 test ids" in run.out
     assert "sentences: 1 kept, 0 broken, 1 about what is missing" in run.out

@@ -148,7 +148,7 @@ def details(line: Line) -> list[str]:
 def missing(results: Sequence[Line]) -> list[str]:
     """What the package lacks, a line for each part with the number of test ids that need it."""
     parts = Counter(line["reason"].removeprefix("needs ") for line in results if line["outcome"] == MISSING)
-    rows = [f"missing: {name}, which {_several(count, 'test id')} need" for name, count in parts.most_common(PARTS)]
+    rows = [f"missing: {name}, for {_several(count, 'test id')}" for name, count in parts.most_common(PARTS)]
     rest = len(parts) - len(rows)
     return [*rows, *([f"missing: {_several(rest, 'more part')}, in the report"] if rest > 0 else [])]
 
