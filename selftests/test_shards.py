@@ -329,7 +329,7 @@ def test_an_interpreter_without_the_suite_is_reported_at_once(command, bare):
 )
 def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
     implementation = SimpleNamespace(name="x", environment=lambda: Environment("1", ""), files=list, parts=())
-    selection = SimpleNamespace(seed=1, shard=None, kept={}, implementation=implementation)
+    selection = SimpleNamespace(seed=1, shard=None, kept={}, facts={}, implementation=implementation)
     stash = {plugin._SELECTION: selection, plugin._BOXES: "boxes"}
     nothing = dict.fromkeys(("popen", "via", "python"))
     gateway = SimpleNamespace(id="gw0", spec=SimpleNamespace(**nothing | spec))
