@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from dataclasses import asdict
 
@@ -98,6 +99,43 @@ def test_a_hanging_trial_is_ended_and_the_others_go_on(odd, monkeypatch):
     found = devices.find_out(odd, "odd")
     assert dict(found.capabilities) == {"jvp": "it did not end within 5 s"}
     assert found.coarse
+
+
+class Few:
+    """Processes that try three trials, of which the second ends one in some way."""
+
+    def __init__(self, *says):
+        self.says, self.asked = list(says), []
+
+    def __call__(self, words):
+        self.asked.append(int(words[-1]))
+        said, late = self.says.pop(0)
+        marks = {">": "begins", "<": "ends", ".": "done"}
+        numbers = iter(range(self.asked[-1], 9))
+        lines, name = [], ""
+        for mark in said:
+            name = str(next(numbers)) if mark == ">" else name
+            about = json.dumps({"kind": "dtypes", "name": name})
+            lines.append(f"autograd-conformance-{marks[mark]}" + f" {about}" * (mark != "."))
+        return "\n".join(lines), "it ended", late
+
+
+@pytest.mark.parametrize(
+    ("says", "asked", "lacking"),
+    [
+        ([("><><><.", False)], [0], []),
+        ([("><><>", False), (".", False)], [0, 3], ["2"]),
+        ([("><", False), ("><><.", False)], [0, 1], []),
+        ([("><>", True), ("><><.", False)], [0, 1], []),
+        ([("><>", True), (">", True), ("><.", False)], [0, 1, 2], ["1"]),
+    ],
+    ids=["all end", "the last one dies", "it dies between two", "a slow one goes on", "a hanging one"],
+)
+def test_a_trial_is_blamed_for_its_own_end(monkeypatch, says, asked, lacking):
+    few = Few(*says)
+    monkeypatch.setattr(devices, "_output", few)
+    assert list(devices.find_out(str(says), "odd").dtypes) == lacking
+    assert few.asked == asked
 
 
 def test_facts_in_words():

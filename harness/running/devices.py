@@ -33,8 +33,8 @@ SECONDS = 300
 # The most operations that are shown.
 _SHOWN = 8
 
-# Marks the lines of the process: of a trial that begins, and of its result.
-_BEGINS, _ENDS = "autograd-conformance-begins", "autograd-conformance-ends"
+# Marks the lines of the process: of a trial that begins, of its result, and of the end of all.
+_BEGINS, _ENDS, _DONE = (f"autograd-conformance-{word}" for word in ("begins", "ends", "done"))
 
 
 @dataclass(frozen=True)
@@ -127,26 +127,28 @@ def find_out(given: str, device: str) -> Facts:
     known: list[dict[str, Any]] = []
     with waiting.during(f"a process that tries what {device} takes; it is ended after {SECONDS} s"):
         while True:
-            said, ended = _output([sys.executable, "-m", __name__, given, device, str(len(known))])
+            said, ended, late = _output([sys.executable, "-m", __name__, given, device, str(len(known))])
             found = [line.split(" ", 1) for line in said.splitlines() if line.startswith((_BEGINS, _ENDS))]
             known += [json.loads(text) for mark, text in found if mark == _ENDS]
+            if _DONE in said.splitlines():
+                return _facts(known)
             if not found:
                 raise UsageProblem(f"what {device} takes cannot be found out: {ended}")
-            if found[-1][0] == _ENDS:
-                return _facts(known)
-            known.append({**json.loads(found[-1][1]), "raised": ended})
+            # A trial after others may have had little of the time: the next process begins with it.
+            if found[-1][0] == _BEGINS and not (late and len(found) > 1):
+                known.append({**json.loads(found[-1][1]), "raised": ended})
 
 
-def _output(words: Sequence[str]) -> tuple[str, str]:
-    """What a process printed, and how it ended."""
+def _output(words: Sequence[str]) -> tuple[str, str, bool]:
+    """What a process printed, how it ended, and whether it took too long."""
     try:
-        done = subprocess.run(
-            words, env=environment(None), capture_output=True, text=True, timeout=SECONDS, check=False
-        )
+        # Bytes: a driver may print anything.
+        done = subprocess.run(words, env=environment(None), capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace"), f"it did not end within {SECONDS} s"
-    last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-    return done.stdout, f"the process ended with exit status {done.returncode}: {last}"
+        return (late.stdout or b"").decode(errors="replace"), f"it did not end within {SECONDS} s", True
+    said, complained = (each.decode(errors="replace") for each in (done.stdout, done.stderr))
+    last = (complained.strip().splitlines() or ["it printed nothing"])[-1]
+    return said, f"the process ended with exit status {done.returncode}: {last}", False
 
 
 def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
@@ -360,6 +362,7 @@ def _main() -> None:
         except Exception as raised:  # noqa: BLE001 - any exception is a fact about the device
             found = {"raised": one_line(raised)}
         print(_ENDS, json.dumps({**about, **found}), flush=True)
+    print(_DONE, flush=True)
 
 
 if __name__ == "__main__":
