@@ -79,6 +79,18 @@ def test_what_a_device_takes_is_found_out(odd):
     assert list(found.elsewhere) == ["tanh"]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("wrong", [lambda y: y * 2, lambda y: y * float("nan"), lambda y: y * float("inf")])
+def test_a_wrong_result_is_as_accurate_as_no_dtype(monkeypatch, dtype, wrong):
+    torch = implementations.load("torch")
+    assert devices.coarseness(torch, "cpu", dtype) is None
+    monkeypatch.setattr(torch.xp, "exp", lambda x: wrong(x.exp()))
+    as_accurate, shown = devices.coarseness(torch, "cpu", dtype)
+    assert as_accurate == ""
+    assert shown.startswith("exp(x) is ")
+    assert devices._facts([{"kind": "accuracy", "name": dtype, "found": [as_accurate, shown]}]) == Facts(elsewhere=[])
+
+
 def test_a_right_device_lacks_nothing():
     found = devices.find_out("model", "cpu")
     assert asdict(found) == {**asdict(Facts()), "elsewhere": []}

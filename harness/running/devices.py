@@ -159,7 +159,8 @@ def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
         kind, name = each["kind"], each["name"]
         if "raised" in each and kind in raised:
             raised[kind][name] = each["raised"]
-        elif kind == "accuracy" and each.get("found"):
+        # What is not as accurate as any dtype is a wrong result, which no bound may cover.
+        elif kind == "accuracy" and each.get("found") and each["found"][0]:
             coarse[name] = each["found"]
         elif kind == "elsewhere":
             elsewhere.update(each.get("found", ()))
@@ -311,7 +312,10 @@ _OPERATIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 def coarseness(i: Implementation, device: str, dtype: str) -> tuple[str, str] | None:
-    """The dtype that a device is only as accurate as, and an operation that shows it; None if it keeps the dtype's."""
+    """The dtype that a device is only as accurate as, and an operation that shows it; None if it keeps the dtype's.
+
+    A device that is not as accurate as any dtype has "" as the first.
+    """
     x, y = (round_to(a, dtype) for a in (np.linspace(0.3, 3.1, 64), np.linspace(2.9, 0.7, 64)))
     given = [i.array(a, dtype, device) for a in (x, y)]
     worst, shown = 0.0, ""
@@ -323,7 +327,7 @@ def coarseness(i: Implementation, device: str, dtype: str) -> tuple[str, str] | 
             continue
         got, right = np.asarray(i.numpy(result)), np.asarray(operation(np, x, y))
         # Of sums, the error is that of the terms and not of their result; here all of them are positive.
-        errors = np.abs(got - right) / np.abs(right)
+        errors = np.nan_to_num(np.abs(got - right) / np.abs(right), nan=np.inf)
         place = np.unravel_index(np.argmax(errors), errors.shape)
         if errors[place] > worst:
             worst = float(errors[place])
@@ -332,8 +336,7 @@ def coarseness(i: Implementation, device: str, dtype: str) -> tuple[str, str] | 
         return None
     fitting = [name for name in _COARSER if PRECISION[name].unit > PRECISION[dtype].unit]
     enough = [name for name in fitting if worst <= _UNITS * PRECISION[name].unit]
-    # What is not as accurate as any dtype is a wrong result, which no bound may cover.
-    return (enough[0], shown) if enough else None
+    return (enough[0] if enough else ""), shown
 
 
 def _elsewhere(i: Implementation, device: str, use: Use) -> list[str]:
