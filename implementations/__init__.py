@@ -102,7 +102,8 @@ def load(given: str) -> Implementation:
                 "--import PACKAGE imports what registers another one"
             )
     if only:
-        found.devices = lambda: tuple(only)  # type: ignore[method-assign]
+        beside = [device for device in only if device in found.accelerators()]
+        found.devices, found.accelerators = lambda: tuple(only), lambda: tuple(beside)  # type: ignore[method-assign]
     return found
 
 
@@ -139,7 +140,7 @@ def to_import() -> list[str]:
 
 
 def _listed(variable: str) -> list[str]:
-    return list(filter(None, map(str.strip, os.environ.get(variable, "").split(","))))
+    return list(dict.fromkeys(filter(None, map(str.strip, os.environ.get(variable, "").split(",")))))
 
 
 def _tried(what: str, cure: str, importing: Callable[[], _Imported]) -> _Imported:

@@ -223,6 +223,10 @@ class Implementation(ABC):
         """The devices that can be used here, the default one first."""
         return ("cpu",)
 
+    def accelerators(self) -> tuple[str, ...]:
+        """The devices beside the default one, of which is found out what they take."""
+        return self.devices()[1:]
+
     @abstractmethod
     def array(self, values: Any, dtype: str, device: str) -> Any:
         """A new contiguous tensor, outside any graph, from a NumPy array."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from dataclasses import asdict
+from types import SimpleNamespace
 
 import pytest
 
@@ -182,7 +183,9 @@ class Two(ModelImplementation):
         return "cpu", "vulkan"
 
 
-@pytest.mark.parametrize(("given", "found"), [(None, ()), ("vulkan", ("vulkan",)), ("vulkan, cpu", ("vulkan", "cpu"))])
+@pytest.mark.parametrize(
+    ("given", "found"), [(None, ()), ("vulkan", ("vulkan",)), ("vulkan, cpu", ("vulkan", "cpu")), ("cpu,cpu", ("cpu",))]
+)
 def test_devices_are_chosen_by_name(given, found):
     assert devices.chosen(given, Two()) == found
 
@@ -199,6 +202,17 @@ def test_the_only_devices_of_a_check_come_first(monkeypatch):
     monkeypatch.setenv(implementations.DEVICES, "gpu9")
     with pytest.raises(Unavailable, match="torch has no device 'gpu9' on this machine; choose from: cpu"):
         implementations.load("torch")
+
+
+def test_what_the_only_device_takes_is_found_out(odd, monkeypatch):
+    monkeypatch.setenv(implementations.DEVICES, "odd, odd")
+    only = implementations.load(odd)
+    assert only.devices() == only.accelerators() == ("odd",)
+    found = devices.facts(SimpleNamespace(separate=False, implementation=odd), only, (), None)
+    assert found["odd"].accurate_as["float64"] == "float32"
+    assert list(found["odd"].elsewhere) == ["tanh"]
+    monkeypatch.setenv(implementations.DEVICES, "cpu")
+    assert implementations.load(odd).accelerators() == ()
 
 
 def test_a_package_that_is_imported_is_part_of_the_implementation(monkeypatch):

@@ -6,6 +6,7 @@ The trials run in a process of their own, so that one that crashes or hangs is a
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -100,7 +101,8 @@ def every(i: Implementation) -> tuple[str, ...]:
 
 def chosen(given: str | None, implementation: Implementation) -> tuple[str, ...]:
     """The devices that a run is restricted to. Raises UsageProblem if one is not there."""
-    there, names = every(implementation), () if given is None else tuple(map(str.strip, given.split(",")))
+    there = every(implementation)
+    names = () if given is None else tuple(dict.fromkeys(map(str.strip, given.split(","))))
     for name in names:
         if name not in there:
             what = f"{implementation.name} has no device {name!r} on this machine; {choose_from(name, there)}"
@@ -114,7 +116,7 @@ def facts(
     """What the accelerators of a run take: found out, or ``known`` from the process that has."""
     if known is not None:
         return {device: Facts(**found) for device, found in known.items()}
-    accelerators = [] if options.separate else implementation.devices()[1:]
+    accelerators = [] if options.separate else implementation.accelerators()
     return {d: find_out(options.implementation, d) for d in accelerators if d in devices or not devices}
 
 
@@ -355,6 +357,8 @@ def _elsewhere(i: Implementation, device: str, use: Use) -> list[str]:
 
 def _main() -> None:
     given, device, done = sys.argv[1:]
+    # The device is compared with the default one, whether that is to be checked or not.
+    os.environ.pop(implementations.DEVICES, None)
     implementation = implementations.load(given)
     implementation.start_device(device)
     for trial in trials(implementation)[int(done) :]:

@@ -114,7 +114,7 @@ def _unclaimed_grade(line: Line) -> Line:
 def _seen_on(subject: Tested) -> str:
     """The version on which a listed deviation may have been seen; "" on an accelerator, where none was looked for."""
     i = subject.implementation
-    return "" if subject.device in i.devices()[1:] else i.environment().version
+    return "" if subject.device in i.accelerators() else i.environment().version
 
 
 def _as_listed(listed: Sequence[Deviation], line: Line, version: str) -> Line:
