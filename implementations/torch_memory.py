@@ -43,8 +43,9 @@ def read(tensor: Any) -> Any:
             tensor = tensor.to_dense()
         wide = torch.complex128 if tensor.is_complex() else torch.float64
         dtype = wide if tensor.is_complex() or tensor.is_floating_point() else tensor.dtype
-        # A copy: the storage of a tensor that NumPy has seen can never be resized again.
-        return tensor.to("cpu", dtype, copy=True).numpy(force=True)
+        # The CPU converts: the device may lack that dtype, or convert wrongly. A copy: the storage of a tensor that
+        # NumPy has seen can never be resized again.
+        return tensor.to("cpu").to(dtype, copy=True).numpy(force=True)
     except Exception as raised:
         what = f"a tensor of the class {type(tensor).__name__}, the layout {tensor.layout} and the dtype {tensor.dtype}"
         raise Unreadable(f"the values of {what} cannot be read as an array: {raised}") from raised

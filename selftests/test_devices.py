@@ -8,6 +8,8 @@ from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -83,10 +85,10 @@ def test_what_a_device_takes_is_found_out(odd):
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize("wrong", [lambda y: y * 2, lambda y: y * float("nan"), lambda y: y * float("inf")])
 def test_a_wrong_result_is_as_accurate_as_no_dtype(monkeypatch, dtype, wrong):
-    torch = implementations.load("torch")
-    assert devices.coarseness(torch, "cpu", dtype) is None
-    monkeypatch.setattr(torch.xp, "exp", lambda x: wrong(x.exp()))
-    as_accurate, shown = devices.coarseness(torch, "cpu", dtype)
+    i = implementations.load("torch")
+    assert devices.coarseness(i, "cpu", dtype) is None
+    monkeypatch.setattr(i.xp, "exp", lambda x: wrong(x.exp()))
+    as_accurate, shown = devices.coarseness(i, "cpu", dtype)
     assert as_accurate == ""
     assert shown.startswith("exp(x) is ")
     assert devices._facts([{"kind": "accuracy", "name": dtype, "found": [as_accurate, shown]}]) == Facts(elsewhere=[])
@@ -176,6 +178,29 @@ def test_a_function_is_as_accurate_as_the_device():
     assert facts.function(function).accuracy("float16") == "float16"
     assert facts.function(function) is facts.function(function)
     assert Facts().function(function) is function
+
+
+class Copies(TorchDispatchMode):
+    """Notes the dtypes of the tensors that are copied between devices, before and after."""
+
+    def __init__(self):
+        super().__init__()
+        self.dtypes = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        result = operation(*args, **(kwargs or {}))
+        if operation is torch.ops.aten._to_copy.default and args[0].device != result.device:
+            self.dtypes.append((args[0].dtype, result.dtype))
+        return result
+
+
+def test_the_cpu_converts_what_is_read():
+    i = implementations.load("torch")
+    i.start_device("lazy")
+    x = i.array([1.5], "float32", "lazy")
+    with Copies() as copies:
+        assert i.numpy(x) == [1.5]
+    assert copies.dtypes == [(torch.float32, torch.float32)]
 
 
 class Two(ModelImplementation):
