@@ -34,8 +34,9 @@ MISSING = "missing"
 # Outcomes with which a run fails.
 FAILING = frozenset(("fail", "error", "missing", "fixed", "vacuous"))
 
-# Outcomes of a test id that holds.
+# Outcomes of a test id that holds, and of one that does not.
 KEPT = frozenset(("pass", "emulated"))
+BROKEN = frozenset(("fail", "error"))
 
 # Outcomes of a test id that needs a capability which the implementation does not claim. None of them fails a run.
 UNCLAIMED = ("refuses", "holds", "silent", "dies")

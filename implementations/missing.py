@@ -5,6 +5,7 @@ What is missing while modules of the suite are imported gets a placeholder, whic
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -163,9 +164,11 @@ def _missing_import(problem: ImportError, package: str) -> str | None:
         or (place in sys.modules) is isinstance(problem, ModuleNotFoundError)
     ):
         return None
-    # from place import part: Python says which part only in words.
-    part = "" if isinstance(problem, ModuleNotFoundError) else "." + str(problem.msg).split("'")[1]
-    return _public(place, package) + part
+    if isinstance(problem, ModuleNotFoundError):
+        return _public(place, package)
+    # from place import part: Python says which part only in words. Other words are the package's own.
+    part = re.match(r"cannot import name '(\w+)'", str(problem.msg))
+    return f"{_public(place, package)}.{part[1]}" if part else None
 
 
 def _place(owner: type | ModuleType, package: str) -> str:

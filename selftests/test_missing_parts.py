@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from autograd_conformance.harness.views import summary
 from autograd_conformance.implementations import IMPORTS, PACKAGE, aliases, load
 from autograd_conformance.implementations.missing import Missing, Placeholder, StandIns, missing_part
 from autograd_conformance.implementations.protocol import Unavailable
@@ -110,6 +111,33 @@ def test_parts_of_tensors_and_of_derived_classes_are_named(package, monkeypatch)
     assert missing_part(raised_by(lambda: SimpleNamespace().mT), package) is None
     assert missing_part(raised_by(lambda: scant.Tensor().mT), "") is None
     assert missing_part(KeyError("mT"), package) is None
+
+
+def test_an_import_error_in_a_packages_own_words_is_its_own_fault(package, monkeypatch):
+    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", Path(__file__))
+    scant = import_module(package)
+
+    def lazily(name):
+        raise ImportError(f"no {name} without its other half", name=package)
+
+    scant.__getattr__ = lazily
+    assert missing_part(raised_by(lambda: scant.part), package) is None
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "counts"),
+    [
+        (("pass", "emulated", "skip"), (1, 0, 1)), (("pass", "fail"), (0, 1, 1)), (("missing", "error"), (0, 1, 1)),
+        (("missing", "vacuous"), (0, 0, 2)), (("pass", "missing"), (0, 0, 2)), (("pass", "known"), (0, 0, 1)),
+        (("skip",), (0, 0, 1)),
+    ],
+)  # fmt: skip
+def test_a_sentence_is_kept_if_all_of_its_ids_hold(outcomes, counts):
+    lines = [{"clause": "SAVE-06", "outcome": outcome} for outcome in outcomes]
+    kept, broken, lacking = counts
+    expected = f"sentences: {kept} kept, {broken} broken, {lacking} about what is missing"
+    assert summary.score([*lines, {"property": "VJP-REF", "outcome": "missing"}]) == expected
+    assert summary.score([line for line in lines if line["outcome"] != "missing"]) == ""
 
 
 def test_another_package_stands_for_a_name(package, monkeypatch):

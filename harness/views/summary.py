@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from tabulate import tabulate
 
-from autograd_conformance.harness.outcomes import FAILING, KEPT, MISSING, UNCLAIMED, Kind, in_words
+from autograd_conformance.harness.outcomes import BROKEN, FAILING, KEPT, MISSING, NOT_RUN, UNCLAIMED, Kind, in_words
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.views import capabilities, causes, describe, findings, matrix
 from autograd_conformance.implementations.deviations import in_a_row
@@ -154,13 +154,17 @@ def missing(results: Sequence[Line]) -> list[str]:
 
 
 def score(results: Sequence[Line]) -> str:
-    """How many sentences are kept, broken, or about what is missing; empty if nothing is missing."""
+    """How many sentences are kept, broken, or about what is missing; empty if nothing is missing.
+
+    What was not run says nothing about a sentence. One of which something was not decided is in no count.
+    """
     found: dict[str, set[str]] = {}
     for line in results:
-        found.setdefault(line.get("clause") or line["property"], set()).add(line["outcome"])
-    broken = sum(bool(outcomes & FAILING - {MISSING}) for outcomes in found.values())
-    lacking = sum(MISSING in outcomes and not outcomes & FAILING - {MISSING} for outcomes in found.values())
-    kept = sum(bool(outcomes & KEPT) and not outcomes & FAILING for outcomes in found.values())
+        if line["outcome"] not in NOT_RUN:
+            found.setdefault(line.get("clause") or line["property"], set()).add(line["outcome"])
+    broken = sum(bool(outcomes & BROKEN) for outcomes in found.values())
+    lacking = sum(MISSING in outcomes and not outcomes & BROKEN for outcomes in found.values())
+    kept = sum(outcomes <= KEPT for outcomes in found.values())
     return f"sentences: {kept} kept, {broken} broken, {lacking} about what is missing" if lacking else ""
 
 
