@@ -12,12 +12,15 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance import implementations
+from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import devices
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.suites.dialects.torch import test_devices as suite
 
 # An adapter whose device takes no int8, dies in forward mode, leaves tanh to the CPU, and has a coarse exp.
 ODD = """
@@ -170,6 +173,28 @@ def test_the_adapter_has_the_dtypes_of_the_device():
     assert "float64" in i.dtypes
     assert "float64" not in mine.dtypes
     assert Facts().adapter(i) is i
+
+
+def test_a_clause_asks_for_nothing_that_the_device_does_not_take():
+    i = implementations.load("torch")
+    clause = CLAUSES["DEV-07"]
+    dtypes = [
+        ClauseSubject(Facts(dtypes=dict.fromkeys(lacking, "no")).adapter(i), clause, "cpu").tensor([1.0]).dtype
+        for lacking in ((), ("float64", "complex128"), ("float64", "float32"))
+    ]
+    assert dtypes == [torch.float64, torch.float32, torch.float16]
+
+
+def test_large_integers_are_left_out_where_there_are_none():
+    without = Facts(dtypes={"int64": "no"}).adapter(implementations.load("torch"))
+    with pytest.raises(pytest.skip.Exception, match="cpu takes no int64"):
+        suite.test_operations_on_integers_are_exact(ClauseSubject(without, CLAUSES["DEV-06"], "cpu", "integers"))
+
+
+def test_an_accelerator_beside_that_of_torch_has_no_streams_of_its(monkeypatch):
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda: torch.device("mps"))
+    with pytest.raises(pytest.skip.Exception, match=r"torch\.accelerator is mps, and not cuda"):
+        suite._streams(ClauseSubject(implementations.load("torch"), CLAUSES["DEV-02"], "cuda"))
 
 
 def test_a_function_is_as_accurate_as_the_device():

@@ -135,12 +135,18 @@ class ClauseSubject(Examined):
 
     # What is run.
 
-    def tensor(self, values: Any, dtype: str = "float64") -> Any:
+    @property
+    def usual(self) -> str:
+        """The dtype of tensors of which a test does not say it: float64, if the device takes that."""
+        return next((dtype for dtype in DTYPES if dtype in self.implementation.dtypes), DTYPES[0])
+
+    def tensor(self, values: Any, dtype: str | None = None) -> Any:
         """A tensor on the subject's device; integers keep their own dtype."""
         array = np.asarray(values)
-        return self.implementation.array(array, array.dtype.name if array.dtype.kind in "iub" else dtype, self.device)
+        kind = array.dtype.name if array.dtype.kind in "iub" else dtype or self.usual
+        return self.implementation.array(array, kind, self.device)
 
-    def tensors(self, arrays: Sequence[Any], dtype: str = "float64") -> tuple[Any, ...]:
+    def tensors(self, arrays: Sequence[Any], dtype: str | None = None) -> tuple[Any, ...]:
         """A tensor for each array, None for None."""
         return tuple(None if a is None else self.tensor(a, dtype) for a in arrays)
 

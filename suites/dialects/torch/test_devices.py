@@ -66,6 +66,9 @@ def _streams(subject, number=2):
     """The current stream of the accelerator and more of them; skips the test where there are none."""
     if not hasattr(torch, "accelerator"):
         pytest.skip("torch.accelerator came with 2.6")
+    found = torch.accelerator.current_accelerator()
+    if found is None or found.type != subject.device:
+        pytest.skip(f"torch.accelerator is {found}, and not {subject.device}")
     try:
         return [torch.accelerator.current_stream(), *(torch.Stream(device=subject.device) for _ in range(number))]
     except (NotImplementedError, RuntimeError) as refused:
@@ -315,6 +318,8 @@ def test_operations_are_as_accurate_as_their_dtype(subject, data):
 @keeps("DEV-06", accelerator=True, variant="integers")
 def test_operations_on_integers_are_exact(subject, data):
     """Sums, products and comparisons of large int64 numbers are those of NumPy."""
+    if "int64" not in subject.implementation.dtypes:
+        pytest.skip(f"{subject.device} takes no int64")
     numbers = st.lists(st.integers(-(2**40), 2**40), min_size=1, max_size=4)
     x = np.array(subject.draw(data, numbers, "x"))
     small = subject.draw(data, st.integers(-(2**20), 2**20), "factor")
