@@ -275,7 +275,8 @@ class Record:
     begins, and the test is ``slow``; at least ``enough`` examples must have been run by then. ``failed`` is the last
     failure, and ``failures`` has the first ones by their calls. ``drawn`` says how the last examples were drawn; None
     if that cannot reproduce them. ``worst_by_dtype`` has the largest error of each dtype, in units of its bound.
-    ``further`` are failures of other kinds than the first.
+    ``further`` are failures of other kinds than the first. ``untaken`` says which dtype an example asked a device for
+    that does not take it.
     """
 
     examples: int = 0
@@ -293,6 +294,7 @@ class Record:
     call: str = ""
     drawn: Drawn | None = None
     further: list[Finding] = field(default_factory=list)
+    untaken: str = ""
     allowed: float = math.inf
     until: float = math.inf
     enough: int = 1

@@ -195,6 +195,8 @@ class Implementation(ABC):
     parts: tuple[Any, ...] = ()
     # The name of a package that another one stands for, which may lack parts of it; "" if it is the package itself.
     drop_in: str = ""
+    # The dtypes that were found not to be taken by the device that the adapter is for.
+    untaken: frozenset[str] = frozenset()
     # The versions of packages that the user adds, by name: of one that registers a device, say.
     added: Mapping[str, str] = MappingProxyType({})
 

@@ -12,10 +12,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance import implementations
+from autograd_conformance.harness.checking import drawing
 from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import devices
 from autograd_conformance.harness.running.devices import Facts
+from autograd_conformance.harness.running.results import result_line
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
@@ -185,10 +188,29 @@ def test_a_clause_asks_for_nothing_that_the_device_does_not_take():
     assert dtypes == [torch.float64, torch.float32, torch.float16]
 
 
-def test_large_integers_are_left_out_where_there_are_none():
-    without = Facts(dtypes={"int64": "no"}).adapter(implementations.load("torch"))
-    with pytest.raises(pytest.skip.Exception, match="cpu takes no int64"):
-        suite.test_operations_on_integers_are_exact(ClauseSubject(without, CLAUSES["DEV-06"], "cpu", "integers"))
+def asking(lacking, *dtypes):
+    """The result of a test that draws one of these dtypes, on a device that lacks some."""
+
+    @keeps("DEV-07")
+    def test(subject, data):
+        asked = subject.draw(data, dtypes, "dtype")
+        subject.assert_accepted(lambda: subject.tensor([1.0], asked), "a tensor")
+
+    without = Facts(dtypes=dict.fromkeys(lacking, "no")).adapter(implementations.load("torch"))
+    subject, raised = ClauseSubject(without, CLAUSES["DEV-07"], "cpu"), None
+    drawing.prepare(test, subject.key["id"], 0, shrink=False)
+    try:
+        test(subject)
+    except Exception as error:  # noqa: BLE001 - as the plugin does
+        raised = error
+    return result_line(subject, raised)
+
+
+def test_a_test_that_needs_what_the_device_does_not_take_is_skipped():
+    skipped = asking(["float64"], "float64")
+    assert (skipped["outcome"], skipped["reason"]) == ("skip", "cpu takes no float64")
+    assert asking(["float64"], "float64", "float32")["outcome"] == "pass"
+    assert asking([], "float64")["outcome"] == "pass"
 
 
 def test_an_accelerator_beside_that_of_torch_has_no_streams_of_its(monkeypatch):

@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
+from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
 from autograd_conformance.harness.checking.compare import same_bits
-from autograd_conformance.harness.checking.examined import Examined, Lacking, described
+from autograd_conformance.harness.checking.examined import Examined, Lacking, Untaken, described
 from autograd_conformance.harness.checking.observe import Observation, observed
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.steering import steers
@@ -140,11 +141,17 @@ class ClauseSubject(Examined):
         """The dtype of tensors of which a test does not say it: float64, if the device takes that."""
         return next((dtype for dtype in DTYPES if dtype in self.implementation.dtypes), DTYPES[0])
 
+    def taken(self, dtype: str) -> str:
+        """The dtype, if the device takes it; the example ends here if it does not."""
+        if dtype in self.implementation.untaken:
+            raise Untaken(f"{self.device} takes no {dtype}")
+        return dtype
+
     def tensor(self, values: Any, dtype: str | None = None) -> Any:
         """A tensor on the subject's device; integers keep their own dtype."""
         array = np.asarray(values)
         kind = array.dtype.name if array.dtype.kind in "iub" else dtype or self.usual
-        return self.implementation.array(array, kind, self.device)
+        return self.implementation.array(array, self.taken(kind), self.device)
 
     def tensors(self, arrays: Sequence[Any], dtype: str | None = None) -> tuple[Any, ...]:
         """A tensor for each array, None for None."""
@@ -283,6 +290,9 @@ class ClauseSubject(Examined):
         try:
             with _blaming(self):
                 yield
+        except Untaken as asked:
+            self.record.untaken = str(asked)
+            reject()
         except Broken as broken:
             if not self.may_refuse(broken):
                 raise
@@ -297,7 +307,7 @@ def _blaming(subject: ClauseSubject) -> Iterator[None]:
         with kept(subject.implementation), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (Broken, Lacking):
+    except (Broken, Lacking, Untaken):
         raise
     except BaseException as raised:  # whatever the implementation raises
         if not steers(raised) and (isinstance(raised, _OURS) or not isinstance(raised, Exception)):

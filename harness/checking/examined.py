@@ -139,6 +139,10 @@ def _is_of_python(filename: str) -> bool:
     return filename.startswith("<frozen ") or (filename.startswith(_PYTHON) and not packaged)
 
 
+class Untaken(BaseException):
+    """An example asks for a dtype that the device does not take. It fails no call: another example may do without."""
+
+
 class Lacking(BaseException):
     """The package under test lacks what a test needs. No exception like others: it ends the test, and fails no call."""
 

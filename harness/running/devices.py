@@ -71,7 +71,8 @@ class Facts:
         if not self.dtypes:
             return implementation
         mine = copy(implementation)
-        mine.dtypes = tuple(dtype for dtype in implementation.dtypes if dtype not in self.dtypes)
+        mine.untaken = frozenset(self.dtypes)
+        mine.dtypes = tuple(dtype for dtype in implementation.dtypes if dtype not in mine.untaken)
         return mine
 
     def function(self, function: Function) -> Function:

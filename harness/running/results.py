@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-from hypothesis.errors import Unsatisfiable
+from hypothesis.errors import FailedHealthCheck, Unsatisfiable
 
 from autograd_conformance.harness.checking import integers
 from autograd_conformance.harness.checking.examined import Lacking
@@ -172,6 +172,8 @@ def _outcome(subject: Tested, error: BaseException | None, needs: frozenset[str]
         return {"outcome": "missing", "reason": str(error)}
     if isinstance(error, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(error.msg)}
+    if subject.record.untaken and isinstance(error, Vacuous | Unsatisfiable | FailedHealthCheck):
+        return {"outcome": "skip", "reason": subject.record.untaken}
     if isinstance(error, Vacuous | Unsatisfiable):
         why = SLOW if isinstance(error, TooSlow) else UNCHECKED
         return {"outcome": "vacuous", "vacuous": why, "reason": str(error)}

@@ -49,7 +49,7 @@ def test_every_floating_output_requires_grad(subject, data):
 @keeps("OUT-02", needs="tuples")
 def test_no_integer_output_requires_grad(subject, data):
     """Integer and bool outputs do not require grad; a floating-point one next to them does."""
-    outputs = subject.draw(data, output_lists([*_integers(subject), "float64"]), "outputs")
+    outputs = subject.draw(data, output_lists([*_integers(subject), subject.usual]), "outputs")
     _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
 
 
@@ -304,7 +304,7 @@ def test_only_a_bool_says_whether_to_materialize(subject, data):
         subject.assert_raises(TypeError, lambda: ctx.set_materialize_grads(value), what, naming=naming)
         subject.assert_accepted(lambda: ctx.set_materialize_grads(flag), "set_materialize_grads of a bool")
 
-    Constants(subject, [Output("float64", (2,))], configure, subject.draw(data, STYLES, "separate style")).call()
+    Constants(subject, [Output(subject.usual, (2,))], configure, subject.draw(data, STYLES, "separate style")).call()
 
 
 @keeps("MAT-04")

@@ -240,7 +240,7 @@ def test_gradcheck_cannot_be_used(subject, data):
         subject.draw(data, st.integers(0, 3), "saved tensors"),
         subject.draw(data, ((), (2,), (1, 2)), "shape"),
     )
-    x = torch.ones(shape, dtype=torch.float64, device=subject.device, requires_grad=True)
+    x = torch.ones_like(subject.tensor(0.0, "float64").expand(shape), requires_grad=True)
     subject.assert_raises(RuntimeError, lambda: torch.autograd.gradcheck(_reading(count, True), (x,)), "gradcheck")
     subject.assert_accepted(
         lambda: torch.autograd.gradcheck(_reading(count, False), (x,)), "gradcheck without the flag"

@@ -74,7 +74,7 @@ def _drawn(subject, data):
     values = np.random.default_rng(seed).choice([-2.0, -1.0, 1.0, 2.0], size=shape)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
-        yield (exponent, weight), subject.tensor(values).requires_grad_()
+        yield (exponent, weight), subject.tensor(values, "float64").requires_grad_()
 
 
 def _assert_passes(subject, what, check, function, x, **options):

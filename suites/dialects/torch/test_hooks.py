@@ -91,7 +91,7 @@ NODE_HOOKS = ("pre-hook", "post-hook")
 HOOKS = (*NODE_HOOKS, "tensor's hook")
 NUMBERS = {"a value too few": -1, "a value too many": 1}
 FORMS = {
-    "another dtype": lambda v: v.to(torch.float64 if v.dtype == torch.float32 else torch.float32),
+    "another dtype": lambda v: v.to(torch.float16 if v.dtype == torch.float32 else torch.float32),
     "another shape": lambda v: v.reshape(1, *v.shape),
     "another size": lambda v: v.expand(2, *v.shape),
 }

@@ -112,7 +112,7 @@ def _forms(store):
     return {
         "scaled tensor": (lambda t: t * 4, lambda packed: packed / 4),
         "array": (
-            lambda t: (t.double().cpu().numpy(), t.dtype, t.device),
+            lambda t: (t.cpu().double().numpy(), t.dtype, t.device),
             lambda packed: torch.from_numpy(packed[0]).to(packed[2], packed[1]),
         ),
         "key": (lambda t: (store.append(t.detach().clone()), str(len(store)))[1], lambda key: store[int(key) - 1]),

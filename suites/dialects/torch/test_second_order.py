@@ -33,7 +33,7 @@ def _check_no_second_derivative(subject, data, kinds):
         def backward(ctx, g):
             return rule(g, ctx.kept)
 
-    x, g = subject.tensor(xs).requires_grad_(), torch.full((len(xs),), 3.0, dtype=torch.float64, device=subject.device)
+    x, g = subject.tensor(xs).requires_grad_(), subject.tensor(np.full(len(xs), 3.0))
     (first,) = torch.autograd.grad(Kept.apply(x), x, g.requires_grad_(), create_graph=True)
     slope = rule(1, {"output": 1 / x}.get(kept, x)).detach()
     subject.assert_same("first derivative", got=first, expected=3 * slope)
