@@ -193,3 +193,29 @@ def test_a_run_names_what_is_missing_and_fails(command, tmp_path):
     }
     assert "missing: torch.func.vmap, for 2 test ids" in run.out
     assert "sentences: 1 kept, 0 broken, 1 about what is missing" in run.out
+
+
+HIDING = """
+from hypothesis import strategies as st
+
+from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.implementations.missing import Missing
+
+
+@keeps("SAVE-06")
+def test_clause(subject, data):
+    # The smallest number that fails is 26, but for what is missing.
+    number = subject.draw(data, st.integers(0, 100), "number")
+    if number == 26:
+        raise Missing("torch.conj")
+    subject.assert_equal("number", got=number > 25, expected=False)
+"""
+
+
+def test_what_is_missing_in_a_smaller_example_hides_no_failure(command, tmp_path):
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (folder / "test_hiding.py").write_text(HIDING)
+    run = command("model", "--suite", str(folder), "-n", "0")
+    assert set(run.outcomes.values()) == {"fail"}
+    assert "what: number" in run.out

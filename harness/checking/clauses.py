@@ -295,6 +295,7 @@ class ClauseSubject(Examined):
             reject()
         except Broken as broken:
             if not self.may_refuse(broken):
+                self.record.failed = broken
                 raise
 
 

@@ -20,6 +20,7 @@ import pytest
 
 from autograd_conformance.harness.checking import drawing, further
 from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.examined import Lacking
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
@@ -371,10 +372,12 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
         box.drawing(subject.record.drawn if this.database is None else None)
         try:
             test(**arguments)
-        except OutOfTime:
+        except (OutOfTime, Lacking) as ended:
             if subject.record.failed is not None:
                 # The smallest call so far.
                 raise subject.record.failed from None
+            if isinstance(ended, Lacking):
+                raise
             subject.record.slow = True
         finally:
             if this.database is not None and this.database.has_given(subject.key["id"]):
