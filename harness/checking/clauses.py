@@ -136,17 +136,6 @@ class ClauseSubject(Examined):
 
     # What is run.
 
-    @property
-    def usual(self) -> str:
-        """The dtype of tensors of which a test does not say it: float64, if the device takes that."""
-        return next((dtype for dtype in DTYPES if dtype in self.implementation.dtypes), DTYPES[0])
-
-    def taken(self, dtype: str) -> str:
-        """The dtype, if the device takes it; the example ends here if it does not."""
-        if dtype in self.implementation.untaken:
-            raise Untaken(f"{self.device} takes no {dtype}")
-        return dtype
-
     def tensor(self, values: Any, dtype: str | None = None) -> Any:
         """A tensor on the subject's device; integers keep their own dtype."""
         array = np.asarray(values)

@@ -21,6 +21,7 @@ from autograd_conformance.implementations.deviations import Deviation, named_by
 from autograd_conformance.implementations.missing import missing_part
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
+from autograd_conformance.strategies.generated_functions import DTYPES
 
 
 class Examined:
@@ -70,6 +71,17 @@ class Examined:
     def deviations(self) -> tuple[Deviation, ...]:
         """The deviations that the implementation lists for this test."""
         return named_by(self.implementation.deviations, self.claim_id, self.examined)
+
+    @property
+    def usual(self) -> str:
+        """The dtype of tensors of which a test does not say it: float64, if the device takes that."""
+        return next((dtype for dtype in DTYPES if dtype in self.implementation.dtypes), DTYPES[0])
+
+    def taken(self, dtype: str) -> str:
+        """The dtype, if the device takes it; the example ends here if it does not."""
+        if dtype in self.implementation.untaken:
+            raise Untaken(f"{self.device} takes no {dtype}")
+        return dtype
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw a value that the test varies; a failure shows it with this label."""
