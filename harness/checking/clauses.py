@@ -140,7 +140,7 @@ class ClauseSubject(Examined):
         """A tensor on the subject's device; integers keep their own dtype."""
         array = np.asarray(values)
         kind = array.dtype.name if array.dtype.kind in "iub" else dtype or self.usual
-        return self.implementation.array(array, self.taken(kind), self.device)
+        return self.implementation.array(array, self.supported(kind), self.device)
 
     def tensors(self, arrays: Sequence[Any], dtype: str | None = None) -> tuple[Any, ...]:
         """A tensor for each array, None for None."""

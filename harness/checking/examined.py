@@ -77,7 +77,7 @@ class Examined:
         """The dtype of tensors of which a test does not say it: float64, if the device takes that."""
         return next((dtype for dtype in DTYPES if dtype in self.implementation.dtypes), DTYPES[0])
 
-    def taken(self, dtype: str) -> str:
+    def supported(self, dtype: str) -> str:
         """The dtype, if the device takes it; the example ends here if it does not."""
         if dtype in self.implementation.untaken:
             raise Untaken(f"{self.device} takes no {dtype}")

@@ -81,7 +81,7 @@ def test_a_real_gradient_for_a_complex_input_is_promoted(subject, data):
     dtype = subject.draw(data, COMPLEX, "dtype of the input")
     given = subject.draw(data, ("float64", "float32", "float16"), "dtype of the gradient")
     factor, z = subject.draw(data, (1, -2, 3), "factor"), np.array(subject.draw(data, NUMBERS, "z"), complex)
-    kind = getattr(torch, subject.taken(given))
+    kind = getattr(torch, subject.supported(given))
     real = _function(lambda z: z.real * factor, lambda g, z: (g * factor).to(kind))
     leaf = _leaf(subject, z, dtype)
     (got,) = torch.autograd.grad(real(leaf).sum(), leaf)

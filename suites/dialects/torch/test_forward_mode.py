@@ -51,7 +51,7 @@ def test_gradcheck_verifies_jvp_behind_an_output_that_is_not_differentiable(subj
 
 def _wide_leaves(subject, polynomial):
     """Leaves in the dtype that gradcheck needs."""
-    wide = getattr(torch, subject.taken("float64"))
+    wide = getattr(torch, subject.supported("float64"))
     return [x.to(wide).detach().requires_grad_() for x in new_leaves(subject, polynomial)]
 
 
