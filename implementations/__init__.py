@@ -93,7 +93,7 @@ def load(given: str) -> Implementation:
             f"{found.package.__name__} has no {found.drop_in}.autograd.Function, so there is nothing to check"
         )
     found.added = {each.__name__: _version(each) for each in added}
-    found.deviations = (*found.deviations, *chain.from_iterable(map(of_device, found.added)))
+    found.of_accelerators = tuple(chain.from_iterable(map(of_device, found.added)))
     only = _listed(DEVICES)
     for name in only:
         if name not in found.devices():

@@ -162,6 +162,8 @@ class Implementation(ABC):
     capabilities: frozenset[str]
     emulated: frozenset[str] = frozenset()
     deviations: tuple[Deviation, ...] = ()
+    # The deviations of packages that register accelerators: they say nothing about other devices.
+    of_accelerators: tuple[Deviation, ...] = ()
     dtypes: tuple[str, ...]
     xp: Any
     ag: Any

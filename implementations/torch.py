@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import re
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
 import numpy as np
@@ -35,11 +37,18 @@ from autograd_conformance.implementations.torch_script import SCRIPT
 with suppress(ImportError):
     importlib.import_module("torch.fx.experimental.symbolic_shapes")
 
-# The suffix of a fork (2.13.0+mine, 2.13.0.dev1) does not change what it has to keep.
-RELEASE = Version(release_of(torch.__version__))
 
-# Other packages are imported as torch, too. What they lack is named where it is used.
-_IS_TORCH = hasattr(getattr(torch, "version", None), "git_version")
+def _release() -> Version:
+    """The release. The suffix of a fork (2.13.0+mine, 2.13.0-nv24) does not change what it has to keep."""
+    found = re.match(r"\d+(\.\d+)*", release_of(torch.__version__))
+    # A version without a number is taken for a new one.
+    return Version(found[0] if found else "999")
+
+
+RELEASE = _release()
+
+# Other packages are imported as torch, too, without its native code. What they lack is named where it is used.
+_IS_TORCH = str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(tuple(EXTENSION_SUFFIXES))
 _memory: Any = torch_memory if _IS_TORCH else torch_plain
 
 

@@ -19,9 +19,10 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import devices
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.results import result_line
+from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
-from autograd_conformance.reference.clauses import CLAUSES
+from autograd_conformance.reference.clauses import CLAUSES, CONTRACT
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.suites.dialects.torch import test_devices as suite
 
@@ -32,6 +33,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
+from autograd_conformance.reference.clauses import CONTRACT
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.model_tensors import Tensor
 
@@ -293,7 +297,16 @@ def test_a_package_that_is_imported_is_part_of_the_implementation(monkeypatch):
     assert [part.__name__ for part in found.parts] == ["rich", "click"]
     assert found.added.keys() == {"rich", "click"}
     assert all(found.added.values())
-    assert "SAVE-06" not in {id for deviation in found.deviations for id in deviation.ids}
+
+
+def test_what_a_device_is_known_not_to_keep_is_nothing_of_the_cpu(monkeypatch):
+    monkeypatch.setattr(implementations, "of_device", lambda _: devices_of_vulkan.DEVIATIONS)
+    monkeypatch.setenv(implementations.IMPORTS, "rich")
+    i = implementations.load("torch")
+    monkeypatch.setattr(i, "accelerators", lambda: ("vulkan",))
+    clause = CONTRACT["CHECK-07"]
+    found = {device: ClauseSubject(i, clause, device).deviations for device in ("cpu", "vulkan")}
+    assert len(found["vulkan"]) == len(found["cpu"]) + 1
 
 
 @pytest.mark.parametrize(

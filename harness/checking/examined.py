@@ -70,7 +70,9 @@ class Examined:
     @property
     def deviations(self) -> tuple[Deviation, ...]:
         """The deviations that the implementation lists for this test."""
-        return named_by(self.implementation.deviations, self.claim_id, self.examined)
+        i = self.implementation
+        listed = (*i.deviations, *(i.of_accelerators if self.device in i.accelerators() else ()))
+        return named_by(listed, self.claim_id, self.examined)
 
     @property
     def usual(self) -> str:

@@ -296,7 +296,8 @@ class Controller:
             # The test had ended, but xdist did not know yet.
             report.when, report.outcome = "teardown", "passed"
         elif last is not None and shown(last.nodeid) == crashitem:
-            line = results.died_line(last, self.selection.implementation.deviations)
+            i = self.selection.implementation
+            line = results.died_line(last, (*i.deviations, *i.of_accelerators))
             report.user_properties.append((RESULT, line))
             results.agree(report, line)
             self.lost.pop(worker, None)
