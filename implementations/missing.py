@@ -150,7 +150,8 @@ def missing_part(problem: BaseException, package: str) -> str | None:
 def _asked_by_suite(problem: BaseException, package: str) -> bool:
     """Whether code of the suite asked for what is missing; what a package lacks inside itself is a fault of its own."""
     file = getattr(sys.modules.get(package), "__file__", None)
-    inside = (_SUITE, *([Path(file).parent] if file is not None else []))
+    own = [Path(file).parent if Path(file).stem == "__init__" else Path(file)] if file is not None else []
+    inside = (_SUITE, *own)
     frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if frame.name != "__getattr__"]
     places = [place for frame in frames for place in inside if Path(frame.filename).is_relative_to(place)]
     return places[-1:] == [_SUITE]

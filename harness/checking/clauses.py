@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
 from autograd_conformance.harness.checking.compare import same_bits
-from autograd_conformance.harness.checking.examined import Examined, Lacking, Untaken, described
+from autograd_conformance.harness.checking.examined import Examined, PartMissing, Untaken, described
 from autograd_conformance.harness.checking.observe import Observation, observed
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.steering import steers
@@ -297,7 +297,7 @@ def _blaming(subject: ClauseSubject) -> Iterator[None]:
         with kept(subject.implementation), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except (Broken, Lacking, Untaken):
+    except (Broken, PartMissing, Untaken):
         raise
     except BaseException as raised:  # whatever the implementation raises
         if not steers(raised) and (isinstance(raised, _OURS) or not isinstance(raised, Exception)):

@@ -157,20 +157,20 @@ class Untaken(BaseException):
     """An example asks for a dtype that the device does not take. It fails no call: another example may do without."""
 
 
-class Lacking(BaseException):
+class PartMissing(BaseException):
     """The package under test lacks what a test needs. No exception like others: it ends the test, and fails no call."""
 
 
 @contextmanager
 def naming_what_is_missing(implementation: Implementation) -> Iterator[None]:
-    """A context in which what the package lacks ends the test by `Lacking`."""
+    """A context in which what the package lacks ends the test by `PartMissing`."""
     try:
         yield
     except Exception as raised:
         name = missing_part(raised, implementation.drop_in)
         if name is None:
             raise
-        raise Lacking(f"needs {name}") from raised
+        raise PartMissing(f"needs {name}") from raised
 
 
 # The folder of Python's own modules.

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.choices import Choices
 from autograd_conformance.harness.checking.drawing import explaining
-from autograd_conformance.harness.checking.examined import Lacking, passes_through, raised_by_suite
+from autograd_conformance.harness.checking.examined import PartMissing, passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.settings import kept
@@ -218,7 +218,7 @@ class Subject(Choices):
                 if self.left_out and not self.kept:
                     self.record.excuse_with(self.left_out)
                 self.record.answered += self.record.excused == excused
-            except (Broken, Lacking):
+            except (Broken, PartMissing):
                 raise
             except BaseException as raised:
                 if steers(raised) and self.tried:

@@ -20,7 +20,7 @@ import pytest
 
 from autograd_conformance.harness.checking import drawing, further
 from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.examined import Lacking
+from autograd_conformance.harness.checking.examined import PartMissing
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
 from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.checking.subject import Subject
@@ -46,10 +46,10 @@ from autograd_conformance.harness.running.controller import (
     Controller,
 )
 from autograd_conformance.harness.running.devices import start
-from autograd_conformance.harness.running.lacking import importable
 from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
+from autograd_conformance.harness.running.stand_ins import importable
 from autograd_conformance.harness.running.supervision import leave_with_main_thread
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
@@ -372,11 +372,11 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
         box.drawing(subject.record.drawn if this.database is None else None)
         try:
             test(**arguments)
-        except (OutOfTime, Lacking) as ended:
+        except (OutOfTime, PartMissing) as ended:
             if subject.record.failed is not None:
                 # The smallest call so far.
                 raise subject.record.failed from None
-            if isinstance(ended, Lacking):
+            if isinstance(ended, PartMissing):
                 raise
             subject.record.slow = True
         finally:

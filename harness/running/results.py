@@ -12,7 +12,7 @@ import pytest
 from hypothesis.errors import FailedHealthCheck, Unsatisfiable
 
 from autograd_conformance.harness.checking import integers
-from autograd_conformance.harness.checking.examined import Lacking
+from autograd_conformance.harness.checking.examined import PartMissing
 from autograd_conformance.harness.checking.script import script_for
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
@@ -168,11 +168,13 @@ def _outcome(subject: Tested, error: BaseException | None, needs: frozenset[str]
             reason = f"refused in every example: {subject.record.excuse[:_EXCUSE]}"
             return {"outcome": "vacuous", "vacuous": REFUSED, "reason": reason}
         return {"outcome": "pass"}
-    if isinstance(error, Lacking):
+    if isinstance(error, PartMissing):
         return {"outcome": "missing", "reason": str(error)}
     if isinstance(error, pytest.skip.Exception):
         return {"outcome": "skip", "reason": str(error.msg)}
-    if subject.record.untaken and isinstance(error, Vacuous | Unsatisfiable | FailedHealthCheck):
+    # Of a user's Function nothing is verified by a test that compares nothing.
+    users = isinstance(subject, Subject) and subject.explores
+    if subject.record.untaken and not users and isinstance(error, Vacuous | Unsatisfiable | FailedHealthCheck):
         return {"outcome": "skip", "reason": subject.record.untaken}
     if isinstance(error, Vacuous | Unsatisfiable):
         why = SLOW if isinstance(error, TooSlow) else UNCHECKED
