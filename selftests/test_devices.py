@@ -166,8 +166,8 @@ def test_a_trial_is_blamed_for_its_own_end(monkeypatch, says, asked, lacking):
 def test_facts_in_words():
     facts = Facts({"float64": "no"}, {"sparse": "no"}, {"float32": "bfloat16"}, {"float32": "x / y is 1.0"}, ["sort"])
     assert list(facts.sentences()) == [
-        "without float64",
-        "without sparse",
+        "without float64: no",
+        "without sparse: no",
         "float32 is only as accurate as bfloat16: x / y is 1.0",
         "1 operation runs on the CPU: sort",
     ]
