@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -87,14 +87,24 @@ def load(given: str) -> Implementation:
         module = _tried(given, cure, partial(stand_ins.importing, partial(_module, path)))
         added = [_tried(f"{name} of --import", "", partial(_imported, name)) for name in to_import()]
     found = _made(given, module, attribute)
-    found.parts = (*found.parts, *(each for each in added if each not in found.parts))
     if found.drop_in and not isinstance(getattr(found.ag, "Function", None), type):
         raise Unavailable(
             f"{found.package.__name__} has no {found.drop_in}.autograd.Function, so there is nothing to check"
         )
-    found.added = {each.__name__: _version(each) for each in added}
+    _add(found, added)
+    _restrict(found, _listed(DEVICES))
+    return found
+
+
+def _add(found: Implementation, packages: Sequence[ModuleType]) -> None:
+    """Let packages be parts of an implementation, with what their devices are known not to keep."""
+    found.parts = (*found.parts, *(each for each in packages if each not in found.parts))
+    found.added = {each.__name__: _version(each) for each in packages}
     found.of_accelerators = tuple(chain.from_iterable(map(of_device, found.added)))
-    only = _listed(DEVICES)
+
+
+def _restrict(found: Implementation, only: Sequence[str]) -> None:
+    """Let an implementation have only some of its devices, if any are named. Raises Unavailable if one is not there."""
     for name in only:
         if name not in found.devices():
             raise Unavailable(
@@ -104,7 +114,6 @@ def load(given: str) -> Implementation:
     if only:
         beside = [device for device in only if device in found.accelerators()]
         found.devices, found.accelerators = lambda: tuple(only), lambda: tuple(beside)  # type: ignore[method-assign]
-    return found
 
 
 def _alias(given: str) -> None:

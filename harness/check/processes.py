@@ -132,13 +132,10 @@ def _discover(
 
 def context(implementation: str) -> Any:
     """The start method of processes that import an implementation."""
-    forks = implementation in FORKABLE and hasattr(os, "fork") and not _has_accelerator(implementation)
+    forks = implementation in FORKABLE and hasattr(os, "fork")
+    # A forked process cannot use the driver of an accelerator.
+    forks = forks and not implementations.load(implementation).accelerators()
     return multiprocessing.get_context("fork" if forks else "spawn")
-
-
-def _has_accelerator(implementation: str) -> bool:
-    """Whether a device has a driver, which a forked process cannot use."""
-    return implementations.load(implementation).devices() != ("cpu",)
 
 
 def _of_process(

@@ -85,6 +85,16 @@ def _on(stream):
         torch.accelerator.set_stream(before)
 
 
+@contextmanager
+def _current(index):
+    before = torch.accelerator.current_device_index()
+    torch.accelerator.set_device_index(index)
+    try:
+        yield
+    finally:
+        torch.accelerator.set_device_index(before)
+
+
 def _ordered(after, before):
     """Let one stream wait for what is queued on another."""
     after.wait_event(before.record_event())
@@ -141,15 +151,11 @@ def test_backward_leaves_device_and_stream(subject, data):
     mine, caller = (subject.draw(data, range(device.device_count()), f"device of {w}") for w in ("forward", "caller"))
     place = subject.draw(data, (0, 1), "stream of the caller") if caller == streams[1].device.index else 0
     x = torch.ones(2, device=f"{subject.device}:{mine}", requires_grad=True)
-    before = torch.accelerator.current_device_index()
-    try:
-        torch.accelerator.set_device_index(caller)
+    with _current(caller):
         stream = streams[1] if place else torch.accelerator.current_stream()
         with _on(stream):
             torch.autograd.grad(_weighted(2)(x).exp().sum(), x)
             found = torch.accelerator.current_device_index(), torch.accelerator.current_stream()
-    finally:
-        torch.accelerator.set_device_index(before)
     subject.assert_equal("device and stream after backward", got=found, expected=(caller, stream))
 
 
@@ -252,13 +258,9 @@ def test_backward_runs_on_the_device_of_its_forward(subject, data):
     mine, caller = (subject.draw(data, range(len(devices)), what) for what in ("device", "device of the caller"))
     seen = []
     x = torch.ones(2, device=devices[mine], requires_grad=True)
-    before = torch.accelerator.current_device_index()
-    try:
-        torch.accelerator.set_device_index(caller)
+    with _current(caller):
         y = _weighted(weight, lambda: seen.append(torch.accelerator.current_device_index()))(x)
         (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
-    finally:
-        torch.accelerator.set_device_index(before)
     subject.assert_equal("devices on which backward ran", got=seen, expected=[mine])
     subject.assert_equal("device of the gradient", got=gradient.device, expected=x.device)
     subject.assert_same("gradient", got=gradient, expected=torch.full((2,), float(weight)))
