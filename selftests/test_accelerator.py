@@ -129,6 +129,34 @@ def test_a_coarse_operation_is_one_finding(tmp_path):
     assert "--import simulated_accelerator --device simulated" in said
 
 
+def test_check_says_what_the_device_takes(tmp_path):
+    """What the device cannot do is said after the verdict on the Function."""
+    words = ("--arg", "float[n]", "--import", "simulated_accelerator", "--device", "simulated")
+    words += ("--properties", "VJP-REF,VJP-FD", "--profile", "quick")
+    (tmp_path / "mine.py").write_text(SQUARE)
+    made = _python(
+        "-m", "autograd_conformance", "check", "mine.py:Square", *words, folder=tmp_path, SIMULATED_FAULT="coarse_exp"
+    )
+    assert made.returncode == 0, made.stdout
+    assert "simulated: float64 is only as accurate as float32: " in made.stdout
+
+
+SQUARE = """
+import torch
+
+
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 2 * g * x
+"""
+
 SINGLE = """
 import simulated_accelerator
 import torch

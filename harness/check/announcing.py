@@ -53,6 +53,8 @@ class Announcer:
             elif unfinished:
                 self.found.problems[name] = f"{self.found.placed[name]}: not checked: {unfinished}"
                 self._display.write([f"Error: {self.found.problems[name]}"])
+        for sentence in following.of_devices():
+            self._display.write([sentence])
 
     def _conclude(self, name: str, unfinished: str = "") -> None:
         """Print the verdict on a Function."""

@@ -24,6 +24,7 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import isolation
 from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords, last_words
+from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.running.results import died_line
 from autograd_conformance.implementations.deviations import Deviation
@@ -66,6 +67,11 @@ class Following:
     def complete(self) -> bool:
         """Whether every check has a result."""
         return self.header is not None and len(self.results) == self.header["expected"]
+
+    def of_devices(self) -> Iterator[str]:
+        """What the accelerators do not take, and how accurate they are, in words."""
+        for device, found in ((self.header or {}).get("facts") or {}).items():
+            yield from (f"{device}: {sentence}" for sentence in Facts(**found).sentences())
 
     def running(self) -> tuple[str, float] | None:
         """The id of the test that runs, and for how many seconds."""
