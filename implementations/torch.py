@@ -75,9 +75,17 @@ def _registered() -> str:
 
 
 def _is_available(device: str) -> bool:
-    """Whether this machine has that device, as its module in torch says."""
-    found = getattr(getattr(torch, device, None), "is_available", None)
-    return found is not None and bool(found())
+    """Whether this machine has that device, as its module in torch says, or a tensor that can be made there."""
+    module = getattr(torch, device, None)
+    if module is None:
+        return False
+    if hasattr(module, "is_available"):
+        return bool(module.is_available())
+    try:
+        torch.empty(0, device=device)
+    except Exception:  # noqa: BLE001 - as the package of the device likes
+        return False
+    return True
 
 
 def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from dataclasses import asdict
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import pytest
 import torch
@@ -19,11 +19,13 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import devices
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.results import result_line
+from autograd_conformance.implementations import torch as implementation
 from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT
 from autograd_conformance.reference.functions import FUNCTIONS
+from autograd_conformance.suites.dialects.torch import test_checkpoint_repetition
 from autograd_conformance.suites.dialects.torch import test_devices as suite
 
 # An adapter whose device takes no int8, dies in forward mode, leaves tanh to the CPU, and has a coarse exp.
@@ -252,6 +254,29 @@ def test_the_cpu_converts_what_is_read():
     with Copies() as copies:
         assert i.numpy(x) == [1.5]
     assert copies.dtypes == [(torch.float32, torch.float32)]
+
+
+class Device(ModuleType):
+    """A module that a package registers for its device, without the functions that are not asked for."""
+
+    def device_count(self):
+        return 1
+
+
+@pytest.mark.parametrize(("kind", "there"), [("cpu", True), ("nowhere", False)])
+def test_a_device_whose_module_says_nothing_is_there_if_a_tensor_is(monkeypatch, kind, there):
+    monkeypatch.setattr(torch, kind, Device(kind), raising=False)
+    assert implementation._is_available(kind) is there
+
+
+def test_the_random_state_of_a_device_that_has_none_is_not_asked_for(monkeypatch):
+    monkeypatch.setattr(torch, "nowhere", Device("nowhere"), raising=False)
+    with pytest.raises(pytest.skip.Exception, match=r"torch\.nowhere has no get_rng_state"):
+        test_checkpoint_repetition._state(SimpleNamespace(device="nowhere"))
+
+
+def test_a_device_without_a_number_is_the_first():
+    assert suite._place(torch.device("vulkan")) == suite._place(torch.device("vulkan:0")) == ("vulkan", 0)
 
 
 class Two(ModelImplementation):
