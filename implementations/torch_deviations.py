@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Frequency, Grade, Raised, Refused
 
 _SINCE_2_13 = ("2.13.0", "2.14.1", "2.15.0")
-_ONLY_2_13 = ("2.13.0",)
+_TO_2_14 = ("2.13.0", "2.14.1")
 _EVERYWHERE = ("2.4.0", "2.8.0", *_SINCE_2_13)
 
 _DOCS = "https://docs.pytorch.org/docs/stable/"
@@ -282,7 +282,7 @@ DEVIATIONS = (
             "argument instead of individual args in an immutable tuple.",
             link=f"{_DOCS}notes/extending.html#how-to-use",
             script="boxed_backward_under_transforms.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -330,7 +330,7 @@ DEVIATIONS = (
             promise="These function transforms can compose with each other arbitrarily.",
             link=f"{_DOCS}func.html#what-are-composable-function-transforms",
             script="once_differentiable_under_forward_mode.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -470,7 +470,7 @@ DEVIATIONS = (
             promise="These function transforms can compose with each other arbitrarily.",
             link=f"{_DOCS}func.html#what-are-composable-function-transforms, {_ISSUES}197867",
             script="forward_mode_of_forward_mode.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -485,7 +485,7 @@ DEVIATIONS = (
             "products.",
             link=f"{_DOCS}generated/torch.autograd.grad.html",
             script="batched_cotangents_and_called_functions.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -499,7 +499,7 @@ DEVIATIONS = (
             promise=_GENERATES,
             link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
             script="generated_rule_and_shared_outputs.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -513,7 +513,7 @@ DEVIATIONS = (
             promise=_GENERATES,
             link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
             script="generated_rule_and_save_for_forward.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -526,7 +526,7 @@ DEVIATIONS = (
             promise=_GENERATES,
             link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
             script="generated_rule_and_mark_dirty.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -542,7 +542,7 @@ DEVIATIONS = (
             promise=_GENERATES,
             link=f"{_DOCS}notes/extending.func.html#automatically-generate-a-vmap-rule",
             script="generated_rule_and_marked_outputs.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -757,7 +757,7 @@ DEVIATIONS = (
             promise="Ensures that backward executes with the same autocast state as forward.",
             link=f"{_DOCS}amp.html#torch.amp.custom_bwd, {_ISSUES}132388",
             script="custom_fwd_with_setup_context.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -918,7 +918,23 @@ DEVIATIONS = (
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
             f"{_ISSUES}193279, {_ISSUES}192985",
             script="compiled_function_transforms.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("COMPILE-11",),
+        shows=(Found("gradient of a compiled vmap"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="where a vmap is compiled, the compiler inlines forward and drops backward: the gradient is "
+            "silently that of forward's operations, with fullgraph too",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            "https://github.com/pytorch/pytorch/pull/186366",
+            script="compiled_vmap.py",
+            seen=("2.14.1",),
+            held=("2.13.0",),
+            releases=">=2.14",
         ),
     ),
     Deviation(
@@ -932,7 +948,7 @@ DEVIATIONS = (
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
             "https://github.com/pytorch/pytorch/pull/186303",
             script="vmap_of_compiled_code.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -946,7 +962,7 @@ DEVIATIONS = (
             "sure that the computed gradients are correct.",
             link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
             script="compiled_change_of_a_saved_tensor.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -959,7 +975,7 @@ DEVIATIONS = (
             promise=_GRAPH_BREAKS,
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.fullgraph_true.html",
             script="compiled_output_returned_twice.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -972,7 +988,7 @@ DEVIATIONS = (
             promise=_TRACING,
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
             script="compiled_view_of_another_output.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -986,7 +1002,7 @@ DEVIATIONS = (
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
             f"{_ISSUES}118396",
             script="compiled_set_materialize_grads.py",
-            seen=_ONLY_2_13,
+            seen=_TO_2_14,
         ),
     ),
     Deviation(

@@ -28,8 +28,8 @@ _LONG_PRODUCTS = Cause(
 
 _EXP_OF_DOUBLES = Cause(
     grade=Grade.DIFFERENCE,
-    reason="torch.exp and torch.log of float64 are only as accurate as in float32, which torch.autograd.gradcheck takes "
-    "for a wrong derivative",
+    reason="torch.exp and torch.log of float64 are only as accurate as in float32, which torch.autograd.gradcheck "
+    "takes for a wrong derivative",
     link=f"{_DOCS}notes/numerical_accuracy.html",
     script="exp_of_doubles.py",
     seen=_SEEN,
