@@ -75,7 +75,7 @@ BAD = [
     (("frobnicate",), ("frobnicate", "run, check, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
-    (("list", "things"), ("things", "functions, properties, separate, clauses, findings, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),
 ]
 
 

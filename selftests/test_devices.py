@@ -309,7 +309,7 @@ def test_what_the_only_device_takes_is_found_out(odd, monkeypatch):
     monkeypatch.setenv(implementations.DEVICES, "odd, odd")
     only = implementations.load(odd)
     assert only.devices() == only.accelerators() == ("odd",)
-    found = devices.facts(SimpleNamespace(separate=False, implementation=odd), only, (), None)
+    found = devices.facts(SimpleNamespace(implementation=odd), only, (), None)
     assert found["odd"].accurate_as["float64"] == "float32"
     assert list(found["odd"].elsewhere) == ["tanh"]
     monkeypatch.setenv(implementations.DEVICES, "cpu")

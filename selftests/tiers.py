@@ -160,15 +160,6 @@ _GALLERY = (
 # What starts commands and processes.
 _IN_CHILDREN = (
     Later(
-        "test_separate_faults.py::test_the_twin_is_accepted",
-        "a twin is accepted in the process of the test, too; that of a separate one gives it the same arrays",
-        r"(?!.*-(VJP-REF|FWD-VALUE|DBL-CORRECT)-).*",
-    ),
-    Later(
-        "test_separate.py::test_no_process_of_the_suite_imports_torch",
-        "test_a_changed_torch_decides_nothing looks at the same processes; right Functions pass in those of the model",
-    ),
-    Later(
         "test_attacks_on_outcomes.py::test_what_a_function_raises_is_an_exception_like_any_other",
         "each kind of exception is among the others, and each exception is tried in an adapter",
         "others",

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from autograd_conformance.implementations import separate_process
 from autograd_conformance.selftests import costs, warm_server
 from autograd_conformance.suites import contract, functions
 from autograd_conformance.suites.dialects import torch as torch_dialect
@@ -83,16 +82,9 @@ import json, os, resource, socket, sys
 request = {{"words": [{program!r}, *sys.argv[1:]], "folder": os.getcwd(), "environment": dict(os.environ)}}
 request["seconds"] = 600
 request["largest"] = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
-request["numbers"] = [0, 1, 2]
-if sys.argv[2:3] == [{separate!r}]:
-    # A process under test has a connection in addition, and ends with its parent.
-    import ctypes
-
-    ctypes.CDLL(None).prctl(1, 9)
-    request["numbers"].append(int(sys.argv[3]))
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect({place!r})
-    socket.send_fds(connection, [b"."], request["numbers"])
+    socket.send_fds(connection, [b"."], [0, 1, 2])
     connection.sendall(json.dumps(request).encode() + b"\\n")
     status = int(connection.makefile().read())
 if status < 0:
@@ -102,14 +94,9 @@ sys.exit(status)
 
 
 def _write_client(path: Path, place: str, program: str) -> None:
-    words = {"python": sys.executable, "program": program, "place": place, "separate": separate_process.__name__}
+    words = {"python": sys.executable, "program": program, "place": place}
     path.write_text(_CLIENT.format(**words))
     path.chmod(0o755)
-
-
-def interpreter(*, torch: bool = False) -> str:
-    """A program that stands for the interpreter, for workers and processes under test."""
-    return str(Path(place(torch=torch)).with_name(warm_server.INTERPRETER))
 
 
 def command(path: Path, *, torch: bool = False) -> str:

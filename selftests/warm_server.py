@@ -2,7 +2,7 @@
 
 ``python -m autograd_conformance.selftests.warm_server SOCKET MODULE...`` serves until its stdin is closed. A request is
 three files and a JSON object with the words, folder and environment of a command; the answer is its exit status. The
-smoke stage of a command, its workers, its processes under test and what runs its scripts are such forks too.
+smoke stage of a command, its workers and what runs its scripts are such forks too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import sys
 import tempfile
 import traceback
 import types
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,11 +34,9 @@ from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.check import standalone
 from autograd_conformance.harness.running import identity, smoke
-from autograd_conformance.implementations import separate, separate_process
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 EXAMINATION = [sys.executable, "-m", smoke.__name__]
-UNDER_TEST = ["-m", separate_process.__name__]
 NO_ANSWER = "none in time"
 
 # The name of a program next to the socket that stands for the interpreter, and asks this server.
@@ -83,7 +80,7 @@ def _reap(*_: Any) -> None:
 def _answer(place: str, connection: socket.socket) -> NoReturn:
     """Run what is asked for in a child, and send how it ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    _, files, *_ = socket.recv_fds(connection, 1, 4)
+    _, files, *_ = socket.recv_fds(connection, 1, 3)
     request = json.loads(connection.makefile().readline())
     seconds = request.pop("seconds")
     child = os.fork()
@@ -105,12 +102,12 @@ def _answer(place: str, connection: socket.socket) -> NoReturn:
 
 def _be(
     place: str, files: list[int], *, words: list[str], folder: str, environment: dict[str, str],
-    largest: int = resource.RLIM_INFINITY, numbers: Sequence[int] = (0, 1, 2),
+    largest: int = resource.RLIM_INFINITY,
 ) -> NoReturn:  # fmt: skip
     """Be the interpreter that was started with these words, whose files have at most the largest number of bytes."""
     if largest != resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-    for number, file in zip(numbers, files, strict=True):
+    for number, file in enumerate(files):
         if number != file:
             os.dup2(file, number)
             os.close(file)
@@ -126,7 +123,7 @@ def _be(
     sys.argv = words if commanded else words[2:]
     interpreter = str(Path(place).with_name(INTERPRETER))
     gateway_io.popen_args = partial(_worker, interpreter)
-    smoke.subprocess = separate.subprocess = standalone.subprocess = _Forking(place, interpreter)
+    smoke.subprocess = standalone.subprocess = _Forking(place)
     status: Any = 1
     try:
         _act(words)
@@ -139,13 +136,11 @@ def _be(
 
 
 def _act(words: list[str]) -> None:
-    """Do what an interpreter does with these words: the command, an examination, a process under test, or code."""
+    """Do what an interpreter does with these words: the command, an examination, or code."""
     if words[0] == COMMAND:
         cli.main()
     elif words[:-1] == EXAMINATION:
         smoke._main()
-    elif words[1:3] == UNDER_TEST:
-        separate_process.main(*words[3:])
     else:
         main = sys.modules["__main__"] = types.ModuleType("__main__")
         _, code, *arguments = words[words.index("-c") :]
@@ -172,14 +167,10 @@ def _end(status: int) -> NoReturn:
 class _Forking:
     """Stands for ``subprocess`` where interpreters are started: this one is a fork of the server."""
 
-    DEVNULL, TimeoutExpired = subprocess.DEVNULL, subprocess.TimeoutExpired
+    TimeoutExpired = subprocess.TimeoutExpired
 
-    def __init__(self, place: str, interpreter: str) -> None:
-        self.place, self.interpreter = place, interpreter
-
-    def Popen(self, words: list[str], **how: Any) -> subprocess.Popen[bytes]:  # noqa: N802 - as in the module
-        """Start a process under test."""
-        return subprocess.Popen([self.interpreter if words[0] == sys.executable else words[0], *words[1:]], **how)
+    def __init__(self, place: str) -> None:
+        self.place = place
 
     def run(
         self, words: list[str], *, timeout: float, env: dict[str, str] | None = None, **how: Any

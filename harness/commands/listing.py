@@ -16,7 +16,6 @@ from autograd_conformance.harness import catalogue
 from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import reading
-from autograd_conformance.harness.running import separation
 from autograd_conformance.harness.views import clause_table, findings
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
@@ -40,18 +39,6 @@ def list_functions() -> None:
 def list_properties() -> None:
     """List the properties that every Function has to keep."""
     _table(("property", "what must hold"), [(p.id, p.sentence) for p in PROPERTIES.values()])
-
-
-@list_.command("separate")
-def list_separate() -> None:
-    """List the tests of properties that run --separate runs, and why it leaves out the others."""
-    tests = sorted((*separation.SEPARABLE, *separation.LEFT_OUT), key=_place)
-    _table(("test", "run", "why not"), [(t, "no" if (why := separation.why_not(t)) else "yes", why) for t in tests])
-
-
-def _place(test: str) -> tuple[int, str]:
-    """The place of a test among the properties."""
-    return [*PROPERTIES].index(test.partition("/")[0]), test
 
 
 @list_.command("clauses")

@@ -95,10 +95,6 @@ def _cores() -> int:
     "--corpus", metavar="FILE", help="Run the counterexamples of this corpus before drawn examples; see keep."
 )
 @click.option("--cost", is_flag=True, help="Also measure the cost of a call; see compare --cost.")
-@click.option("--separate", is_flag=True,
-              help="Decide in processes that never import the implementation; it runs in one of its own.")  # fmt: skip
-@click.option("--python", metavar="PATH",
-              help="With --separate: interpreter that has the implementation and this suite.")  # fmt: skip
 @click.option("--expect", metavar="NAME[==VERSION]|FILE.json",
               help="Verify that this fork is imported; give its distribution, or pip's report.")  # fmt: skip
 @click.option("--database", metavar="DIR|redis://HOST:PORT/DB",
@@ -206,16 +202,11 @@ def _run(given: _Arguments) -> int:
         places = _places(tests, given.tx)
         if parallel:
             _verify_sendable([os.getcwd(), *_words(options), *places])
-        for name in ("cost", "expect"):
-            if options["separate"] and options[name]:
-                raise UsageProblem(f"--{name} does not go with --separate: it needs the implementation in this process")
         if options["cost"] and options["shard"]:
             raise UsageProblem(f"--cost does not go with --shard {options['shard']}; measure it in a run of its own")
         selection = Selection.from_options(
             SimpleNamespace(**options, file_or_dir=[str(tests)]),
-            before_loading=partial(
-                _verify_adapter, known=given.base is not None, separate=options["separate"], python=options["python"]
-            ),
+            before_loading=partial(_verify_adapter, known=given.base is not None),
         )
         if given.base is not None:
             _verify_comparable(given.base, selection, given)
@@ -271,9 +262,9 @@ def _seed(seed: int | None, profile: str, resume: str | None) -> int | None:
     return resuming.read(Path(resume)).header["seed"] if resume is not None and seed is None and drawn else seed
 
 
-def _verify_adapter(name: str, **how: Any) -> None:
+def _verify_adapter(name: str, *, known: bool) -> None:
     """Raise UsageProblem for an adapter with mistakes. One with a baseline is known to have none."""
-    warning = smoke.verify(name, **how)
+    warning = smoke.verify(name, known=known)
     if warning:
         echo(f"warning: {warning}", err=True)
 

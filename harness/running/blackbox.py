@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from autograd_conformance.harness.outcomes import DEATH, HANG, Drawn
 from autograd_conformance.harness.running.memory import OUT_OF_MEMORY, leave_pid
@@ -50,8 +50,6 @@ class BlackBox:
 
     def __init__(self, path: Path | None) -> None:
         self._keeps = path is not None
-        # Where the memory limit says that it ended the other process.
-        self._other = path.with_name(f"{path.name}-other") if path else None
         # Opened before pytest captures stderr's descriptor.
         self._file = open(path, "wb", buffering=0) if path else os.fdopen(os.dup(2), "wb", buffering=0)  # noqa: SIM115
         self._test: dict[str, Any] = {}
@@ -105,17 +103,6 @@ class BlackBox:
                 self._file.seek(0)
                 self._file.write((json.dumps({**self._test, "call": call}) + "\n").encode())
                 self._file.truncate()
-
-    def watch_other(self, number: int) -> None:
-        """Let the memory limit hold for another process too, without which no test can go on."""
-        if self._other is not None:
-            leave_pid(self._other, number)
-
-    def lose(self, reason: str) -> NoReturn:
-        """End this process after the other one, and leave the reason: the memory limit, if it was that."""
-        killed = self._other.read_text() if self._other is not None and self._other.exists() else ""
-        self._file.write((killed or f"{reason}\n").encode())
-        os._exit(1)
 
     def finish(self) -> None:
         """A test has ended."""

@@ -26,7 +26,7 @@ from autograd_conformance.harness.outcomes import (
     UsageProblem,
 )
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import corpus, cost, header, results, separation, worker_specs
+from autograd_conformance.harness.running import corpus, cost, header, results, worker_specs
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
@@ -428,8 +428,6 @@ class Controller:
             )
             lines.append(f"nothing was checked: {reason}")
         lines += [summary.verdict(self.counts, self._header()), *filter(None, [summary.score(self.results)])]
-        if self.selection.separate:
-            lines.append(separation.in_words(self.results))
         if self.file is not None:
             lines.append(f"report: {self.file.path}" + ("" if self.complete else ", without a footer"))
         return [*lines, *filter(None, [summary.unchecked(self._header())])]

@@ -21,9 +21,9 @@ import numpy as np
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
 from autograd_conformance.harness.running import waiting
+from autograd_conformance.harness.running.isolation import environment
 from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.implementations.separate import environment
 from autograd_conformance.reference.definitions import REAL, REAL_OF, Function
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.rounding import PRECISION, round_to
@@ -116,8 +116,9 @@ def facts(
     """What the accelerators of a run take: found out, or ``known`` from the process that has."""
     if known is not None:
         return {device: Facts(**found) for device, found in known.items()}
-    accelerators = [] if options.separate else implementation.accelerators()
-    return {d: find_out(options.implementation, d) for d in accelerators if d in devices or not devices}
+    return {
+        d: find_out(options.implementation, d) for d in implementation.accelerators() if d in devices or not devices
+    }
 
 
 # How a device is asked.
@@ -145,7 +146,7 @@ def _output(words: Sequence[str]) -> tuple[str, str, bool]:
     """What a process printed, how it ended, and whether it took too long."""
     try:
         # Bytes: a driver may print anything.
-        done = subprocess.run(words, env=environment(None), capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(words, env=environment(), capture_output=True, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode(errors="replace"), f"it did not end within {SECONDS} s", True
     said, complained = (each.decode(errors="replace") for each in (done.stdout, done.stderr))

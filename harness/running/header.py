@@ -43,7 +43,6 @@ def header(selection: Selection, expected: int | None) -> Line:
         },
         "run": identity.of_run(selection.run_id),
         **({"job": selection.job} if selection.job else {}),
-        **({"separate": True} if selection.separate else {}),
         **({"imports": dict(selection.imports)} if selection.imports else {}),
         "claims": _claims(selection.implementation),
         "devices": list(selection.all_devices),

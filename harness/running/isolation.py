@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from autograd_conformance.harness.catalogue import PACKAGE
 
@@ -22,6 +23,11 @@ ROOT = (f"--rootdir={PACKAGE}", f"--confcutdir={PACKAGE}")
 
 # Modules of the working directory do not stand for installed ones, in Python from 3.11.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+
+
+def environment() -> dict[str, str]:
+    """The environment of a process of this interpreter, which has its modules."""
+    return {**os.environ, **SAFE_PATH, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def isolate_environment() -> None:

@@ -98,7 +98,6 @@ def _parameters(head: Line, modules: Collection[str]) -> Line:
     options = {f"option {name}": value for name, value in head["options"].items() if name != "device"}
     return {
         "run id": head["run"]["id"],
-        "separate": head.get("separate"),
         "name": implementation["name"],
         # Without the local part, as in 2.13.0+cu130.
         "version": implementation["version"].partition("+")[0],

@@ -84,6 +84,6 @@ class Guard(threading.Thread):
                 process.kill()
 
 
-def leave_pid(box: Path, number: int | None = None) -> None:
-    """Write the id of a process, by default of this one, next to its black box."""
-    box.with_suffix(".pid").write_text(str(number or os.getpid()))
+def leave_pid(box: Path) -> None:
+    """Write the id of this process next to its black box."""
+    box.with_suffix(".pid").write_text(str(os.getpid()))

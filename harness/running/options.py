@@ -24,8 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
     group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
     group.addoption("--cost", action="store_true", help="measure the cost of custom Functions")
-    group.addoption("--separate", action="store_true", help="check the implementation in a process of its own")
-    group.addoption("--python", metavar="PATH", help="interpreter that has the implementation, with --separate")
     group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
     group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
     group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")

@@ -55,7 +55,6 @@ from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
 from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
-from autograd_conformance.implementations.separate import Separate
 
 __all__ = ["TIME_LIMIT", "pytest_addoption"]
 
@@ -103,7 +102,7 @@ def _configure(config: pytest.Config) -> None:
         selection = Selection.from_options(
             config.option,
             controller=worker,
-            before_loading=None if worker or config.option.verified else partial(_verify_adapter, config.option),
+            before_loading=None if worker or config.option.verified else _verify_adapter,
             catalog=config.stash.get(CATALOG, None),
         )
         if worker is not None:
@@ -126,9 +125,6 @@ def _configure(config: pytest.Config) -> None:
     _verify_plugins(config)
     box = worker["box"] if worker else config.option.box
     config.stash[BOX] = BlackBox(Path(box) if box else None)
-    if isinstance(selection.implementation, Separate):
-        selection.implementation.lost = config.stash[BOX].lose
-        config.stash[BOX].watch_other(selection.implementation.number)
     drawing.load(selection.profile)
     selection.implementation.limit_threads()
 
@@ -152,8 +148,8 @@ def _verify_plugins(config: pytest.Config) -> None:
         raise pytest.UsageError(str(problem)) from None
 
 
-def _verify_adapter(options: Any, given: str) -> None:
-    warning = smoke.verify(given, separate=options.separate, python=options.python)
+def _verify_adapter(given: str) -> None:
+    warning = smoke.verify(given)
     if warning:
         warnings.warn(warning, stacklevel=1)
 
@@ -254,8 +250,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def _parameter(config: pytest.Config, claim: AnyClaim, subject: Tested) -> Any:
     selection = config.stash[_SELECTION]
     missing = selection.not_claimed(claim, subject)
-    # A process of its own says what it claims, and is asked for nothing else.
-    if missing and selection.catalog.documented and not selection.separate:
+    if missing and selection.catalog.documented:
         subject = unclaimed.claiming(subject, missing)
     not_run = _reason_against(config, claim, subject)
     marks = [pytest.mark.skip(reason=str(not_run))] if not_run else []

@@ -21,7 +21,6 @@ from autograd_conformance.harness.running import (
     devices,
     identity,
     imported,
-    separation,
     shards,
     sources,
     unclaimed,
@@ -33,7 +32,6 @@ from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.fork import Fork, verified
 from autograd_conformance.harness.running.patterns import matching, names_test, without_variants
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
-from autograd_conformance.implementations.separate import opened as opened_separately
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.definitions import FLOATING, Function
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
@@ -54,14 +52,9 @@ def _one_of(kind: str, given: str, valid: Iterable[str]) -> str:
     return given
 
 
-def _implementation(given: str, *, separate: bool, python: str | None) -> Implementation:
+def _implementation(given: str) -> Implementation:
     """The implementation with this name. Raises UsageProblem if it cannot be imported or its version is unsupported."""
-    if python is not None and not separate:
-        raise UsageProblem(f"--python {python} is about --separate; give both, or leave it out")
     try:
-        if separate:
-            # The process under test verifies the version.
-            return opened_separately(given, python)
         found = implementations.load(given)
         implementations.check_version(found)
     except Unavailable as problem:
@@ -160,8 +153,6 @@ class Selection:
     run_id: str | None = None
     # The name of this job, of those of a run on several platforms.
     job: str | None = None
-    # Whether the implementation is in a process of its own.
-    separate: bool = False
     # The digests of what was imported that nothing else identifies, by name.
     imports: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What accelerators take, by device.
@@ -190,7 +181,7 @@ class Selection:
         if before_loading is not None:
             before_loading(options.implementation)
         with waiting.during(f"the import of {options.implementation}"):
-            implementation = _implementation(options.implementation, separate=options.separate, python=options.python)
+            implementation = _implementation(options.implementation)
         every = catalog.functions(implementation)
         contract = CONTRACT if implementation.keeps_contract and catalog.documented else ()
         valid = (*PROPERTIES, *contract, *DIALECTS.get(implementation.dialect, ()))
@@ -223,7 +214,6 @@ class Selection:
             sources.of_tests(_places(options.file_or_dir)),
             identity.run_id(options.run_id),
             options.job,
-            options.separate,
             {} if controller or not catalog.kept else imported.of(implementation, _places(options.file_or_dir)),
             devices.facts(options, implementation, chosen_devices, controller["facts"] if controller else None),
         )
@@ -338,9 +328,6 @@ class Selection:
         absent = unclaimed.absent(subject)
         if absent:
             return NotRun("unsupported", absent)
-        left_out = separation.reason_against(claim) if self.separate else None
-        if left_out is not None:
-            return NotRun("skip", left_out)
         if isinstance(claim, ClauseClaim):
             return self._reason_against_clause(claim, subject.device)
         assert isinstance(subject, Subject)

@@ -166,7 +166,7 @@ def _of_shard(lines: Sequence[ndjson.Line]) -> ndjson.Line:
 
 def parameters(head: ndjson.Line) -> ndjson.Line:
     """The parameters that are equal in all parts of a run, by name."""
-    run = {"run id": head["run"]["id"], "job": head.get("job"), "separate": head.get("separate")}
+    run = {"run id": head["run"]["id"], "job": head.get("job")}
     implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork", "build")}
     same = {what: head[what] for what in _SAME}
     return {**run, **implementation, **suite_of(head), **imports_of(head), **same}

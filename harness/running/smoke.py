@@ -19,10 +19,10 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.running import waiting
 from autograd_conformance.harness.running.adapter_checks import found_in
+from autograd_conformance.harness.running.isolation import environment
 from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.filling import unfilled
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
-from autograd_conformance.implementations.separate import environment
 
 SECONDS = 300
 _SECONDS_IN_FORK = 60
@@ -38,14 +38,13 @@ _SHOWN = 30
 _FOUND, _UNAVAILABLE = "autograd-conformance-found", "autograd-conformance-unavailable"
 
 
-def verify(given: str, *, known: bool = False, separate: bool = False, python: str | None = None) -> str:
+def verify(given: str, *, known: bool = False) -> str:
     """Raise UsageProblem if the adapter has mistakes, which would make every result meaningless.
 
     An adapter that is ``known`` to be right has none: then it is the implementation that is wrong. The run can go on,
-    and names what it breaks. Returns a warning that says so, or "". If the run is ``separate``, this process never
-    imports the implementation, which another interpreter may have.
+    and names what it breaks. Returns a warning that says so, or "".
     """
-    found = problems(given, forks=not separate, python=python)
+    found = problems(given)
     if not found:
         return ""
     more = f" (and {len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
@@ -57,26 +56,22 @@ def verify(given: str, *, known: bool = False, separate: bool = False, python: s
     )
 
 
-def problems(
-    given: str, *, seconds: float = SECONDS, forks: bool = True, python: str | None = None
-) -> list[str]:  # fmt: skip
+def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
     """The mistakes of the adapter with that name, found in a process of its own.
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
-    forks = forks and given in FORKABLE and given not in sys.modules and sys.platform == "linux"
+    forks = given in FORKABLE and given not in sys.modules and sys.platform == "linux"
     limit = f"it is ended after {seconds:g} s"
     with waiting.during(f"the import of {given} and the calls of its smoke stage; {limit}"):
         if forks and _holds_in_fork(given, seconds):
             return []
-    words = [python or sys.executable, "-m", __name__, given]
+    words = [sys.executable, "-m", __name__, given]
     try:
         with waiting.during(f"a process that imports {given} and makes the calls of the smoke stage; {limit}"):
             done = subprocess.run(
-                words, env=environment(python), capture_output=True, text=True, timeout=seconds, check=False
+                words, env=environment(), capture_output=True, text=True, timeout=seconds, check=False
             )
-    except OSError as problem:
-        raise UsageProblem(f"{words[0]} cannot be started: {problem.strerror}") from None
     except subprocess.TimeoutExpired:
         return [f"it does not end: it was stopped after {seconds:g} s"]
     said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith((_FOUND, _UNAVAILABLE)))

@@ -20,7 +20,6 @@ def rerun(line: Line, header: Line, suite: str | None = None) -> str:
     # A test that ends its process needs a process of its own.
     workers = "1" if line.get("failure", {}).get("type") in (HANG, DEATH) else "0"
     words = ["autograd-conformance", "run", header["implementation"]["named"], "-n", workers]
-    words += ["--separate"] if header.get("separate") else []
     words += ["--suite", suite] if suite else []
     words += ["--properties", ndjson.claim_of(line)]
     words += ["--functions", line["function"]] if "function" in line else []
