@@ -61,6 +61,6 @@ def test_each_line_has_a_reason_and_takes_a_test(request):
 
 
 def test_tests_that_share_a_fixture_are_one_piece_of_work():
-    assert "test_cost.py" in tiers.shared()
-    assert tiers.piece("selftests/test_cost.py::test_a[1]") == "selftests/test_cost.py"
+    assert "test_shards.py" in tiers.shared()
+    assert tiers.piece("selftests/test_shards.py::test_a[1]") == "selftests/test_shards.py"
     assert tiers.piece("selftests/test_tiers.py::test_a[x::y]") == "selftests/test_tiers.py::test_a[x::y]"

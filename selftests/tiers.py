@@ -180,14 +180,6 @@ _IN_CHILDREN = (
         "tasks-.*",
     ),
     Later(
-        "test_cost.py::test_the_same_is_not_worse",
-        "it measures by the clock, while others use the machine; test_the_same_costs_as_many_calls counts instead",
-    ),
-    Later(
-        "test_cost.py::test_what_is_slower_is_found_and_named",
-        "it measures by the clock, while others use the machine; test_what_takes_more_calls_is_found_and_named counts",
-    ),
-    Later(
         "test_killed.py::test_no_disturbance_leaves_a_report_that_passes_for_whole",
         "other moments of the same disturbances",
         "(?!(command-0.62|controller-0.74|worker-0.54|disk-0.47|disk-0.999)$).*",

@@ -16,7 +16,7 @@ import click
 
 from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UsageProblem
-from autograd_conformance.harness.reports import baseline, cost_changes, files, gate, ndjson
+from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
 from autograd_conformance.harness.running import corpus, jobs, shards
 from autograd_conformance.harness.views import describe, regressions
@@ -30,12 +30,9 @@ _FILE = click.Path(path_type=Path)
 @click.option("--verify", metavar="COMMAND",
               help="Run the new counterexamples on the old implementation: the autograd-conformance command of an "
               "environment that has it.")  # fmt: skip
-@click.option("--cost", is_flag=True, help="Compare the costs in two reports of runs with --cost.")
 @click.option("--other-suite", is_flag=True, help="Compare even if BASE was made with another suite.")
-def compare(base: Path, new: Path, verify: str | None, cost: bool, other_suite: bool) -> None:
+def compare(base: Path, new: Path, verify: str | None, other_suite: bool) -> None:
     """Compare the report NEW with BASE, a baseline or an older report. Exit status 1 if something is worse."""
-    if cost:
-        sys.exit(_costs(base, new))
     try:
         old, examples = _read(base)
         lines = ndjson.read(new)
@@ -47,17 +44,6 @@ def compare(base: Path, new: Path, verify: str | None, cost: bool, other_suite: 
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
     sys.exit(_print(compared, base))
-
-
-def _costs(base: Path, new: Path) -> int:
-    """Print the change of each cost. Returns the exit status. Raises Problem."""
-    try:
-        found = sorted(cost_changes.changes(base, new), key=lambda change: not change.worse)
-    except UsageProblem as problem:
-        raise Problem(str(problem)) from None
-    for change in found:
-        echo(str(change))
-    return FAILS if any(change.worse for change in found) else HOLDS
 
 
 def verify_comparable(base: Baseline, new: Baseline, where: Path, *, other_suite: bool) -> None:

@@ -94,7 +94,6 @@ def _cores() -> int:
 @click.option(
     "--corpus", metavar="FILE", help="Run the counterexamples of this corpus before drawn examples; see keep."
 )
-@click.option("--cost", is_flag=True, help="Also measure the cost of a call; see compare --cost.")
 @click.option("--expect", metavar="NAME[==VERSION]|FILE.json",
               help="Verify that this fork is imported; give its distribution, or pip's report.")  # fmt: skip
 @click.option("--database", metavar="DIR|redis://HOST:PORT/DB",
@@ -202,8 +201,6 @@ def _run(given: _Arguments) -> int:
         places = _places(tests, given.tx)
         if parallel:
             _verify_sendable([os.getcwd(), *_words(options), *places])
-        if options["cost"] and options["shard"]:
-            raise UsageProblem(f"--cost does not go with --shard {options['shard']}; measure it in a run of its own")
         selection = Selection.from_options(
             SimpleNamespace(**options, file_or_dir=[str(tests)]),
             before_loading=partial(_verify_adapter, known=given.base is not None),
@@ -213,8 +210,6 @@ def _run(given: _Arguments) -> int:
     except UsageProblem as problem:
         Problem(str(problem)).show()
         return UNDECIDED
-    if options["cost"]:
-        echo("measuring the cost of a call in several processes")
     if selection.replays and not selection.kept:
         where = options["replay"] or ndjson.DEFAULT_PATH
         Problem(f"nothing was checked: {where} has no counterexamples to replay").show()

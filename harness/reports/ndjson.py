@@ -50,7 +50,7 @@ def place_of(line: Line) -> str:
     return f"{line['device']} of {line['job']}" if "job" in line else str(line["device"])
 
 
-def footer(lines: Sequence[Line], all_ids: Line, seconds: float, costs: Sequence[Line] = ()) -> Line:
+def footer(lines: Sequence[Line], all_ids: Line, seconds: float) -> Line:
     """The last line of a complete report with these lines; ``all_ids`` is the `census` of all shards."""
     results = lines[1:]
     counts = Counter(line["outcome"] for line in results)
@@ -62,7 +62,6 @@ def footer(lines: Sequence[Line], all_ids: Line, seconds: float, costs: Sequence
         "all": all_ids,
         "digest": digest(comparable(results)),
         "seconds": round(seconds, 1),
-        **({"costs": list(costs)} if costs else {}),
         "finished": now(),
     }
     return {**found, "checksum": digest(map(_text, (*lines, found)))}

@@ -26,7 +26,7 @@ from autograd_conformance.harness.outcomes import (
     UsageProblem,
 )
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import corpus, cost, header, results, worker_specs
+from autograd_conformance.harness.running import corpus, header, results, worker_specs
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
@@ -127,8 +127,6 @@ class Controller:
         self.path = Path(report) if report is not None else None
         if self.path is not None:
             files.verify([files.Output(self.path, files.REPORT)], inputs(config.option))
-        # Measured before anything else runs.
-        self.costs = cost.measured(selection.named) if config.option.cost else []
         # Opened with the first line: a session that cannot start leaves the report of an earlier run.
         self.file: ndjson.ReportFile | None = None
         self.results: list[ndjson.Line] = list(resumed.results) if resumed else []
@@ -325,7 +323,7 @@ class Controller:
         every = every and self._has_results()
         if every and not self.others and not self.lost and self.header is not None and self.all_ids is not None:
             seconds = time.monotonic() - self.started
-            self._write(ndjson.footer([self.header, *self.results], self.all_ids, seconds, self.costs))
+            self._write(ndjson.footer([self.header, *self.results], self.all_ids, seconds))
             self.complete = not self.lost
         if self.file is not None:
             self.file.close()
@@ -391,9 +389,6 @@ class Controller:
         if unclaimed:
             terminalreporter.section("not claimed")
             write("\n".join(unclaimed))
-        if self.costs:
-            terminalreporter.section("costs")
-            write("\n".join(summary.costs(self.costs)))
         # A session of other tests, such as the selftests, gets no verdict.
         if self.results or not self.finished or self.config.option.suite_of_run:
             terminalreporter.section("verdict")

@@ -1,4 +1,4 @@
-"""The end of a run for the terminal: the failures, the matrices, the costs and the verdict."""
+"""The end of a run for the terminal: the failures, the matrices and the verdict."""
 
 from __future__ import annotations
 
@@ -166,12 +166,6 @@ def score(results: Sequence[Line]) -> str:
     lacking = sum(MISSING in outcomes and not outcomes & BROKEN for outcomes in found.values())
     kept = sum(outcomes <= KEPT for outcomes in found.values())
     return f"sentences: {kept} kept, {broken} broken, {lacking} about what is missing" if lacking else ""
-
-
-def costs(measured: Sequence[Line]) -> list[str]:
-    """The measured costs as a table."""
-    rows = [(c["what"], c["ratio"], f"{c['low']:.3f} to {c['high']:.3f}", c["unit"]) for c in measured]
-    return str(tabulate(rows, ("cost of", "ratio", "interval", "to"), floatfmt=".3f")).splitlines()
 
 
 def verdict(counts: Counter[str], header: Line) -> str:
