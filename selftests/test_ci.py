@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -99,7 +98,7 @@ if [ "$1" = run ]; then
         if [ "$1" = --expect ]; then shift; else words+=("$1"); fi
         shift
     done
-    set -- run model "${words[@]}" NARROW $NARROWER
+    set -- run model NARROW $NARROWER "${words[@]}"
 fi
 exec COMMAND "$@"
 """
@@ -202,10 +201,9 @@ def test_the_gate_passes_and_says_so(ready, tmp_path):
     assert ready.job(GATE, "gate") == {"Merge": 0, "Summarize": 0, "Site": 0}
     assert not ndjson.flaw(ndjson.read(tmp_path / "artifacts" / "conformance" / "conformance.ndjson"))
     assert "### ✅ model " in (tmp_path / "summary.md").read_text()
-    assert json.loads((tmp_path / "site" / "badge.json").read_text())["color"] == "brightgreen"
     assert (tmp_path / "site" / "index.html").exists()
     assert {path.name for path in (tmp_path / "artifacts" / "conformance-2").iterdir()} == {
-        f"conformance-2.{kind}" for kind in ("ndjson", "xml", "json", "html")
+        f"conformance-2.{kind}" for kind in ("ndjson", "html")
     }
 
 
@@ -272,7 +270,7 @@ def test_gitlabs_scripts(machine, tmp_path):
     for number in "1234":
         assert machine.run(run, CI_NODE_INDEX=number, CI_NODE_TOTAL="4").returncode == 0
     assert machine.run(gate).returncode == 1
-    assert (tmp_path / "conformance.xml").exists()
+    assert len(list(tmp_path.glob("junit-[1-4].xml"))) == 4
     assert (tmp_path / "conformance.md").exists()
     assert machine.run("autograd-conformance accept conformance.ndjson -o conformance/torch.baseline").returncode == 0
     assert machine.run(gate).returncode == 0

@@ -371,8 +371,6 @@ def test_the_package_is_where_the_suites_are():
         (["run", "model", "--seed", "abc"], "abc is not a whole number of at least 0"),
         (["run", "model", "-n", "-1"], "-1 is not a whole number of at least 0"),
         (["run", "model", "--other-suite"], "--other-suite is about --baseline FILE"),
-        (["run", "model", "--junit", "-"], "--junit needs a file; only --markdown can be -"),
-        (["export", "r.ndjson", "--badge", "-"], "--badge needs a file; only --markdown can be -"),
     ],
 )
 def test_an_option_that_would_do_nothing_or_harm_is_refused(said, words, text):

@@ -1,16 +1,14 @@
-"""What a run is written as for CI: JUnit XML, Markdown, a badge."""
+"""What a run is written as for CI: Markdown."""
 
 from __future__ import annotations
 
 import json
 import re
-from xml.etree import ElementTree as ET
 
 import pytest
 
-from autograd_conformance.harness.outcomes import FAILING, OUTCOMES
 from autograd_conformance.harness.reports import reading
-from autograd_conformance.harness.views import badge, exports, junit, markdown
+from autograd_conformance.harness.views import markdown
 from autograd_conformance.selftests import reports
 from autograd_conformance.selftests.reports import result
 from autograd_conformance.selftests.warm import started
@@ -47,132 +45,6 @@ def write(tmp_path):
 @pytest.fixture
 def read(write):
     return lambda *args, **options: reading.read(write(*args, **options))
-
-
-# JUnit XML, as Jenkins, GitLab and Surefire read it: what may be in what, and the attributes that there are.
-
-CHILDREN = {
-    "testsuites": {"testsuite"},
-    "testsuite": {"properties", "testcase"},
-    "testcase": {"properties", "failure", "error", "skipped"},
-    "properties": {"property"},
-}
-COUNTS = {"tests", "failures", "errors", "skipped"}
-ATTRIBUTES = {
-    "testsuites": {"name", "time", *COUNTS},
-    "testsuite": {"name", "time", "timestamp", *COUNTS},
-    "testcase": {"classname", "name", "time"},
-    "properties": set(),
-    "property": {"name", "value"},
-    **{element: {"type", "message"} for element in ("failure", "error", "skipped")},
-}
-ELEMENTS = ("failure", "error", "skipped")
-
-
-def verify(element):
-    """Raise AssertionError for what the readers do not know."""
-    assert set(element.attrib) == ATTRIBUTES[element.tag], element.tag
-    assert {child.tag for child in element} <= CHILDREN.get(element.tag, set())
-    for name in {"time", *COUNTS} & set(element.attrib):
-        assert re.fullmatch(r"\d+\.\d{3}" if name == "time" else r"\d+", element.get(name))
-    if element.tag == "testsuite":
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", element.get("timestamp"))
-        assert [child.tag for child in element][:1] == ["properties"]
-    if element.tag in ("testsuite", "testsuites"):
-        cases = list(element.iter("testcase"))
-        found = {tag: len(list(element.iter(tag))) for tag in ELEMENTS}
-        shown = [int(element.get(name)) for name in ("tests", "failures", "errors", "skipped")]
-        assert shown == [len(cases), *(found[tag] for tag in ELEMENTS)]
-    if element.tag == "testcase":
-        assert sum(child.tag in ELEMENTS for child in element) <= 1
-    for child in element:
-        verify(child)
-
-
-def parsed(run):
-    root = ET.fromstring(junit.xml(run).encode())
-    verify(root)
-    return root
-
-
-def case(root, name):
-    (found,) = (one for one in root.iter("testcase") if one.get("name") == name)
-    return found
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda root: root[0].set("failures", "7"),
-        lambda root: root[0].append(ET.Element("failure", type="x", message="y")),
-        lambda root: root[0].attrib.pop("timestamp"),
-        lambda root: root[0][1].set("time", "1,5"),
-        lambda root: root[0][1].append(ET.Element("skipped", type="x", message="y")),
-    ],
-)
-def test_the_check_of_the_xml_finds_what_is_wrong(read, change):
-    root = parsed(read())
-    change(root)
-    with pytest.raises(AssertionError):
-        verify(root)
-
-
-def test_each_outcome_is_one_of_junits(read):
-    root = parsed(read())
-    found = {
-        one.get("name"): next((child.tag for child in one if child.tag in ELEMENTS), None)
-        for one in root.iter("testcase")
-    }
-    assert found == {
-        "VJP-REF/leaves[Exp-cpu]": "failure", "VJP-REF[Sort-cpu]": None, "VJP-FD[Exp-cpu]": "error",
-        "VJP-FD[Sort-meta]": None, "NIG-01[cpu]": "skipped", "NIG-02[cpu]": "skipped", "NIG-02/b[cpu]": "skipped",
-        "NIG-03[cpu]": "failure", "NIG-04[cpu]": "error", "NIG-05[cpu]": "skipped",
-    }  # fmt: skip
-    assert [suite.get("name") for suite in root] == ["mine on cpu", "mine on meta"]
-
-
-def test_every_outcome_is_reported_by_every_way():
-    assert {name for name in OUTCOMES if name in junit._ELEMENTS} == set(OUTCOMES) - {"pass", "emulated"}
-    assert {name for name, element in junit._ELEMENTS.items() if element != "skipped"} == FAILING
-
-
-def test_clause_and_function_are_properties(read):
-    root = parsed(read())
-    found = {p.get("name"): p.get("value") for p in case(root, "VJP-REF/leaves[Exp-cpu]").iter("property")}
-    assert found == {
-        "property": "VJP-REF", "variant": "leaves", "function": "Exp", "device": "cpu", "outcome": "fail",
-    }  # fmt: skip
-    found = {p.get("name"): p.get("value") for p in case(root, "NIG-02[cpu]").iter("property")}
-    assert found == {"clause": "NIG-02", "level": "documented", "device": "cpu", "outcome": "known"}
-
-
-def test_a_failure_shows_all_and_stays_readable(read):
-    root = parsed(read())
-    shown = case(root, "VJP-REF/leaves[Exp-cpu]").find("failure")
-    assert shown.get("message").startswith('a <b> & "c" | `d`')
-    assert r"\x1b[31mred\x00 \ud800 \uffff" in shown.get("message")
-    for part in ("gradients equal the reference", "call: Call('Exp'", "rerun: autograd-conformance run mine.py -n 0"):
-        assert part in shown.text, part
-    assert 'File "x.py", line 1 in f' in case(root, "VJP-FD[Exp-cpu]").find("error").text
-    assert "if nothing else fails, remove it from the list: another reason" in case(root, "NIG-03[cpu]").find(
-        "failure"
-    ).get("message")
-    assert case(root, "NIG-05[cpu]").find("skipped").get("message") == "there is none"
-
-
-@pytest.mark.parametrize("results", [RESULTS, HOLDING, []])
-def test_an_unfinished_run_is_an_error(read, results):
-    root = parsed(read(results, whole=False))
-    shown = case(root, "the report is complete").find("error")
-    missing = (
-        "every test id has a result, but its last line is missing" if results else "it ended before the first test"
-    )
-    assert f"the run did not finish: {missing}" in shown.get("message")
-    assert int(root.get("errors")) >= 1
-    assert not [one for one in parsed(read(results)).iter("testcase") if one.get("name") == "the report is complete"]
-
-
-# Markdown.
 
 
 def test_the_summary_shows_verdict_counts_and_failures(read):
@@ -244,31 +116,10 @@ def test_the_summary_of_an_unfinished_run_says_so(read):
     assert "**The run did not finish**: every test id has a result, but its last line is missing." in text
 
 
-# The badge.
-
-
-@pytest.mark.parametrize(
-    ("results", "whole", "message", "color"),
-    [
-        (HOLDING, True, "1.2: 1 of 1 test ids hold", "brightgreen"),
-        (RESULTS, True, "1.2: 4 fail", "red"),
-        (HOLDING, False, "1.2: did not finish", "lightgrey"),
-        (RESULTS, False, "1.2: did not finish", "lightgrey"),
-    ],
-)
-def test_the_badge(read, results, whole, message, color):
-    found = json.loads(badge.text(read(results, whole=whole)))
-    label = "autograd conformance of mine"
-    assert found == {"schemaVersion": 1, "label": label, "message": message, "color": color}
-
-
 def test_a_report_that_was_changed_is_no_success(write):
     path = write(HOLDING)
     path.write_text(path.read_text().replace('"examples": 25', '"examples": 26'))
-    run = reading.read(path)
-    assert json.loads(badge.text(run))["message"] == "1.2: has a damaged report"
-    assert parsed(run).get("errors") == "1"
-    assert markdown.text(run).startswith("### ⚠️ ")
+    assert markdown.text(reading.read(path)).startswith("### ⚠️ ")
 
 
 # The command.
@@ -280,25 +131,23 @@ def export(folder, *words):
 
 def test_the_command_writes_what_it_is_asked_for(write, tmp_path):
     write()
-    done = export(tmp_path, "r.ndjson", "--junit", "j.xml", "--markdown", "-", "--badge", "b.json")
+    done = export(tmp_path, "r.ndjson", "--markdown", "-")
     run = reading.read(tmp_path / "r.ndjson")
     assert (done.returncode, done.stdout, done.stderr) == (0, markdown.text(run), "")
-    assert (tmp_path / "j.xml").read_text() == junit.xml(run)
-    assert (tmp_path / "b.json").read_text() == badge.text(run)
     assert export(tmp_path, "r.ndjson", "--markdown", "m.md").stdout == ""
     assert (tmp_path / "m.md").read_text() == markdown.text(run)
 
 
 MISTAKES = [
-    (("r.ndjson",), "nothing to export; give at least one of: --junit FILE, --markdown FILE, --badge FILE"),
-    (("none.ndjson", "--badge", "b"), "none.ndjson cannot be read: No such file"),
-    (("page.txt", "--badge", "b"), "page.txt is not a report"),
-    (("r.ndjson", "--junit", "nowhere/j"), "the file of --junit cannot be written to nowhere/j: there is no folder"),
+    (("r.ndjson",), "nothing to export; give --markdown FILE"),
+    (("none.ndjson", "--markdown", "m"), "none.ndjson cannot be read: No such file"),
+    (("page.txt", "--markdown", "m"), "page.txt is not a report"),
+    (("r.ndjson", "--markdown", "no/m"), "the file of --markdown cannot be written to no/m: there is no folder"),
     (("r.ndjson", "--markdown", "."), "the file of --markdown cannot be written to .: it is a folder"),
-    (("r.ndjson", "--badge", "r.ndjson"), "--badge r.ndjson would overwrite the report"),
-    (("r.ndjson", "--junit", "x", "--badge", "./x"), "--badge x would overwrite the file of --junit"),
-    (("r.ndjson", "--junit"), "--junit"),
-    (("--junit", "x"), "REPORT"),
+    (("r.ndjson", "--markdown", "r.ndjson"), "--markdown r.ndjson would overwrite the report"),
+    (("r.ndjson", "--markdown"), "--markdown"),
+    (("r.ndjson", "--junit", "x"), "No such option '--junit'"),
+    (("--markdown", "x"), "REPORT"),
 ]
 
 
@@ -315,28 +164,29 @@ def test_mistakes_are_reported_in_a_sentence(write, tmp_path, words, shown):
 
 def test_a_full_disk_is_reported_in_a_sentence(write, tmp_path):
     write()
-    done = export(tmp_path, "r.ndjson", "--junit", "/dev/full")
+    done = export(tmp_path, "r.ndjson", "--markdown", "/dev/full")
     assert done.returncode == 2
-    reason = "No space left on device; choose another file with --junit FILE"
-    assert done.stderr == f"Error: the file of --junit cannot be written to /dev/full: {reason}\n"
+    reason = "No space left on device; choose another file with --markdown FILE"
+    assert done.stderr == f"Error: the file of --markdown cannot be written to /dev/full: {reason}\n"
 
 
-FILES = ("--junit", "j.xml", "--markdown", "m.md", "--badge", "b.json")
+SUMMARY = ("--markdown", "m.md")
 
 
-def test_a_run_writes_them_also_when_it_falls_short(command, suite):
-    run = command("model", "--suite", str(suite), "--functions", "Square", "-n", "1", *FILES)
+def test_a_run_writes_it_also_when_it_falls_short(command, suite):
+    words = (*SUMMARY, "--", "--junitxml=j.xml")
+    run = command("model", "--suite", str(suite), "--functions", "Square", "-n", "1", *words)
     assert run.status == 1
-    folder = run.path.parent
-    assert ET.parse(folder / "j.xml").getroot().get("failures") == "1"
-    assert (folder / "m.md").read_text().startswith("### ❌ model ")
-    assert json.loads((folder / "b.json").read_text())["color"] == "red"
+    assert (run.path.parent / "m.md").read_text().startswith("### ❌ model ")
+    # Pytest's own, which leaves nothing out.
+    assert "<failure" in (run.path.parent / "j.xml").read_text()
+    assert run.lines[0]["options"]["pytest"] is None
 
 
 def test_a_run_that_breaks_off_writes_that(command, suite):
-    run = command("model", "--suite", str(suite), "--functions", "Square", "-n", "0", *FILES, "--", "-x")
+    run = command("model", "--suite", str(suite), "--functions", "Square", "-n", "0", *SUMMARY, "--", "-x")
     assert run.footer is None
-    assert "did not finish" in (run.path.parent / "b.json").read_text()
+    assert "did not finish" in (run.path.parent / "m.md").read_text()
 
 
 def test_a_run_shows_its_summary_last(command):
@@ -348,13 +198,13 @@ def test_a_run_shows_its_summary_last(command):
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
-        (("--junit", "nowhere/j"), "the file of --junit cannot be written to nowhere/j"),
-        (("--badge", "r", "--report", "r"), "--badge r would overwrite the report"),
+        (("--markdown", "nowhere/m"), "the file of --markdown cannot be written to nowhere/m"),
+        (("--markdown", "r", "--report", "r"), "--markdown r would overwrite the report"),
         (("--markdown", "autograd-conformance.ndjson"), "would overwrite the report"),
-        (("--profile", "replay", "--replay", "old.ndjson", "--junit", "j"), "--junit needs a report; name one with"),
+        (("--profile", "replay", "--replay", "old.ndjson", "--markdown", "m"), "--markdown needs a report; name"),
     ],
 )
-def test_a_run_refuses_them_before_it_starts(command, tmp_path, words, shown):
+def test_a_run_refuses_it_before_it_starts(command, tmp_path, words, shown):
     failed = result("VJP-REF[Exp-cpu]", "fail", failure=reports.FINDING | {"call": FINDING["call"]})
     reports.write(tmp_path / "old.ndjson", reports.lines([failed]))
     run = command("model", "--functions", "Exp", "--properties", "FWD-VALUE", "-n", "0", *words, folder=tmp_path)
@@ -362,7 +212,3 @@ def test_a_run_refuses_them_before_it_starts(command, tmp_path, words, shown):
     assert shown in run.err
     assert "checking" not in run.out
     assert [path.name for path in tmp_path.iterdir()] == ["old.ndjson"]
-
-
-def test_the_ways_are_the_options():
-    assert exports.chosen({"junit": None, "badge": "b", "other": "c"}) == {"badge": "b"}

@@ -32,7 +32,7 @@ def folder(said, tmp_path):
         ("accept", "held.ndjson", "-o", "base.txt"),
         ("keep", "r.ndjson", "--corpus", "kept.txt"),
         ("report", "r.ndjson", "-o", "page.html"),
-        ("export", "r.ndjson", "--junit", "j.xml", "--markdown", "m.md", "--badge", "b.json"),
+        ("export", "r.ndjson", "--markdown", "m.md"),
     )
     for words in made:
         assert said(*words)[0] == 0, words
@@ -43,15 +43,13 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-OTHERS = ("r.ndjson", "base.txt", "kept.txt", "page.html", "j.xml", "m.md", "b.json", "mine.py", "notes.md")
+OTHERS = ("r.ndjson", "base.txt", "kept.txt", "page.html", "m.md", "mine.py", "notes.md")
 COMMANDS = {
     "r.ndjson": ("run", "model", "--functions", "Exp", "--report"),
     "base.txt": ("accept", "held.ndjson", "-o"),
     "kept.txt": ("keep", "held.ndjson", "--corpus"),
     "page.html": ("report", "held.ndjson", "-o"),
-    "j.xml": ("export", "held.ndjson", "--junit"),
     "m.md": ("export", "held.ndjson", "--markdown"),
-    "b.json": ("export", "held.ndjson", "--badge"),
 }
 
 
@@ -87,7 +85,7 @@ INPUTS = (
     (("report", "r.ndjson", "-o"), "r.ndjson"),
     (("accept", "held.ndjson", "-o"), "held.ndjson"),
     (("keep", "r.ndjson", "--corpus"), "r.ndjson"),
-    (("export", "r.ndjson", "--junit"), "r.ndjson"),
+    (("export", "r.ndjson", "--markdown"), "r.ndjson"),
     (("merge", "s1.ndjson", "s2.ndjson", "-o"), "s2.ndjson"),
     (("run", "model", "--corpus", "kept.txt", "--report"), "kept.txt"),
     (("run", "model", "--baseline", "base.txt", "--report"), "base.txt"),
@@ -122,19 +120,20 @@ def test_an_input_is_not_overwritten(said, folder, words, input, way):
 )
 def test_two_outputs_do_not_have_one_name(said, folder, one, other):
     before, other = contents(folder), other.format(folder.name)
-    status, out = said("export", "r.ndjson", "--junit", one, "--badge", other)
+    status, out = said("run", "model", "--report", one, "--markdown", other)
     assert (status, contents(folder)) == (2, before)
-    assert f"--badge {other} would overwrite the file of --junit; name another file" in out
+    assert f"--markdown {other} would overwrite the report; name another file" in out
 
 
 def test_names_that_differ_are_two_files(said, folder):
-    (folder / "X").write_bytes((folder / "b.json").read_bytes())
-    assert said("export", "r.ndjson", "--junit", "x", "--badge", "X")[0] == 0
+    (folder / "X").write_bytes((folder / "m.md").read_bytes())
+    assert said("export", "r.ndjson", "--markdown", "x")[0] == 0
+    assert (folder / "x").read_bytes() == (folder / "X").read_bytes()
 
 
-@pytest.mark.parametrize("option", ["--report", "--junit"])
+@pytest.mark.parametrize("option", ["--report", "--markdown"])
 def test_a_protected_file_is_left_alone_also_by_root(said, folder, option):
-    path = folder / ("r.ndjson" if option == "--report" else "j.xml")
+    path = folder / ("r.ndjson" if option == "--report" else "m.md")
     path.chmod(0o444)
     before = contents(folder)
     words = ("run", "model", "--functions", "Exp") if option == "--report" else ("export", "held.ndjson")
@@ -156,12 +155,12 @@ def test_a_report_is_a_file_that_can_be_read_again(fast, folder, place):
 
 def test_an_export_may_go_to_stdout(fast, folder):
     done = subprocess.run(
-        [fast, "export", "r.ndjson", "--junit", "/dev/stdout"], cwd=folder, capture_output=True, check=False
+        [fast, "export", "r.ndjson", "--markdown", "/dev/stdout"], cwd=folder, capture_output=True, check=False
     )
-    assert (done.returncode, done.stdout) == (0, (folder / "j.xml").read_bytes())
-    with (folder / "out.xml").open("wb") as out:
-        done = subprocess.run([fast, "export", "r.ndjson", "--junit", "/dev/stdout"], cwd=folder, stdout=out)
-    assert (done.returncode, (folder / "out.xml").read_bytes()) == (0, (folder / "j.xml").read_bytes())
+    assert (done.returncode, done.stdout) == (0, (folder / "m.md").read_bytes())
+    with (folder / "out.md").open("wb") as out:
+        done = subprocess.run([fast, "export", "r.ndjson", "--markdown", "/dev/stdout"], cwd=folder, stdout=out)
+    assert (done.returncode, (folder / "out.md").read_bytes()) == (0, (folder / "m.md").read_bytes())
 
 
 FULL = [(*words, name) for name, words in COMMANDS.items() if words[0] != "run"]
@@ -195,13 +194,11 @@ def test_a_file_system_without_room_leaves_nothing(fast, folder):
         (place / "filler").write_bytes(bytes(12_000))
         with (place / "filler").open("ab", buffering=0) as filler, pytest.raises(OSError, match="No space"):
             filler.writelines(bytes(512) for _ in range(100))
-        for option in ("--junit", "--markdown", "--badge"):
-            done = subprocess.run(
-                [fast, "export", "r.ndjson", option, "full/x"], cwd=folder, capture_output=True, text=True
-            )
-            expected = f"Error: the file of {option} cannot be written to full/x: No space left on device"
-            assert (done.returncode, done.stderr.partition(";")[0]) == (2, expected)
-            assert [path.name for path in place.iterdir()] == ["filler"]
+        words = [fast, "export", "r.ndjson", "--markdown", "full/x"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
+        expected = "Error: the file of --markdown cannot be written to full/x: No space left on device"
+        assert (done.returncode, done.stderr.partition(";")[0]) == (2, expected)
+        assert [path.name for path in place.iterdir()] == ["filler"]
     finally:
         subprocess.run(["umount", place], check=True)
 
@@ -238,7 +235,7 @@ MISTAKES = {
     "--functions Nope": "no Function matches 'Nope'",
     "--suite nope": "unknown suite 'nope'",
     "--device cuda:9": "model has no device 'cuda:9' on this machine",
-    "--junit no/x": "there is no folder no",
+    "--markdown no/x": "there is no folder no",
     "-- --nope": "unrecognized arguments: --nope",
 }
 
@@ -253,11 +250,11 @@ def test_two_runs_in_one_folder_do_not_share_a_report(command, tmp_path):
         deadline = time.monotonic() + 120
         while not path.exists() and time.monotonic() < deadline:
             time.sleep(0.05)
-        second = command("model", "--functions", "Exp", "-n", "0", "--junit", "second.xml", folder=tmp_path)
+        second = command("model", "--functions", "Exp", "-n", "0", "--markdown", "second.md", folder=tmp_path)
         expected = f"{path.name}: another run is writing it; choose another file with --report FILE"
         assert second.status == 2
         assert second.err.strip() == f"ERROR: the report cannot be written to {expected}"
-        assert not (tmp_path / "second.xml").exists()
+        assert not (tmp_path / "second.md").exists()
         # What is wrong with the command comes first.
         for words, problem in MISTAKES.items():
             mistaken = command("model", *words.split(), folder=tmp_path)

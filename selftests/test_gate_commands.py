@@ -171,7 +171,7 @@ def test_parameters_that_pytest_was_given_count(command, accepted):
 
 def test_a_header_without_what_every_one_has_is_no_report(said, tmp_path):
     (tmp_path / "odd.ndjson").write_text('{"kind": "header"}\n')
-    for words in (("export", "odd.ndjson", "--badge", "b.json"), ("compare", "odd.ndjson", "odd.ndjson")):
+    for words in (("export", "odd.ndjson", "--markdown", "m.md"), ("compare", "odd.ndjson", "odd.ndjson")):
         status, out = said(*words)
         assert status == 2
         assert "its header lacks schema" in out

@@ -1,17 +1,15 @@
-"""``autograd-conformance report`` and ``export``: reports as an HTML page, and as files for CI."""
+"""``autograd-conformance report`` and ``export``: reports as an HTML page, and as a summary for CI."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import click
 
 from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import files, reading
-from autograd_conformance.harness.views import exports, page
+from autograd_conformance.harness.views import markdown, page
 
 
 @click.command("report")
@@ -20,7 +18,7 @@ from autograd_conformance.harness.views import exports, page
 def report(reports: tuple[Path, ...], output: str) -> None:
     """Write one HTML page from several REPORTs.
 
-    It shows properties and clauses by implementation. Several reports of one implementation are shown as its history.
+    It shows properties and clauses by implementation.
     """
     if not reports:
         raise Problem(
@@ -44,37 +42,42 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number > 1 else ''}"
 
 
-def export_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the files to export to."""
-    for name, text in (
-        ("badge", "Write a badge for shields.io's endpoint to this file."),
-        ("markdown", "Write a Markdown summary for a CI job to this file; - is stdout."),
-        ("junit", "Write JUnit XML to this file."),
-    ):
-        command = click.option(f"--{name}", metavar="FILE", help=text)(command)
-    return command
+# The file name that stands for stdout.
+_STDOUT = "-"
+
+markdown_option = click.option(
+    "--markdown", metavar="FILE", help="Write a Markdown summary for a CI job to this file; - is stdout."
+)
 
 
 @click.command("export")
 @click.argument("report", metavar="REPORT", type=click.Path(path_type=Path))
-@export_options
-def export_(report: Path, **options: str | None) -> None:
-    """Export a REPORT for CI as JUnit XML, Markdown or a badge."""
-    if not any(options.values()):
-        formats = ", ".join(f"--{name} FILE" for name in exports.FORMATS)
-        raise Problem(f"nothing to export; give at least one of: {formats}")
+@markdown_option
+def export_(report: Path, markdown: str | None) -> None:
+    """Export a REPORT for CI as Markdown."""
+    if markdown is None:
+        raise Problem("nothing to export; give --markdown FILE")
     try:
-        targets = exports.chosen(options)
-        files.verify(exports.outputs(targets), {"the report": report})
+        files.verify(summary_file(markdown), {"the report": report})
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
-    export(report, targets)
+    export(report, markdown)
 
 
-def export(report: Path, targets: Mapping[str, str]) -> None:
-    """Export a report to these files. Raises Problem for files that cannot be read or written."""
+def summary_file(target: str | None) -> list[files.Output]:
+    """The file of --markdown; none if it is stdout, or was not asked for."""
+    if target is None or target == _STDOUT:
+        return []
+    return [files.Output(Path(target), files.MARKDOWN, "the file of --markdown", "--markdown")]
+
+
+def export(report: Path, target: str) -> None:
+    """Write the summary of a report. Raises Problem for files that cannot be read or written."""
     try:
-        if targets:
-            click.echo(exports.write(reading.read(report), targets), nl=False)
+        text = markdown.text(reading.read(report))
+        for file in summary_file(target):
+            file.write(text)
     except UsageProblem as problem:
         raise Problem(str(problem)) from None
+    if target == _STDOUT:
+        click.echo(text, nl=False)

@@ -18,7 +18,7 @@ from autograd_conformance.harness.catalogue import PACKAGE, SUITES
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.commands.gate import compare_with_baseline
-from autograd_conformance.harness.commands.report import export, export_options
+from autograd_conformance.harness.commands.report import export, markdown_option, summary_file
 from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, UsageProblem, one_line
 from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
@@ -38,7 +38,6 @@ from autograd_conformance.harness.running.memory import default_limit
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
 from autograd_conformance.harness.running.selection import Selection, inputs
 from autograd_conformance.harness.running.supervision import supervised
-from autograd_conformance.harness.views import exports
 from autograd_conformance.reference.definitions import FLOATING
 
 _PYTEST = (*isolation.ARGUMENTS, "--progress", "-o", "console_output_style=classic")
@@ -98,11 +97,11 @@ def _cores() -> int:
               help="Verify that this fork is imported; give its distribution, or pip's report.")  # fmt: skip
 @click.option("--database", metavar="DIR|redis://HOST:PORT/DB",
               help="Where random profiles keep failing examples, to run them first next time.")  # fmt: skip
-@export_options
+@markdown_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def run(
     suite: str | None, workers: int, tx: tuple[str, ...], report_: str | None, baseline_: Path | None,
-    other_suite: bool, resume_finished: bool, pytest_args: tuple[str, ...], **options: Any,
+    other_suite: bool, resume_finished: bool, markdown: str | None, pytest_args: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Check IMPLEMENTATION (default: torch).
 
@@ -117,18 +116,16 @@ def run(
     if report_ is None and options["profile"] != "replay":
         report_ = ndjson.DEFAULT_PATH
     options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(worker_specs.count, tx)) or workers)
-    wanted = {name: options.pop(name) for name in exports.FORMATS}
     if other_suite and baseline_ is None:
         raise Problem("--other-suite is about --baseline FILE; give one, or leave it out")
     if resume_finished and options["resume"] is None:
         raise Problem("--resume-finished is about --resume FILE; give one, or leave it out")
     try:
-        targets = exports.chosen(wanted)
         options["shard"] = schedulers.resolved(options["shard"], os.environ)
         options["resume"] = _to_resume(options["resume"], report_, finished=resume_finished)
         options["seed"] = _seed(options["seed"], options["profile"], options["resume"])
         base = _baseline(baseline_, report_)
-        _verify_files(report_, targets, {**inputs(SimpleNamespace(**options)), "the baseline": baseline_})
+        _verify_files(report_, markdown, {**inputs(SimpleNamespace(**options)), "the baseline": baseline_})
         arguments = _Arguments(
             suite, workers, tx, pytest_args, {**options, "report": report_}, base, baseline_, other_suite
         )
@@ -145,7 +142,8 @@ def run(
         # By another run, which the refused one has found.
         sys.exit(UNDECIDED)
     if written is not None:
-        export(written, targets)
+        if markdown is not None:
+            export(written, markdown)
         lines = _confirmed(status, written)
     elif status == HOLDS and report_ is not None:
         raise Problem(f"the run ended as if everything held, but it wrote no report {report_}")
@@ -273,13 +271,13 @@ def _baseline(path: Path | None, report_: str | None) -> Baseline | None:
     return baseline.read(path)
 
 
-def _verify_files(report_: str | None, targets: dict[str, str], read: dict[str, Path | None]) -> None:
+def _verify_files(report_: str | None, markdown: str | None, read: dict[str, Path | None]) -> None:
     """Raise UsageProblem for files that cannot be written, or would overwrite something."""
-    if targets and report_ is None:
-        raise UsageProblem(f"--{next(iter(targets))} needs a report; name one with --report FILE")
+    if markdown is not None and report_ is None:
+        raise UsageProblem("--markdown needs a report; name one with --report FILE")
     report = [files.Output(Path(report_), files.REPORT)] if report_ is not None else []
     # Who else writes the report is looked for by the run itself, which finds all other mistakes first.
-    files.verify([*report, *exports.outputs(targets)], read, alone=False)
+    files.verify([*report, *summary_file(markdown)], read, alone=False)
 
 
 def _verify_comparable(base: Baseline, selection: Selection, given: _Arguments) -> None:

@@ -38,9 +38,7 @@ BASELINE = Kind("a baseline", re.compile(rb"(?s).*# autograd-conformance baselin
 # Its lines are verified when they are read.
 CORPUS = Kind("a corpus", re.compile(rb"(?!\{|<|# autograd-conformance baseline)"), read_again=True)
 PAGE = Kind("a page of this suite", re.compile(rb"(?s)<!doctype html>.*<title>autograd-conformance: "))
-JUNIT = Kind("JUnit XML of this suite", re.compile(rb'<\?xml[^>]*>\s*<testsuites name="autograd-conformance"'))
 MARKDOWN = Kind("a summary of this suite", re.compile("### (✅|❌|⚠️) ".encode()))
-BADGE = Kind("a badge of this suite", re.compile(rb'\{"schemaVersion": 1, "label": "autograd conformance of '))
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,8 @@ _REFUSED = (
 # Options that change what is shown, or end the run early: without all results it has no footer.
 _HARMLESS = (
     "-x", "--exitfirst", "--maxfail", "-v", "-vv", "--verbose", "-q", "--quiet", "-s", "--capture", "-l",
-    "--showlocals", "--tb", "--color", "--durations", "--no-header", "--no-summary",
+    "--showlocals", "--tb", "--color", "--durations", "--no-header", "--no-summary", "--junitxml",
+    "--junit-xml",
 )  # fmt: skip
 
 # Options with which pytest only shows something.

@@ -1,9 +1,9 @@
-"""One static page from several reports: properties and clauses by implementation, and what changed."""
+"""One static page from several reports: properties and clauses by implementation."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -11,16 +11,14 @@ from pathlib import Path
 import jinja2
 
 from autograd_conformance.harness.outcomes import FAILING, NOT_RUN, OUTCOMES, UNCLAIMED
-from autograd_conformance.harness.reports import history, ndjson
-from autograd_conformance.harness.reports.history import Change, Step
+from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import Report
-from autograd_conformance.harness.views import capabilities, describe, plots
+from autograd_conformance.harness.views import capabilities, describe
 from autograd_conformance.harness.views.causes import Cause, causes
 from autograd_conformance.harness.views.clause_table import worst
 from autograd_conformance.harness.views.matrix import SYMBOLS
 from autograd_conformance.reference.clauses import CONTRACT, DIALECTS
-from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.reference.properties import PROPERTIES
 
 # The sign of each outcome; signs differ in shape, not only in colour.
@@ -41,8 +39,7 @@ SIGNS = {
     "pass": "✓",
 }
 
-# The most changes of one step, and causes of one run, that the page lists; the tables have all of them.
-CHANGES = 200
+# The most causes of one run that the page lists; the tables have all of them.
 CAUSES = 40
 
 
@@ -54,7 +51,6 @@ class Column:
     report: Report
     # The time of the run, if there are several of the same version.
     when: str
-    changes: Mapping[str, Sequence[Change]]
 
     @property
     def causes(self) -> list[Cause]:
@@ -88,7 +84,6 @@ class Cell:
     id: str
     lines: Sequence[Line]
     column: Column
-    changes: Sequence[Change]
 
     @property
     def executed(self) -> list[Line]:
@@ -119,11 +114,6 @@ class Cell:
         """Why test ids are unsupported."""
         reasons = dict.fromkeys(line.get("reason", "") for line in self.lines if line["outcome"] == "unsupported")
         return "; ".join(reasons)
-
-    @property
-    def changed(self) -> list[tuple[str, int]]:
-        """The number of changes of each kind since the run before."""
-        return history.counted(self.changes)
 
 
 @dataclass(frozen=True)
@@ -157,15 +147,12 @@ def html(reports: Sequence[Report]) -> str:
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    found = history.ordered(reports)
-    steps = history.steps(found)
-    columns = tuple(_columns(found, steps))
-    labels = {id(column.report): column.label for column in columns}
+    names = list(dict.fromkeys(report.name for report in reports))
+    columns = tuple(_columns(sorted(reports, key=lambda report: names.index(report.name))))
     return environment.get_template("page.html").render(
-        columns=columns, sections=_sections(columns), steps=steps, most=CHANGES, most_causes=CAUSES,
+        columns=columns, sections=_sections(columns), most_causes=CAUSES,
         signs=SIGNS, meanings=OUTCOMES, when_unclaimed=UNCLAIMED,
-        change_signs=history.SIGNS, plots=plots.plots(found), ticks=plots.ticks(), dtypes=FLOATING,
-        label=lambda report: labels[id(report)], message=describe.message, rerun=describe.rerun,
+        message=describe.message, rerun=describe.rerun,
         must_hold=describe.must_hold,
         version=ndjson.version_of("autograd-conformance"), made=ndjson.now(),
     )  # fmt: skip
@@ -177,16 +164,12 @@ def _build(report: Report) -> str:
     return f"{report.version} on {devices}" if devices else report.version
 
 
-def _columns(reports: Sequence[Report], steps: Sequence[Step]) -> Iterator[Column]:
+def _columns(reports: Sequence[Report]) -> Iterator[Column]:
     versions = Counter((report.name, _build(report)) for report in reports)
-    changes = {id(step.new): step.changes for step in steps}
     for number, report in enumerate(reports):
         single = versions[report.name, _build(report)] == 1
         when = "" if single else report.header["started"][:16].replace("T", " ")
-        by_claim: dict[str, list[Change]] = {}
-        for change in changes.get(id(report), ()):
-            by_claim.setdefault(ndjson.claim_of(change.line), []).append(change)
-        yield Column(number, report, when, by_claim)
+        yield Column(number, report, when)
 
 
 def _sections(columns: tuple[Column, ...]) -> list[Section]:
@@ -221,4 +204,4 @@ def _cell(claim: str, column: Column) -> Cell | str:
     lines = column.report.by_claim.get(claim)
     if lines is None:
         return column.without(claim)
-    return Cell(f"{claim}-{column.number}", lines, column, column.changes.get(claim, ()))
+    return Cell(f"{claim}-{column.number}", lines, column)
