@@ -54,14 +54,6 @@ BAD = [
     (("run", "model", "--report", "."), ("it is a folder", "--report")),
     (("run", "model", "--bogus"), ("--bogus",)),
     (("run", "model", "--device", "gpu9"), ("model has no device 'gpu9' on this machine",)),
-    (("run", "model", "--tx", "2*nope"), ("--tx 2*nope", "'nope'", "popen")),
-    (("run", "model", "--tx", "chdir=x"), ("--tx chdir=x", "choose from: popen, ssh=HOST")),
-    (("run", "model", "--tx", "0*popen"), ("--tx 0*popen starts no worker",)),
-    (("run", "model", "--tx", "popen//"), ("--tx popen// cannot be read", "as in 2*popen")),
-    (("run", "model", "--tx", "popen//python"), ("no value for python", "python=VALUE")),
-    (("run", "model", "--tx", "popen//pyton=python3"), ("'pyton'", "did you mean python?")),
-    (("run", "model", "--tx", "2*popen//python=/nowhere/python"), ("no program /nowhere/python", "Python interpreter")),
-    (("run", "model", "--tx", "popen//python='a"), ("no program 'a",)),
     (("check", "mine.py", "--properties", "FN-12"), ("FN-12 is a clause, which only run checks", "list properties")),
     (("check", "mine.py", "--properties", "VJP-REF,FN-*"), ("is a clause", "run --properties FN-*")),
     (("check", "mine.py", "--properties", "XX-*"), ("no property matches 'XX-*'",)),
@@ -230,17 +222,6 @@ def test_a_choice_that_pytest_leaves_nothing_of_is_named(command):
     assert empty.status == 2
     assert "Functions, properties and device, with pytest's -k nothing --deselect x" in empty.out
     assert str(ndjson.flaw(empty.lines)) == "the run did not finish: it ended before the first test"
-
-
-def test_workers_that_cannot_start_leave_the_old_report(command, tmp_path):
-    old = tmp_path / "autograd-conformance.ndjson"
-    old.write_text('{"kind": "header", "of": "old"}\n')
-    run = command(*SMALL, "--tx", "socket=127.0.0.1:1", folder=tmp_path)
-    assert run.status == 2
-    assert "ERROR: the workers socket=127.0.0.1:1 cannot start: " in run.err + run.out
-    assert "Traceback" not in run.err + run.out
-    assert "INTERNALERROR" not in run.err + run.out
-    assert old.read_text() == '{"kind": "header", "of": "old"}\n'
 
 
 def test_names_that_differ_only_in_case_are_all_told():

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -18,7 +13,6 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import plugin
 from autograd_conformance.harness.running.shards import Shard, merged
-from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests.reports import HEADER, lines, result, write
 
 IDS = [f"VJP-REF[Function{n}-cpu]" for n in range(300)]
@@ -93,12 +87,11 @@ MODEL = {**HEADER["implementation"], "name": "model"}
         (("--shard", "1/2", "--balance", "quick.ndjson"), ("quick.ndjson", "profile is quick")),
         (("--shard", "1/2", "--balance", "empty.ndjson"), ("empty.ndjson", "no results")),
         (("--shard", "1/2", "--balance", "old.ndjson", "--report", "old.ndjson"), ("overwrite",)),
-        (("--tx", "2*popen", "-n", "2"), ("-n 2", "--tx", "exclude each other")),
-        (("--", "--tx", "2*popen"), ("--tx", 'before "--"')),
+        (("--tx", "2*popen"), ("No such option '--tx'",)),
+        (("--", "--tx", "2*popen"), ("--tx after -- would change what the suite loads or runs",)),
         (("--", "--numprocesses=2"), ("give -n", 'before "--"')),
         (("--", "-xn2"), ("give -n", 'before "--"')),
         (("--", "--report=other.ndjson"), ("give --report", 'before "--"')),
-        (("--tx", "ssh=far", "--suite", "."), ("only on this machine",)),
     ],
 )
 def test_mistakes_are_reported_before_anything_runs(said, tmp_path, words, parts):
@@ -209,7 +202,6 @@ def test_mistakes_in_merging(said, tmp_path):
         assert status == 2
         assert reason in out
     assert said("merge", a, b)[0] == 0
-    assert said("merge", a, b, "--jobs", "linux")[0] == 2
 
 
 def test_only_shards_of_the_named_run_are_merged(said, tmp_path):
@@ -289,53 +281,7 @@ def test_it_is_the_same_with_torch(command, tmp_path):
     assert whole[0] == whole[1] == ndjson.comparable(found[1:-1])
 
 
-# Workers elsewhere, and workers that are lost.
-
-
-def test_workers_of_another_interpreter_change_nothing(command, alone):
-    run = command(*NARROW, "--tx", "popen", "--tx", f"popen//python={sys.executable}")
-    assert run.status == 0, run.out + run.err
-    assert results_in(run.path) == results_in(alone.path)
-
-
-@pytest.fixture
-def bare(tmp_path):
-    """An environment that has nothing, and its folder of packages."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
-    return tmp_path / "bare" / "bin" / "python", next((tmp_path / "bare").glob("lib/*/site-packages"))
-
-
-def test_another_interpreter_has_its_own_packages(command, dying, bare):
-    python, packages = bare
-    (packages / "only_there.py").touch()
-    ours = [path for path in sys.path if path.endswith("site-packages")]
-    (packages / "sitecustomize.py").write_text(f"import site\n\nfor path in {ours!r}:\n    site.addsitedir(path)\n")
-    (dying / "dying" / "test_dying.py").write_text(DYING.replace("os._exit(0)", "import only_there; return"))
-    for spec, status in ((f"popen//python={python}", 0), ("popen", 1)):
-        run = command(*RUN, "--suite", "dying", "--tx", spec, folder=dying)
-        assert run.status == status, run.out
-
-
-def test_an_interpreter_without_the_suite_is_reported_at_once(command, bare):
-    run = command(*NARROW, "--tx", f"popen//python={bare[0]}")
-    assert run.status == 2
-    assert "cannot start: ModuleNotFoundError: No module named" in run.out
-    assert run.out.count("Traceback") == 0
-    assert not ndjson.flaw(run.lines).finished
-
-
-@pytest.mark.parametrize(
-    ("spec", "here"), [({"popen": True}, True), ({"popen": True, "via": "far"}, False), ({"socket": "far:1"}, False)]
-)
-def test_a_worker_on_another_machine_keeps_no_black_box_here(spec, here):
-    implementation = SimpleNamespace(name="x", environment=lambda: Environment("1", ""), files=list, parts=())
-    selection = SimpleNamespace(seed=1, shard=None, kept={}, facts={}, implementation=implementation)
-    stash = {plugin._SELECTION: selection, plugin._BOXES: "boxes"}
-    nothing = dict.fromkeys(("popen", "via", "python"))
-    gateway = SimpleNamespace(id="gw0", spec=SimpleNamespace(**nothing | spec))
-    node = SimpleNamespace(sendcommand=None, config=SimpleNamespace(stash=stash), gateway=gateway, workerinput={})
-    plugin.pytest_configure_node(node)
-    assert (node.workerinput["conformance"]["box"] is not None) == here
+# Workers that are lost.
 
 
 def test_a_worker_with_other_versions_is_refused():
@@ -378,9 +324,8 @@ def dying(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("how", [("-n", "1"), ("--tx", f"popen//python={sys.executable}")])
-def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying, how):
-    run = command(*RUN, "--suite", "dying", *how, folder=dying)
+def test_a_worker_that_dies_in_a_test_costs_that_test(command, dying):
+    run = command(*RUN, "--suite", "dying", "-n", "1", folder=dying)
     assert run.status == 1
     assert run.outcomes == {"VJP-REF[Exp-cpu]": "error", "VJP-FD[Exp-cpu]": "pass"}
     assert not ndjson.flaw(run.lines)
@@ -402,42 +347,3 @@ def test_a_worker_that_dies_outside_of_a_test_leaves_no_whole_report(command, dy
     assert "worker gw" in run.out
     assert reason in run.out
     assert ndjson.flaw(run.lines)
-
-
-@pytest.fixture
-def far(tmp_path):
-    """The address of a place where workers can be started, in another folder, as on another machine."""
-    (tmp_path / "far").mkdir()
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        port = probe.getsockname()[1]
-    words = [sys.executable, "-m", "execnet.script.socketserver", f"localhost:{port}"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(words, cwd=tmp_path / "far", **quiet) as server:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if server.poll() is None and probe.connect_ex(("localhost", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"socket=localhost:{port}"
-        server.kill()
-
-
-def test_a_worker_on_another_machine_changes_nothing(command, alone, far):
-    run = command(*NARROW, "--tx", far, "--tx", "popen")
-    assert run.status == 0, run.out + run.err
-    assert results_in(run.path) == results_in(alone.path)
-
-
-def test_a_worker_that_dies_on_another_machine_is_seen(command, far, tmp_path):
-    # It can leave no black box here.
-    (tmp_path / "lethal.py").write_text(
-        "import os\nfrom autograd_conformance.implementations.model import ModelImplementation\n\n\n"
-        "class Lethal(ModelImplementation):\n    name = 'lethal'\n\n    def vjp(self, *args, **kwargs):\n"
-        "        return os._exit(0) if 'PYTEST_XDIST_WORKER' in os.environ else super().vjp(*args, **kwargs)\n"
-    )
-    run = command(
-        str(tmp_path / "lethal.py"), "--functions", "Exp", "--properties", "VJP-REF", "--tx", far, folder=tmp_path
-    )
-    assert run.status == 2, run.out
-    assert ndjson.flaw(ndjson.read(run.path))

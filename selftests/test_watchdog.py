@@ -1,4 +1,4 @@
-"""Workers that do not answer, and workers elsewhere that are lost: each costs the test id that it ran."""
+"""Workers that do not answer, or are lost without a word: each costs the test id that it ran."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_worker_that_does_not_answer_costs_its_id_alone(command, tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "kind"), [(2, DEATH), (5, HANG)])
-def test_a_worker_elsewhere_is_blamed_on_what_it_ran(tmp_path, seconds, kind):
+def test_a_worker_without_a_black_box_is_blamed_on_what_it_ran(tmp_path, seconds, kind):
     watchdog = Watchdog(tmp_path, 5.0)
     key = {"kind": "result", "id": "VJP-REF[Exp-cpu]", "property": "VJP-REF", "function": "Exp", "device": "cpu"}
     watchdog.begin("a::b", SimpleNamespace(gateway=SimpleNamespace(id="gw0")), key)

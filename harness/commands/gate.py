@@ -18,7 +18,7 @@ from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UsageProblem
 from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
-from autograd_conformance.harness.running import corpus, jobs, shards
+from autograd_conformance.harness.running import corpus, shards
 from autograd_conformance.harness.views import describe, regressions
 
 _FILE = click.Path(path_type=Path)
@@ -113,7 +113,7 @@ def _elsewhere(command: str, compared: gate.Gate) -> dict[str, str]:
             )
         lines = ndjson.read(target)
     found = {line["id"]: f"{line['outcome']}, on {_version(lines)}" for line in lines if line["kind"] == "result"}
-    return {line["id"]: found[id] for line in failing if (id := ndjson.id_in_job(line)) in found}
+    return {line["id"]: found[line["id"]] for line in failing if line["id"] in found}
 
 
 def _version(lines: list[ndjson.Line]) -> str:
@@ -173,12 +173,9 @@ def _differences(old: Baseline, new: Baseline) -> Iterator[str]:
 @click.argument("shards_", metavar="SHARD...", nargs=-1, type=_FILE)
 @click.option("-o", "--output", default=ndjson.DEFAULT_PATH, show_default=True, type=_FILE, metavar="FILE",
               help="Report to write.")  # fmt: skip
-@click.option(
-    "--jobs", "named", metavar="NAME,...", help="Names of all jobs of the run; needed for reports of run --job."
-)
 @click.option("--run-id", metavar="TEXT", help="Merge only reports of the run with this id.")
-def merge(shards_: tuple[Path, ...], output: Path, named: str | None, run_id: str | None) -> None:
-    """Merge the reports of all SHARDs of a run into one report, and those of jobs on several platforms (run --job)."""
+def merge(shards_: tuple[Path, ...], output: Path, run_id: str | None) -> None:
+    """Merge the reports of all SHARDs of a run into one report."""
     if not shards_:
         raise Problem("give the reports of all shards, as in: autograd-conformance merge shard-*.ndjson -o all.ndjson")
     try:
@@ -187,7 +184,7 @@ def merge(shards_: tuple[Path, ...], output: Path, named: str | None, run_id: st
         target = files.Output(output, files.REPORT, option="-o")
         files.verify([target], {f"the shard {path}": path for path in shards_})
         reports = {path: ndjson.read(path) for path in shards_}
-        lines = jobs.merged(reports, named, run_id)
+        lines = shards.merged(reports, run_id)
         target.write(ndjson.text(lines))
     except UsageProblem as problem:
         raise Problem(str(problem)) from None

@@ -14,7 +14,7 @@ from typing import Any
 import click
 import pytest
 
-from autograd_conformance.harness.catalogue import PACKAGE, SUITES
+from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.commands.gate import compare_with_baseline
@@ -32,7 +32,6 @@ from autograd_conformance.harness.running import (
     smoke,
     sources,
     waiting,
-    worker_specs,
 )
 from autograd_conformance.harness.running.memory import default_limit
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
@@ -67,14 +66,10 @@ def _cores() -> int:
 @click.option("--dtype", metavar="|".join(FLOATING), help="Use only this dtype for floating tensors.")
 @click.option("-n", "--workers", type=Number(0, whole=True), default=_cores, show_default="all cores", metavar="N",
               help="Number of worker processes; with 0 tests run in this one, and a crash ends the run.")  # fmt: skip
-@click.option("--tx", multiple=True, metavar="SPEC",
-              help="Use workers on other interpreters, as in 2*popen//python=python3.12; repeatable.")  # fmt: skip
 @click.option("--shard", metavar="I/N|auto[/N]",
               help="Run only part I of N of the test ids; see merge. With auto the scheduler says which.")  # fmt: skip
 @click.option("--run-id", metavar="TEXT",
               help="Id that all shards of a run have, and no others; default: that of the CI system.")  # fmt: skip
-@click.option("--job", metavar="NAME",
-              help="Name of this job of a run on several platforms, devices or interpreters; see merge.")  # fmt: skip
 @click.option("--balance", metavar="FILE", help="Balance the shards by the durations in this report of an earlier run.")
 @click.option("--time-limit", type=Number(1), default=TIME_LIMIT, show_default=True, metavar="S",
               help="Time limit of a test in seconds.")  # fmt: skip
@@ -100,7 +95,7 @@ def _cores() -> int:
 @markdown_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def run(
-    suite: str | None, workers: int, tx: tuple[str, ...], report_: str | None, baseline_: Path | None,
+    suite: str | None, workers: int, report_: str | None, baseline_: Path | None,
     other_suite: bool, resume_finished: bool, markdown: str | None, pytest_args: tuple[str, ...], **options: Any,
 ) -> None:  # fmt: skip
     """Check IMPLEMENTATION (default: torch).
@@ -115,7 +110,7 @@ def run(
         report_ = options["resume"]
     if report_ is None and options["profile"] != "replay":
         report_ = ndjson.DEFAULT_PATH
-    options["memory_limit"] = options["memory_limit"] or default_limit(sum(map(worker_specs.count, tx)) or workers)
+    options["memory_limit"] = options["memory_limit"] or default_limit(workers)
     if other_suite and baseline_ is None:
         raise Problem("--other-suite is about --baseline FILE; give one, or leave it out")
     if resume_finished and options["resume"] is None:
@@ -127,7 +122,7 @@ def run(
         base = _baseline(baseline_, report_)
         _verify_files(report_, markdown, {**inputs(SimpleNamespace(**options)), "the baseline": baseline_})
         arguments = _Arguments(
-            suite, workers, tx, pytest_args, {**options, "report": report_}, base, baseline_, other_suite
+            suite, workers, pytest_args, {**options, "report": report_}, base, baseline_, other_suite
         )
         before = _last_change(report_)
         # Read before the implementation can change it.
@@ -176,7 +171,6 @@ class _Arguments:
 
     suite: str | None
     workers: int
-    tx: tuple[str, ...]
     pytest_args: tuple[str, ...]
     options: dict[str, Any]
     base: Baseline | None
@@ -194,11 +188,11 @@ def _run(given: _Arguments) -> int:
     options = given.options
     try:
         options["pytest_arguments"] = pytest_arguments.recorded(given.pytest_args, _own_options(run))
-        parallel, tests = _parallel(given.workers, given.tx), _tests(given.suite)
+        parallel = (*_XDIST, f"--numprocesses={given.workers}") if given.workers else ()
+        tests = _tests(given.suite)
         options["suite_of_run"] = str(tests)
-        places = _places(tests, given.tx)
         if parallel:
-            _verify_sendable([os.getcwd(), *_words(options), *places])
+            _verify_sendable([os.getcwd(), *_words(options), str(tests)])
         selection = Selection.from_options(
             SimpleNamespace(**options, file_or_dir=[str(tests)]),
             before_loading=partial(_verify_adapter, known=given.base is not None),
@@ -215,7 +209,7 @@ def _run(given: _Arguments) -> int:
     isolation.isolate_environment()
     try:
         waiting.phase("pytest, which starts the workers and collects the tests")
-        status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *places])
+        status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *isolation.ROOT, str(tests)])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
     except BrokenPipeError:
@@ -310,18 +304,6 @@ def _tests(suite: str | None) -> Path:
     raise UsageProblem(f"unknown suite {suite!r}; give a path, or choose from: {parts}")
 
 
-def _places(tests: Path, tx: Sequence[str]) -> Sequence[str]:
-    """The arguments of pytest that name the tests. Raises UsageProblem for tests that another machine does not have."""
-    if all("popen" in spec and "chdir" not in spec for spec in tx):
-        return *isolation.ROOT, str(tests)
-    if not tests.is_relative_to(PACKAGE):
-        raise UsageProblem(
-            f"--suite {tests} is only on this machine; give --tx popen workers without chdir, or leave out --suite"
-        )
-    module = ("autograd_conformance", *tests.relative_to(PACKAGE).with_suffix("").parts)
-    return "--noconftest", "--pyargs", ".".join(module)
-
-
 def _verify_sendable(words: Sequence[str]) -> None:
     """Raise UsageProblem for names that cannot be sent to a worker."""
     wrong = next((word for word in words if any("\ud800" <= letter <= "\udfff" for letter in word)), None)
@@ -335,20 +317,6 @@ def _words(options: dict[str, Any]) -> list[str]:
     """The options as arguments of pytest."""
     named = {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     return [n if v is True else f"{n}={v}" for n, v in named.items() if v is not None and v is not False]
-
-
-def _parallel(workers: int, tx: Sequence[str]) -> Sequence[str]:
-    """The arguments of pytest for the workers. Raises UsageProblem if they are given twice."""
-    if not tx:
-        return (*_XDIST, f"--numprocesses={workers}") if workers else ()
-    source = click.get_current_context().get_parameter_source("workers")
-    if source is not click.core.ParameterSource.DEFAULT:
-        raise UsageProblem(
-            f"-n {workers} and --tx {tx[0]} exclude each other; give the number with --tx, as in 2*popen"
-        )
-    worker_specs.verify(tx)
-    # A worker on another machine has an environment of its own, and perhaps other plugins.
-    return (*_XDIST, *(f"--tx={worker_specs.without_plugins(spec)}" for spec in tx))
 
 
 def _status(code: int) -> int:

@@ -103,7 +103,6 @@ def parameters(header: ndjson.Line) -> dict[str, str]:
         "seed": str(header["seed"]),
         "dtype": header["dtype"] or "all",
         **{name: options[name] or "all" for name in ("device", "functions", "properties", "tests", "pytest")},
-        **({"job": header["job"]} if header.get("job") else {}),
         # Another release of Hypothesis draws other examples.
         "hypothesis": header["packages"]["hypothesis"],
     }

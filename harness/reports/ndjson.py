@@ -40,16 +40,6 @@ def test_of(line: Line) -> str:
     return named(claim_of(line), line.get("variant", ""))
 
 
-def id_in_job(line: Line) -> str:
-    """The test id of a result line in the run that it is of: merged jobs have its name in the id."""
-    return str(line["id"]).removesuffix(f"@{line.get('job')}")
-
-
-def place_of(line: Line) -> str:
-    """The device of a result line, and its job in a report of several."""
-    return f"{line['device']} of {line['job']}" if "job" in line else str(line["device"])
-
-
 def footer(lines: Sequence[Line], all_ids: Line, seconds: float) -> Line:
     """The last line of a complete report with these lines; ``all_ids`` is the `census` of all shards."""
     results = lines[1:]

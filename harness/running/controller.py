@@ -26,11 +26,11 @@ from autograd_conformance.harness.outcomes import (
     UsageProblem,
 )
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import corpus, header, results, worker_specs
+from autograd_conformance.harness.running import corpus, header, results
 from autograd_conformance.harness.running.blackbox import last_words
 from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
-from autograd_conformance.harness.running.watchdog import Watchdog
+from autograd_conformance.harness.running.watchdog import Watchdog, why_not_started
 from autograd_conformance.harness.text import shown
 from autograd_conformance.harness.views import clause_table, summary
 
@@ -182,8 +182,7 @@ class Controller:
                 if any(frame.name == "write_raw" for frame in traceback.extract_tb(raised.__traceback__)):
                     raise
                 # xdist starts the workers; it would print a stack.
-                specs = ", ".join(dict.fromkeys(worker_specs.as_given(spec) for spec in self.config.option.tx))
-                raise pytest.UsageError(f"the workers {specs} cannot start: {worker_specs.why(raised)}") from raised
+                raise pytest.UsageError(f"the workers cannot start: {why_not_started(raised)}") from raised
         _stop_when_interrupted(session)
         if self.guard is not None:
             self.guard.start()
@@ -288,7 +287,7 @@ class Controller:
         worker = report.node.gateway.id
         last, running = last_words(self.boxes / worker), self.watchdog.end(crashitem)
         if last is None and running is not None:
-            # A worker on another machine.
+            # It left no black box, as on a full disk.
             last = self.watchdog.last_words(crashitem, running)
         if crashitem in self.finished:
             # The test had ended, but xdist did not know yet.

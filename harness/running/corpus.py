@@ -125,7 +125,7 @@ def _of_result(line: ndjson.Line, path: Path) -> Counterexample:
     remark = remark if len(remark) <= _LONGEST_REMARK else remark[:_LONGEST_REMARK] + " ..."
     call = _call(failure["call"], str(path)) if failure.get("call") else None
     drawn = Drawn(**failure["drawn"]) if failure.get("drawn") and call is None else None
-    return Counterexample(ndjson.id_in_job(line), call, drawn, remark)
+    return Counterexample(line["id"], call, drawn, remark)
 
 
 def _parsed(line: str, place: str) -> Counterexample:

@@ -42,7 +42,6 @@ def header(selection: Selection, expected: int | None) -> Line:
             **({"added": dict(added)} if (added := selection.implementation.added) else {}),
         },
         "run": identity.of_run(selection.run_id),
-        **({"job": selection.job} if selection.job else {}),
         **({"imports": dict(selection.imports)} if selection.imports else {}),
         "claims": _claims(selection.implementation),
         "devices": list(selection.all_devices),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import re
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
@@ -37,8 +36,6 @@ _BLOCK = 2**20
 # Tells this process and its forks from others: several may write a report with the same name.
 COMMAND = secrets.token_hex(8)
 
-_JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
-
 
 def run_id(given: str | None, environment: Mapping[str, str] = os.environ) -> str | None:
     """The id of the run: the given one, or what the CI system says; None if nobody says one. Raises UsageProblem."""
@@ -49,12 +46,6 @@ def run_id(given: str | None, environment: Mapping[str, str] = os.environ) -> st
             )
         return given
     return next((f"{system} {found}" for system, name in CI.items() if (found := environment.get(name))), None)
-
-
-def verify_job(name: str | None) -> None:
-    """Raise UsageProblem for a text that is no name of a job."""
-    if name is not None and _JOB.fullmatch(name) is None:
-        raise UsageProblem(f"--job {name!r} is no name; give letters, digits, '.', '_' and '-', as in --job linux-cuda")
 
 
 def of_run(id: str | None) -> Line:

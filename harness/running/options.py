@@ -27,7 +27,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
     group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
     group.addoption("--run-id", metavar="TEXT", help="id of the run that all its shards have")
-    group.addoption("--job", metavar="NAME", help="name of this job of a run on several platforms")
     group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")
     group.addoption("--progress", action="store_true", help="show the progress of the run instead of pytest's dots")
     group.addoption("--verified", action="store_true", help="skip the smoke stage: the adapter has already passed it")

@@ -196,34 +196,23 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Send every xdist worker the choices of the controller, and a worker on this machine the path of its black box."""
+    """Send every xdist worker the choices of the controller, and the path of its black box."""
     # A worker may die before xdist has heard of it, and before it gets its next test: that one runs elsewhere.
     node.sendcommand = partial(_send_if_open, node.sendcommand)
-    selection, spec = node.config.stash[_SELECTION], node.gateway.spec
-    box = Path(node.config.stash[_BOXES], node.gateway.id)
+    selection = node.config.stash[_SELECTION]
     node.workerinput["conformance"] = {
         "facts": {device: asdict(facts) for device, facts in selection.facts.items()},
         "seed": selection.seed,
         "seconds": dict(selection.shard.seconds) if selection.shard else {},
         "done": sorted(node.config.stash.get(_DONE, ())),
         "versions": header.versions(selection),
-        "box": str(box) if spec.popen and not spec.via else None,
+        "box": str(Path(node.config.stash[_BOXES], node.gateway.id)),
     }
-    if spec.popen and spec.python:
-        # xdist sends sys.path to a worker that it takes for this interpreter; another interpreter cannot use it.
-        spec.popen, spec.own_path = None, True
 
 
 def _send_if_open(send: Callable[..., None], name: str, **what: Any) -> None:
     with suppress(OSError):
         send(name, **what)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """Restore the spec, so that xdist can start a replacement for a lost worker."""
-    spec = node.gateway.spec
-    spec.popen = spec.popen or spec.own_path
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,7 +27,8 @@ _REFUSED = (
     "--config-file", "--override-ini", "--rootdir", "--confcutdir", "--noconftest", "--import-mode", "--collect-only",
     "--co", "--setup-only", "--setup-plan", "--pyargs", "--ignore", "--ignore-glob", "--keep-duplicates", "--lf",
     "--last-failed", "--ff", "--failed-first", "--nf", "--sw", "--stepwise", "--stepwise-skip", "--cache-clear",
-    "--runxfail", "--dist", "--hypothesis-seed", "--hypothesis-profile", "--pytest-arguments", "--verified", "--box",
+    "--runxfail", "--dist", "--tx", "--hypothesis-seed", "--hypothesis-profile", "--pytest-arguments", "--verified",
+    "--box",
 )  # fmt: skip
 
 # Options that change what is shown, or end the run early: without all results it has no footer.
@@ -51,7 +52,7 @@ _OURS = (
     "_hypothesis_pytestplugin",
     __name__.split(".")[0],
 )
-# xdist's part in a worker on another machine, which has no file.
+# xdist's part in a worker, which has no file.
 _SENT = "__channelexec__"
 
 

@@ -151,8 +151,6 @@ class Selection:
     # The digest of tests that are not the suite's own, if there are any.
     tests: dict[str, str] = field(default_factory=dict, repr=False)
     run_id: str | None = None
-    # The name of this job, of those of a run on several platforms.
-    job: str | None = None
     # The digests of what was imported that nothing else identifies, by name.
     imports: Mapping[str, str] = field(default_factory=dict, repr=False)
     # What accelerators take, by device.
@@ -169,7 +167,6 @@ class Selection:
         with the name of the implementation, after the options that do not depend on it have been checked.
         """
         profile = PROFILES[_one_of("profile", options.profile, PROFILES)]
-        identity.verify_job(options.job)
         kept = _counterexamples(profile, options)
         replayed = _functions_of(kept) if profile.name == "replay" else None
         chosen = replayed if options.functions is None else options.functions
@@ -213,7 +210,6 @@ class Selection:
             catalog,
             sources.of_tests(_places(options.file_or_dir)),
             identity.run_id(options.run_id),
-            options.job,
             {} if controller or not catalog.kept else imported.of(implementation, _places(options.file_or_dir)),
             devices.facts(options, implementation, chosen_devices, controller["facts"] if controller else None),
         )
@@ -386,16 +382,7 @@ def _tests(places: Iterable[str]) -> str | None:
 
 
 def _places(places: Iterable[str]) -> list[Path]:
-    return [_file(place).resolve() for place in places]
-
-
-def _file(place: str) -> Path:
-    """The path of tests that were named by a path or as a module of this package."""
-    package, *parts = place.split(".")
-    if package != "autograd_conformance":
-        return Path(place)
-    path = SUITES.parent.joinpath(*parts)
-    return path if path.exists() else path.with_suffix(".py")
+    return [Path(place).resolve() for place in places]
 
 
 def _counterexamples(profile: Profile, options: Any) -> ById:

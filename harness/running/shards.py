@@ -77,7 +77,7 @@ def seconds(path: Path, name: str, profile: str) -> dict[str, float]:
     ):
         if found != wanted:
             raise UsageProblem(f"{path} cannot balance this run: its {what} is {found}, but this run has {wanted}")
-    taken = {ndjson.id_in_job(line): float(line["seconds"]) for line in lines if line["kind"] == "result"}
+    taken = {line["id"]: float(line["seconds"]) for line in lines if line["kind"] == "result"}
     if not taken:
         raise UsageProblem(f"{path} cannot balance this run: it has no results")
     return taken
@@ -95,16 +95,24 @@ _SAME = (
 _Reports = Mapping[Path, Sequence[ndjson.Line]]
 
 
-def merged(reports: _Reports) -> list[ndjson.Line]:
-    """The report of a run, merged from those of its shards. Raises UsageProblem unless all are there and complete."""
+def merged(reports: _Reports, run_id: str | None = None) -> list[ndjson.Line]:
+    """The report of a run, merged from those of its shards. Raises UsageProblem unless all are there and complete.
+
+    All must be of ``run_id``, if it is given.
+    """
     for path, lines in reports.items():
-        verify_complete(path, lines)
+        found = lines[0]["run"]["id"]
+        if run_id is not None and found != run_id:
+            raise UsageProblem(
+                f"{path} is not of the run {run_id!r}: its run id is {found!r}; give the reports of that run"
+            )
+        _verify_complete(path, lines)
         if lines[0]["shard"] is None:
             raise UsageProblem(f"{path} is not a shard: it is the report of a run without --shard")
     _verify_alike(reports)
-    verify_one_day(reports)
+    _verify_one_day(reports)
     _verify_all_there(reports)
-    results = [without_link(line) for lines in reports.values() for line in lines[1:-1]]
+    results = [_without_link(line) for lines in reports.values() for line in lines[1:-1]]
     _verify_each_once(reports, results)
     footers = [lines[-1] for lines in reports.values()]
     header = together([lines[0] for lines in reports.values()])
@@ -113,18 +121,17 @@ def merged(reports: _Reports) -> list[ndjson.Line]:
 
 
 def without_test(reports: _Reports) -> list[str]:
-    """The ids of kept counterexamples that have a test in no shard of their job."""
-    kept = {(lines[0].get("job"), id) for lines in reports.values() for id in lines[0].get("kept", ())}
-    found = {(lines[0].get("job"), line["id"]) for lines in reports.values() for line in lines[1:-1]}
-    return sorted({id for _, id in kept - found})
+    """The ids of kept counterexamples that have a test in no shard."""
+    kept = {id for lines in reports.values() for id in lines[0].get("kept", ())}
+    return sorted(kept - {line["id"] for lines in reports.values() for line in lines[1:-1]})
 
 
-def without_link(line: ndjson.Line) -> ndjson.Line:
+def _without_link(line: ndjson.Line) -> ndjson.Line:
     """A result without its link to the lines before it, which are others in a merged report."""
     return {key: value for key, value in line.items() if key != "link"}
 
 
-def verify_complete(path: Path, lines: Sequence[ndjson.Line]) -> None:
+def _verify_complete(path: Path, lines: Sequence[ndjson.Line]) -> None:
     """Raise UsageProblem for a report without an end, or one that was changed."""
     flaw = ndjson.flaw(lines)
     if flaw:
@@ -148,7 +155,7 @@ def verify_alike(one: tuple[Path, ndjson.Line], other: tuple[Path, ndjson.Line])
             )
 
 
-def verify_one_day(reports: _Reports) -> None:
+def _verify_one_day(reports: _Reports) -> None:
     """Raise UsageProblem for shards that started too far apart: a run id, if there is any, may be used again."""
     began = {path: datetime.fromisoformat(lines[0]["started"]) for path, lines in reports.items()}
     first, last = (pick(began, key=lambda path: began[path]) for pick in (min, max))
@@ -166,13 +173,13 @@ def _of_shard(lines: Sequence[ndjson.Line]) -> ndjson.Line:
 
 def parameters(head: ndjson.Line) -> ndjson.Line:
     """The parameters that are equal in all parts of a run, by name."""
-    run = {"run id": head["run"]["id"], "job": head.get("job")}
+    run = {"run id": head["run"]["id"]}
     implementation = {what: head["implementation"].get(what) for what in ("name", "version", "fork", "build")}
     same = {what: head[what] for what in _SAME}
-    return {**run, **implementation, **suite_of(head), **imports_of(head), **same}
+    return {**run, **implementation, **_suite_of(head), **_imports_of(head), **same}
 
 
-def imports_of(head: ndjson.Line) -> ndjson.Line:
+def _imports_of(head: ndjson.Line) -> ndjson.Line:
     """The digests of what was imported that is neither the suite nor installed, by name."""
     return {
         f"{'library' if identity.is_native(name) else 'module'} {name}": digest
@@ -180,7 +187,7 @@ def imports_of(head: ndjson.Line) -> ndjson.Line:
     }
 
 
-def suite_of(head: ndjson.Line) -> ndjson.Line:
+def _suite_of(head: ndjson.Line) -> ndjson.Line:
     """The version and the sources of the suite, by name."""
     sources = {f"suite's {room}": digest for room, digest in head["suite"]["sources"].items()}
     return {"suite's version": head["suite"]["version"], **sources}

@@ -13,7 +13,9 @@ from typing import Any
 
 import psutil
 
+from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords
+from autograd_conformance.harness.text import shown
 
 # Seconds between two looks.
 _PERIOD = 1.0
@@ -26,6 +28,15 @@ _CLOSING = 5.0
 
 # Seconds that the start of a worker may take, even if a test may not: it imports a framework.
 START = 60.0
+
+
+def why_not_started(raised: BaseException) -> str:
+    """Why workers cannot start, from what execnet raised."""
+    if isinstance(raised, TimeoutError) and raised.errno is None:
+        return str(raised)
+    # Of a closed channel execnet raises an OSError without a number.
+    ended = isinstance(raised, BrokenPipeError | EOFError) or (isinstance(raised, OSError) and raised.errno is None)
+    return "their program ended before it answered" if ended else shown(one_line(raised))
 
 
 @dataclass
@@ -128,7 +139,7 @@ class Watchdog(threading.Thread):
             with box.open("a") as file:
                 file.write(f"{TIMEOUT}\n")
             os.kill(number, signal.SIGKILL)
-        # Of a worker elsewhere, the connection.
+        # Of one that has left no number, the connection.
         with contextlib.suppress(Exception):
             node.gateway._io.kill()
         if not self._stopped.wait(_CLOSING) and not node._down:

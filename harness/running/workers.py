@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from autograd_conformance.harness.outcomes import UNDECIDED, shortage
-from autograd_conformance.harness.running import worker_specs
 from autograd_conformance.harness.text import shown
 
 if TYPE_CHECKING:
@@ -60,6 +59,6 @@ class Workers:
 
     def _give_up(self, node: Any, problem: str) -> NoReturn:
         """End the run: no worker like this one could run."""
-        worker, given = node.gateway.id, worker_specs.as_given(str(node.gateway.spec))
-        self._run.lost[worker] = f"worker {worker} ({given}) {problem}"
+        worker = node.gateway.id
+        self._run.lost[worker] = f"worker {worker} {problem}"
         pytest.exit("the run ends without this worker", returncode=UNDECIDED)

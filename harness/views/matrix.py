@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from autograd_conformance.harness.reports import ndjson
-
 # The symbol of each outcome, worst first: a cell with several results shows the worst.
 SYMBOLS = {
     "error": "E",
@@ -56,7 +54,7 @@ class Matrix:
 
 
 def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], functions: Sequence[str]) -> list[Matrix]:
-    """A matrix for each device and job, in the order of the results; all have the same columns."""
+    """A matrix for each device, in the order of the results; all have the same columns."""
     ranks, applied = list(SYMBOLS), set()
     cells: dict[str, dict[tuple[str, str], str]] = {}
     for line in results:
@@ -64,7 +62,7 @@ def matrices(results: Iterable[dict[str, Any]], properties: Sequence[str], funct
             continue
         place = (line["property"], line["function"])
         applied.add(line["function"])
-        on_device = cells.setdefault(ndjson.place_of(line), {})
+        on_device = cells.setdefault(line["device"], {})
         on_device[place] = min(on_device.get(place, "pass"), line["outcome"], key=ranks.index)
     return [
         Matrix(
