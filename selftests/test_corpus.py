@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import random
 import re
-import shutil
-import socket
-import subprocess
-import time
 
 import pytest
 from click.testing import CliRunner
@@ -16,12 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.outcomes import Drawn, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import corpus
 from autograd_conformance.harness.running.corpus import Counterexample
-from autograd_conformance.harness.running.database import opened
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.reports import HEADER
 from autograd_conformance.strategies.calls import calls, parse
@@ -199,14 +192,6 @@ def test_one_unreadable_report_does_not_lose_what_the_others_found(keep, tmp_pat
         (("--corpus", "none"), "give a report, or a corpus that autograd-conformance keep has written"),
         (("--profile", "replay", "--corpus", "none"), "use --replay none"),
         (("--profile", "replay", "--replay", "none"), "none cannot be read: No such file"),
-        (
-            ("--database", "kept"),
-            "profile gate draws the same examples in every run; use --database with the profile quick or nightly",
-        ),
-        (("--profile", "quick", "--database", "ftp://me:secret@here"), "cannot be a ftp:// address; give a folder"),
-        (("--profile", "quick", "--database", "redis://127.0.0.1:1/0"), "Redis server of --database does not answer"),
-        (("--profile", "quick", "--database", "redis://127.0.0.1:port/0"), "of --database does not answer"),
-        (("--profile", "quick", "--database", __file__), "cannot be kept in"),
     ],
 )
 @pytest.mark.usefixtures("one_process")
@@ -215,7 +200,6 @@ def test_a_wrong_option_is_one_sentence(monkeypatch, tmp_path, words, problem):
     done = CliRunner().invoke(cli.main, ["run", "model", *words])
     assert done.exit_code == 2
     assert problem in done.output.splitlines()[-1]
-    assert "secret" not in done.output
 
 
 def test_an_empty_corpus_is_nothing_to_replay(command, tmp_path):
@@ -305,66 +289,3 @@ def test_a_corpus_without_a_test_in_the_run_is_no_success(command, tmp_path):
     lost = command("model", "--profile", "replay", "--replay", "kept", "-n", "0", folder=tmp_path)
     assert lost.status == 2
     assert "VJP-REF[Exp-cuda]" in lost.out
-
-
-@pytest.fixture
-def redis(tmp_path):
-    """The address of a Redis server."""
-    pytest.importorskip("redis")
-    program = shutil.which("redis-server") or shutil.which("valkey-server")
-    if program is None:
-        pytest.skip("skip: no Redis server is installed here")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    words = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(tmp_path)]
-    server = subprocess.Popen(words, stdout=subprocess.DEVNULL)
-    try:
-        for _ in range(600):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        server.terminate()
-        server.wait()
-
-
-@pytest.fixture(params=["folder", "redis"])
-def database(request, tmp_path):
-    return request.getfixturevalue("redis") if request.param == "redis" else str(tmp_path / "examples")
-
-
-def test_what_failed_is_found_first_by_the_next_run(command, rare, database, keep, tmp_path):
-    words = ("model", "--suite", rare, "--properties", "NIG-01,VJP-FD", "-n", "2", "--database", database)
-    ids = {"NIG-01[cpu]", "VJP-FD[Exp-cpu]"}
-    failed = set()
-    for seed in range(1, 20):
-        run = command(*words, "--profile", "nightly", "--seed", str(seed))
-        failed |= {id for id, outcome in run.outcomes.items() if outcome == "fail"}
-        if failed == ids:
-            break
-    assert failed == ids
-    seed = next(s for s in map(str, range(50)) if command(*words[:-2], "--profile", "quick", "--seed", s).status == 0)
-    found = command(*words, "--profile", "quick", "--seed", seed)
-    assert found.outcomes == dict.fromkeys(ids, "fail")
-    assert all(found.results[id]["examples"] <= 5 for id in ids)
-    # A seed does not say what a database held; a call does.
-    assert "drawn" not in found.results["NIG-01[cpu]"]["failure"]
-    out = keep(found.path, "--corpus", tmp_path / "kept")[1]
-    assert "the report has neither a call nor a seed for it: NIG-01[cpu]" in out
-    assert "1 new of 1" in out
-
-
-def test_the_database_belongs_to_the_implementation(tmp_path):
-    place, key = str(tmp_path), b"NIG-01[cpu]"
-    one, same, other = (opened(place, PROFILES["quick"], name) for name in ("torch", "torch", "jax"))
-    value = random.Random(0).randbytes(8)
-    one.save(key, value)
-    assert list(same.fetch(key)) == [value]
-    assert same.has_given("NIG-01[cpu]")
-    assert list(other.fetch(key)) == []
-    assert not other.has_given("NIG-01[cpu]")
-    same.delete(key, value)
-    assert list(one.fetch(key)) == []

@@ -300,9 +300,7 @@ def test_tox_does_the_whole_exercise():
 
 def test_the_shipped_baseline_is_of_this_suite(request):
     pytest.importorskip("torch")
-    usual = dict.fromkeys(
-        ("functions", "properties", "device", "dtype", "seed", "replay", "corpus", "database", "shard")
-    )
+    usual = dict.fromkeys(("functions", "properties", "device", "dtype", "seed", "replay", "corpus", "shard"))
     whole = {"implementation": "torch", "profile": "gate", "expect": None, "file_or_dir": [str(catalogue.SUITES)]}
     selection = Selection.from_options(SimpleNamespace(**{**vars(request.config.option), **usual, **whole}))
     base = baseline.read(SHIPPED)

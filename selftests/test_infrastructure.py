@@ -15,10 +15,8 @@ import pytest
 
 from autograd_conformance.harness.outcomes import shortage
 from autograd_conformance.harness.running import plugin
-from autograd_conformance.harness.running.database import Shared
 from autograd_conformance.harness.running.watchdog import START, Running, Watchdog
 from autograd_conformance.selftests.conftest import OUTSIDE, outside_with
-from autograd_conformance.selftests.redis_server import redis_server
 from autograd_conformance.selftests.warm import started
 
 SMALL = ("model", "--functions", "Exp", "--properties", "VJP-REF,VJP-FD")
@@ -40,38 +38,6 @@ def is_a_sentence(found, *parts):
     assert status == 2, out
     assert "Traceback" not in out
     assert [part for part in parts if part not in out] == [], out
-
-
-# The example database.
-
-
-@pytest.mark.parametrize("workers", ["0", "1"])
-def test_a_database_that_is_lost_says_nothing_about_the_implementation(command, workers):
-    words = (*SMALL, "--profile", "quick", "--seed", "1", "-n", workers)
-    with redis_server() as server:
-        assert command(*words, "--database", server.address).status == 0
-    # In the middle.
-    with redis_server(most=server.answered // 2) as server:
-        run = command(*words, "--database", server.address)
-    is_a_sentence((run.status, run.out + run.err), "the example database was lost", "4 of 4 test ids hold")
-    # What ran without the database is not kept for a run that goes on.
-    assert len(run.results) < 2
-    assert run.footer is None
-    assert set(run.outcomes.values()) <= {"pass"}
-
-
-def test_a_lost_database_is_asked_once():
-    asked = []
-
-    def lose(*_):
-        asked.append(1)
-        raise ConnectionError("gone")
-
-    database = Shared(SimpleNamespace(fetch=lose, save=lose, delete=lose), "model")
-    assert list(database.fetch(b"key")) == []
-    database.save(b"key", b"value")
-    database.delete(b"key", b"value")
-    assert (database.lost, len(asked)) == ("ConnectionError: gone", 1)
 
 
 # Workers.

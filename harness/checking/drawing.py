@@ -9,7 +9,6 @@ from typing import Any
 from zlib import crc32
 
 from hypothesis import HealthCheck, Phase, Verbosity, control, seed, settings
-from hypothesis.database import ExampleDatabase
 from hypothesis.internal.conjecture import providers
 
 from autograd_conformance.harness.checking.profiles import Profile
@@ -83,27 +82,21 @@ def number(share: float, examples: int) -> int:
 
 def prepare(
     test: Any, test_id: str, run_seed: int, *, examples: int | None = None, shrink: bool = True, least: int = 1,
-    share: float = 1.0, database: ExampleDatabase | None = None,
+    share: float = 1.0,
 ) -> None:  # fmt: skip
     """Make the examples of a test depend on its id and the run's seed only, not on worker or order.
 
     ``examples`` replaces the profile's number of examples. The test gets a ``share`` of them, and at ``least`` so many.
-    Without ``shrink`` the first failing example is reported. Examples in the ``database`` run first.
+    Without ``shrink`` the first failing example is reported.
     """
     seed(crc32(f"{test_id}:{run_seed}".encode()))(test)
     usual = vars(test).setdefault("_conformance_settings", test._hypothesis_internal_use_settings)
     count = usual.max_examples if examples is None else number(test.conformance_share, examples)
-    test._hypothesis_internal_database_key = test_id.encode()
     test._hypothesis_internal_use_settings = settings(
         usual,
-        phases=(
-            Phase.explicit,
-            *([Phase.reuse] if database is not None else []),
-            Phase.generate,
-            *([Phase.shrink] if shrink else []),
-        ),
+        phases=(Phase.explicit, Phase.generate, *([Phase.shrink] if shrink else [])),
         max_examples=max(round(share * count), least),
         derandomize=False,
-        database=database,
+        database=None,
         **_ALWAYS,
     )

@@ -90,8 +90,6 @@ def _cores() -> int:
 )
 @click.option("--expect", metavar="NAME[==VERSION]|FILE.json",
               help="Verify that this fork is imported; give its distribution, or pip's report.")  # fmt: skip
-@click.option("--database", metavar="DIR|redis://HOST:PORT/DB",
-              help="Where random profiles keep failing examples, to run them first next time.")  # fmt: skip
 @markdown_option
 @click.argument("pytest_args", nargs=-1, type=click.UNPROCESSED)
 def run(

@@ -44,9 +44,6 @@ RESULT = "autograd-conformance"
 # The user property of the report of a setup that has the first fields of the result line.
 KEY = "autograd-conformance-key"
 
-# The user property of the reports of a worker that has lost the example database, with the reason.
-LOST_DATABASE = "autograd-conformance-lost-database"
-
 # The census of all test ids, including those of other shards.
 ALL_IDS = pytest.StashKey[ndjson.Line]()
 
@@ -260,10 +257,6 @@ class Controller:
         if report.when == "setup" and KEY in properties and hasattr(report, "node"):
             self.ready.add(report.node)
             self.watchdog.begin(report.nodeid, report.node, cast("ndjson.Line", properties[KEY]))
-        if LOST_DATABASE in properties:
-            self.lost["database"] = (
-                f"the example database was lost, and its examples were not run: {properties[LOST_DATABASE]}"
-            )
         if isinstance(line, dict):
             # A failing teardown overrides the result of the call.
             self.pending[report.nodeid] = line
@@ -302,9 +295,7 @@ class Controller:
     def _add(self, line: ndjson.Line) -> None:
         self.results.append(self.chain.linked(line))
         self.counts[line["outcome"]] += 1
-        # Without the database kept examples were not run: a run that goes on runs these tests again.
-        if "database" not in self.lost:
-            self._write(self.results[-1])
+        self._write(self.results[-1])
 
     # After the tests.
 

@@ -24,7 +24,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--replay", metavar="FILE", help="report or corpus whose counterexamples the profile replay runs")
     group.addoption("--corpus", metavar="FILE", help="corpus of counterexamples to run before the drawn examples")
     group.addoption("--expect", metavar="FORK", help="distribution that the implementation must come from")
-    group.addoption("--database", metavar="PLACE", help="folder or redis:// address of the example database")
     group.addoption("--shard", metavar="I/N", help="run only part I of N of the test ids")
     group.addoption("--run-id", metavar="TEXT", help="id of the run that all its shards have")
     group.addoption("--balance", metavar="FILE", help="report whose durations balance the shards")

@@ -41,7 +41,6 @@ from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.harness.running.controller import (
     ALL_IDS,
     KEY,
-    LOST_DATABASE,
     RESULT,
     Controller,
 )
@@ -348,12 +347,11 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
         drawing.prepare(
             test, subject.key["id"], this.drawn.seed, examples=this.drawn.examples, shrink=not listed,
             least=_LISTED if any(d.frequency is not Frequency.ALWAYS for d in listed) else 1, share=subject.share,
-            database=this.database,
         )  # fmt: skip
         subject.replayed, subject.dtype = this.call, this.drawn.dtype
-        # The seed reproduces neither a kept call nor an example of the database.
+        # The seed does not reproduce a kept call.
         subject.record.drawn = this.drawn if this.call is None else None
-        box.drawing(subject.record.drawn if this.database is None else None)
+        box.drawing(subject.record.drawn)
         try:
             test(**arguments)
         except (OutOfTime, PartMissing) as ended:
@@ -363,9 +361,6 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
             if isinstance(ended, PartMissing):
                 raise
             subject.record.slow = True
-        finally:
-            if this.database is not None and this.database.has_given(subject.key["id"]):
-                subject.record.drawn = None
 
     def run(this: Try, arguments: dict[str, Any]) -> None:
         subject.replayed = this.call
@@ -416,9 +411,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     subject, claim = _subject(item), _claim(item)
     if subject is not None and call.when == "setup":
         outcome.user_properties.append((KEY, subject.key))
-    database = item.config.stash[_SELECTION].database
-    if database is not None and database.lost:
-        outcome.user_properties.append((LOST_DATABASE, database.lost))
     decisive = call.when == "call" or call.excinfo is not None
     if subject is not None and claim is not None and decisive:
         error = call.excinfo.value if call.excinfo else None

@@ -27,7 +27,6 @@ from autograd_conformance.harness.running import (
     waiting,
 )
 from autograd_conformance.harness.running.corpus import Counterexample
-from autograd_conformance.harness.running.database import Shared, opened
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.fork import Fork, verified
 from autograd_conformance.harness.running.patterns import matching, names_test, without_variants
@@ -64,11 +63,10 @@ def _implementation(given: str) -> Implementation:
 
 @dataclass(frozen=True)
 class Try:
-    """One pass of a test: a kept call, or drawn examples, after those of a database if there is one."""
+    """One pass of a test: a kept call or drawn examples."""
 
     drawn: Drawn
     call: Call | None = None
-    database: Shared | None = None
 
 
 class Catalog(Protocol):
@@ -139,7 +137,6 @@ class Selection:
     dtype: str | None = None
     kept: ById = field(default_factory=dict, repr=False)
     replay: str | None = None
-    database: Shared | None = field(default=None, repr=False)
     # The name that the user gave the implementation.
     named: str = ""
     shard: shards.Shard | None = None
@@ -201,7 +198,6 @@ class Selection:
             options.dtype,
             kept,
             options.replay,
-            None if options.database is None else opened(options.database, profile, implementation.name),
             options.implementation,
             _shard(options, implementation, profile, controller),
             _options(options),
@@ -242,7 +238,7 @@ class Selection:
         for one in self.kept.get(test_id, ()):
             yield Try(one.drawn or Drawn(self.seed, PROFILES["replay"].examples, self.dtype), one.call)
         if not self.replays:
-            yield Try(self._drawn(claimed), database=self.database if claimed else None)
+            yield Try(self._drawn(claimed))
 
     def more_tries(self, *, claimed: bool = True) -> Iterator[Try]:
         """Passes with more examples, for a test that the first ones did not exercise, as when all were refused."""
