@@ -7,6 +7,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.freedom import signs
 
 
 def _odd(x):
@@ -231,40 +232,56 @@ def _declared(function, *arguments, name="", **options):
     return Declaration(function, *arguments, name=name or f"free_{function.__name__}", **options)
 
 
-_EIGH, _SVD, _TOPK = "sign k: _, ...nk", "sign k: ...mk, _, ...kn", "permutation k: ...k, ...k"
-_PHASES = "phase k: ...mk, _, ...kn*"
+def spanned(outputs, _):
+    """What columns span, and how: free is a rotation."""
+    return outputs[0] @ outputs[0].mT
+
+
+def ordered(outputs, _):
+    """All outputs in the order of the first."""
+    order = torch.view_as_real(outputs[0])[..., 0] if outputs[0].is_complex() else outputs[0]
+    order = order.argsort(dim=-1)
+    return tuple(y.gather(-1, order.unsqueeze(-2).expand_as(y) if y.dim() > order.dim() else order) for y in outputs)
+
+
+def ordered_pairs(outputs, inputs):
+    """Eigenvalues in order, and their vectors up to a phase."""
+    return EIGH(ordered(outputs, inputs), inputs)
+
+
+EIGH, _SVD = signs(None, -1), signs(-1, None, -2)
 _WIDE = {"k": (1, 2)}
 
 FREE = (
-    _declared(torch.linalg.eigh, "float[n,n] symmetric", up_to=_EIGH),
-    _declared(torch.linalg.eigh, "number[b,n,n] spd", up_to="phase k: _, ...nk", name="eigh_of_numbers"),
-    _declared(Eigh, "float[n,n] spd", up_to=_EIGH, reference=torch.linalg.eigh),
-    _declared(EighOfSymmetric, "float[b,n,n] symmetric", up_to=_EIGH),
+    _declared(torch.linalg.eigh, "float[n,n] symmetric", up_to=EIGH),
+    _declared(torch.linalg.eigh, "number[b,n,n] spd", up_to=EIGH, name="eigh_of_numbers"),
+    _declared(Eigh, "float[n,n] spd", up_to=EIGH, reference=torch.linalg.eigh),
+    _declared(EighOfSymmetric, "float[b,n,n] symmetric", up_to=EIGH),
     _declared(svd, "float[n,m]", up_to=_SVD),
-    _declared(svd_with_phases, "complex[n,m] full_rank", up_to=_PHASES),
-    _declared(torch.linalg.qr, "float[m+k,m] full_rank", up_to="sign k: ...mk, ...kn"),
-    _declared(Topk, "float[...,n] separated", sizes={"n": (2, 3, 5)}, up_to=_TOPK),
-    _declared(factor, "float[n,n] spd", up_to="rotation k: ...nk"),
-    _declared(NullSpace, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE, once=True),
+    _declared(svd_with_phases, "complex[n,m] full_rank", up_to=_SVD),
+    _declared(torch.linalg.qr, "float[m+k,m] full_rank", up_to=signs(-1, -2)),
+    _declared(Topk, "float[...,n] separated", sizes={"n": (2, 3, 5)}, up_to=ordered),
+    _declared(factor, "float[n,n] spd", up_to=spanned),
+    _declared(NullSpace, "float[m,m+k] full_rank", up_to=spanned, sizes=_WIDE, once=True),
     _declared(AnySolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True),
     _declared(
         torch.linalg.eig, "complex[n,n] full_rank",
-        up_to=("phase k: _, ...nk", "permutation k: ...k, ...nk"),
+        up_to=ordered_pairs,
     ),
 )  # fmt: skip
 
 # Each with the properties of which one must find what is wrong.
 WRONG = (
     *(
-        (_declared(function, "float[n,n] spd", up_to=_EIGH), "VJP-FD")
+        (_declared(function, "float[n,n] spd", up_to=EIGH), "VJP-FD")
         for function in (WrongSign, NoGaps, Halved, Absolute, Transposed)
     ),
     (_declared(svd_with_one_sign, "float[n,m] full_rank", up_to=_SVD), "FWD-LAYOUT"),
-    (_declared(svd_with_equal_phases, "complex[n,m] full_rank", up_to=_PHASES), "FWD-LAYOUT"),
-    (_declared(TopkApart, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=_TOPK), "FWD-LAYOUT"),
-    (_declared(TopkFlipped, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=_TOPK), "VJP-FD"),
-    (_declared(wrong_factor, "float[n,n] spd", up_to="rotation k: ...nk"), "FWD-LAYOUT"),
-    (_declared(null_space, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE), "VJP-FD"),
-    (_declared(row_space, "float[m,m+k] full_rank", up_to="rotation k: ...nk", sizes=_WIDE), "FWD-LAYOUT"),
+    (_declared(svd_with_equal_phases, "complex[n,m] full_rank", up_to=_SVD), "FWD-LAYOUT"),
+    (_declared(TopkApart, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=ordered), "FWD-LAYOUT"),
+    (_declared(TopkFlipped, "float[...,n] separated", sizes={"n": (3, 5)}, up_to=ordered), "VJP-FD"),
+    (_declared(wrong_factor, "float[n,n] spd", up_to=spanned), "FWD-LAYOUT"),
+    (_declared(null_space, "float[m,m+k] full_rank", up_to=spanned, sizes=_WIDE), "VJP-FD"),
+    (_declared(row_space, "float[m,m+k] full_rank", up_to=spanned, sizes=_WIDE), "FWD-LAYOUT"),
     (_declared(NegatedSolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True), "VJP-FD"),
 )

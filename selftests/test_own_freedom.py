@@ -7,14 +7,12 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.freedom import composed, freedom
+from autograd_conformance.harness.check.freedom import signs
 from autograd_conformance.harness.check.verdicts import UNVERIFIED, verdict
-from autograd_conformance.harness.commands.check import check
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import free_functions
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
@@ -58,7 +56,7 @@ def test_without_the_freedom_a_sign_is_a_fault():
 
 def test_the_reference_is_compared_up_to_the_same():
     other = Declaration(
-        free_functions.Eigh, "float[n,n] spd", up_to="sign k: _, ...nk", reference=lambda a: torch.linalg.eigh(2 * a)
+        free_functions.Eigh, "float[n,n] spd", up_to=free_functions.EIGH, reference=lambda a: torch.linalg.eigh(2 * a)
     )
     assert first_fault(other, "FWD-VALUE")
 
@@ -72,13 +70,13 @@ def _of_low_rank(a):
 
 
 def test_nothing_is_claimed_at_a_degenerate_spectrum():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to="sign k: _, ...nk", **SPECTRUM)
+    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
     lines = lines_of(Checked(degenerate, profile="quick", seed=0, shrink=False), *DECISIVE, "DBL-CORRECT")
     assert list(faults_in(lines)) == []
 
 
 def test_second_derivatives_at_a_degenerate_spectrum_are_undecided():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to="sign k: _, ...nk", **SPECTRUM)
+    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
     assert faults_of(degenerate) == []
     (line,) = Checked(degenerate, seed=0).lines("DBL-CORRECT")
     assert line["outcome"] == "vacuous"
@@ -89,7 +87,7 @@ def _vectors_of_low_rank(a):
 
 
 def test_what_is_always_degenerate_is_not_verified():
-    declaration = Declaration(_vectors_of_low_rank, "float[m+k,m] full_rank", up_to="sign k: ...nk", **SPECTRUM)
+    declaration = Declaration(_vectors_of_low_rank, "float[m+k,m] full_rank", up_to=signs(-1), **SPECTRUM)
     (line,) = lines_of(Checked(declaration, profile="quick", seed=0, shrink=False), "VJP-FD")
     assert verdict(line).word == UNVERIFIED
 
@@ -101,87 +99,40 @@ def _values_by_layout(a):
 
 
 def test_one_degenerate_output_hides_no_fault_of_another():
-    declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to="sign k: _, ...nk", **SPECTRUM)
+    declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
     (found,) = accuses(declaration, "FWD-LAYOUT")
     assert found[0]["failure"]["what"].startswith("output 0")
 
 
-def _mapped(text, *outputs):
-    return composed((freedom(text),), TORCH)(outputs, ())
-
-
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.complex128])
 def test_what_is_free_has_one_form(dtype):
-    u, vh = (torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
-             for shape in ((2, 5, 3), (2, 3, 4)))  # fmt: skip
-    signs = torch.tensor([1, -1, 1]).to(dtype)
-    for word in ("sign", "phase"):
-        text = f"{word} k: ...mk, ...kn*"
-        here, there = _mapped(text, u, vh), _mapped(text, u * signs, vh * signs[:, None])
-        assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
-        assert here[0].shape == u.shape
-        assert torch.allclose(here[0] @ here[1], u @ vh, rtol=1e-2)
-        apart = _mapped(text, u * signs, vh)
-        assert not torch.allclose(apart[0] @ apart[1], u @ vh, rtol=1e-2)
-    order = [2, 0, 1]
-    text = "permutation k: ...mk, ...kn"
-    here, there = _mapped(text, u, vh), _mapped(text, u[..., order], vh[:, order])
+    generator = torch.Generator().manual_seed(0)
+    u, vh = (torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in ((2, 5, 3), (2, 3, 4)))
+    change = torch.tensor([1, -1, 1]).to(dtype)
+    mapped = signs(-1, -2)
+    here, there = mapped((u, vh), ()), mapped((u * change, vh * change[:, None]), ())
     assert all(torch.equal(a, b) for a, b in zip(here, there, strict=True))
+    assert not torch.allclose(mapped((u * change, vh), ())[1], here[1], rtol=1e-2)
 
 
 def test_a_phase_and_its_conjugate_go_together():
     generator = torch.Generator().manual_seed(0)
     u, vh = (torch.randn(shape, generator=generator, dtype=torch.complex128) for shape in ((5, 3), (3, 4)))
     phases = torch.polar(torch.ones(3), torch.tensor([0.3, 1.0, 2.0])).to(u.dtype)
-    text = "phase k: ...mk, ...kn*"
-    here, there = _mapped(text, u, vh), _mapped(text, u * phases, vh * phases.conj()[:, None])
+    mapped = signs(-1, -2)
+    here, there = mapped((u, vh), ()), mapped((u * phases, vh * phases.conj()[:, None]), ())
     assert all(torch.allclose(a, b) for a, b in zip(here, there, strict=True))
-    wrong = _mapped(text, u * phases, vh * phases[:, None])
-    assert not torch.allclose(here[1], wrong[1])
+    assert not torch.allclose(here[1], mapped((u * phases, vh * phases[:, None]), ())[1])
 
 
-def test_a_rotation_leaves_what_is_spanned():
-    generator = torch.Generator().manual_seed(0)
-    (basis, _), (turned, _) = (
-        torch.linalg.qr(torch.randn(n, 2, generator=generator, dtype=torch.complex128)) for n in (5, 2)
-    )
-    (here,), (there,) = _mapped("rotation k: ...nk", basis), _mapped("rotation k: ...nk", basis @ turned)
-    assert torch.allclose(here, there)
+def test_what_is_no_canonical_form_is_said():
+    with pytest.raises(UsageProblem, match=r"up_to='sign' is not callable; give canonical\(outputs, inputs\)"):
+        Declaration(torch.linalg.eigh, "float[n,n] spd", up_to="sign")
+    with pytest.raises(UsageProblem, match=r"signs\(-1,\) is about 1 outputs, but the Function returns 2"):
+        discover(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=signs(-1)), TORCH)
 
 
-@pytest.mark.parametrize(
-    ("up_to", "says"),
-    [
-        ("sign", "this is not a freedom; write a word, a letter and the outputs"),
-        ("sing k: _, nk", "unknown word 'sing'; choose from: sign, phase, permutation, rotation (did you mean sign?)"),
-        ("sign k: _, ...mn", "'...mn' must have the letter 'k' once"),
-        ("sign k: _, kk", "'kk' must have the letter 'k' once"),
-        ("sign k: _, n-k", "'n-k' is not an output"),
-        ("sign k: _, _", "nothing is free in any output"),
-        ((3,), "up_to=3: neither a text such as"),
-    ],
-)
-def test_what_cannot_be_read_is_said(up_to, says):
-    with pytest.raises(UsageProblem) as problem:
-        Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to)
-    assert says in str(problem.value)
-
-
-@pytest.mark.parametrize(
-    ("up_to", "says"),
-    [
-        ("sign k: ...nk", "describes 1 outputs, but the Function returns 2"),
-        ("sign k: _, k", "output 1 has 2 dimensions, unlike 'k'"),
-        ("sign k: _, ...bnk", "output 1 has 2 dimensions, unlike '...bnk'"),
-    ],
-)
-def test_what_does_not_fit_the_outputs_is_said(up_to, says):
-    with pytest.raises(UsageProblem) as problem:
-        discover(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=up_to), TORCH)
-    assert says in str(problem.value)
-
-
-declared = Declaration(free_functions.Halved, "float[n,n] spd", up_to="sign k: _, ...nk")
+declared = Declaration(free_functions.Halved, "float[n,n] spd", up_to=free_functions.EIGH)
 
 
 def test_a_script_calls_the_declaration():
@@ -191,11 +142,5 @@ def test_a_script_calls_the_declaration():
     matrix = torch.tensor([[2.0, 0.5], [0.5, 3.0]])
     here, there = declared.call(matrix), declared.call(matrix.double())
     assert torch.allclose(here[1].double(), there[1])
-    local = Declaration(free_functions.Halved, "float[n,n] spd", up_to="sign k: _, ...nk")
+    local = Declaration(free_functions.Halved, "float[n,n] spd", up_to=free_functions.EIGH)
     assert "up_to=" in local.source()
-
-
-def test_the_command_reads_what_is_free():
-    found = CliRunner().invoke(check, ["torch:linalg.eigh", "--arg", "float[n,n]", "--up-to", "sing k: _, ...nk"])
-    assert found.exit_code == 2
-    assert "did you mean sign?" in found.output

@@ -114,7 +114,6 @@ def test_a_mistake_is_said(function, described, promised, says):
         ({"symmetric": [0, 1], "stochastic": True}, "--symmetric and --stochastic cannot be combined"),
         ({"symmetric": [0, 1], "antisymmetric": [0, 1]}, "--symmetric and --antisymmetric cannot be combined"),
         ({"independent": ["q"]}, "--independent q: no tensor has this dimension; they have: n"),
-        ({"up_to": ["sign k: k k"]}, "--up-to 'sign k: k k': 'k k' is not an output"),
         ({"dtypes": ["complex64"]}, "--dtypes complex64 does not fit its arguments"),
     ],
 )

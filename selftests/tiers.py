@@ -79,7 +79,7 @@ _IN_PROCESS = (
     ),
     Later(
         "test_own_freedom.py::test_the_gradient_of_a_right_function_is_verified",
-        "the first tier has each freedom once: sign, phase, permutation, rotation, two of them, and one in words",
+        "the first tier has each freedom once: sign, phase, order, rotation, two of them, and a part of a null space",
         "free_(EighOfSymmetric|linalg_eigh|svd|linalg_qr|factor)",
     ),
     Later(

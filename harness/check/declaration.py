@@ -10,9 +10,8 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from autograd_conformance import implementations
 from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.freedom import Canonical, Freedom, composed, freedom, within
+from autograd_conformance.harness.check.freedom import Canonical, within
 from autograd_conformance.harness.check.layouts import RefusedLayout
 from autograd_conformance.harness.check.naming import (
     KEYWORDS,
@@ -82,8 +81,8 @@ class Declaration:
         single_backward: Whether backward can run only once for each call.
         backward_only: Whether it works with `.backward()`, but not with functions that return gradients.
         nonlinear: Whether backward is, on purpose, not linear in the gradient that it gets.
-        up_to: What is free in its results: texts such as `"sign k: _, ...nk"`, described in `harness.check.freedom`, or
-            callables `canonical(outputs, inputs)` that map all equally right results to the same ones, differentiably.
+        up_to: If its results are not unique, a callable `canonical(outputs, inputs)` that maps all equally right ones
+            to the same, differentiably; `signs` makes one for signs of columns, as in `eigh`.
         independent: Names of dimensions, or `"..."`: the results for a slice along one are the slice of the results.
         symmetric: The positions of tensor arguments that can be exchanged without a change of the outputs.
         antisymmetric: The positions of tensor arguments of which an exchange of two changes the sign of the outputs.
@@ -117,7 +116,7 @@ class Declaration:
         single_backward: bool = False,
         backward_only: bool = False,
         nonlinear: bool = False,
-        up_to: str | Canonical | Sequence[str | Canonical] = (),
+        up_to: Canonical | None = None,
         independent: str | Sequence[str] = (),
         symmetric: Sequence[int] = (),
         antisymmetric: Sequence[int] = (),
@@ -144,7 +143,7 @@ class Declaration:
         self.dtypes, self.conditioning = words(dtypes), conditioning
         self.sizes, self.also = dict(sizes or {}), words(also)
         self.where = where or caller()
-        self.up_to = self._freedoms([up_to] if isinstance(up_to, str) or callable(up_to) else up_to)
+        self.up_to = up_to
         self._verify()
         self.parsed = self._parsed()
         try:
@@ -162,29 +161,17 @@ class Declaration:
             unknown = [word for word in given if word not in valid]
             if unknown:
                 raise self.problem(f"unknown {kind} {unknown[0]!r}; {choose_from(unknown[0], valid)}")
+        if self.up_to is not None and not callable(self.up_to):
+            raise self.problem(f"up_to={self.up_to!r} is not callable; give canonical(outputs, inputs)")
+        if self.up_to is not None and self.inplace:
+            both = " and ".join(map(self.notation.word, ("up_to", "inplace")))
+            raise self.problem(f"{both} cannot be combined: what is compared is not what it returns")
         if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
             raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
 
-    def _freedoms(self, given: Sequence[str | Canonical]) -> tuple[Freedom | Canonical, ...]:
-        if given and self.inplace:
-            both = " and ".join(map(self.notation.word, ("up_to", "inplace")))
-            raise self.problem(f"{both} cannot be combined: what is compared is not what it returns")
-        return tuple(map(self._freedom, given))
-
-    def _freedom(self, given: str | Canonical) -> Freedom | Canonical:
-        try:
-            return freedom(given)
-        except ValueError as problem:
-            raise self.problem(f"{self.notation.said('up_to', given)}: {problem}") from None
-
-    def canonical(self, implementation: Implementation) -> Canonical | None:
-        """The map of results to their canonical form, if something is free in them."""
-        return composed(self.up_to, implementation)
-
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
-        canonical = self.canonical(implementations.load(self.implementation))
-        return orderly()(within(getattr(self.function, "apply", self.function), canonical))(*given)
+        return orderly()(within(getattr(self.function, "apply", self.function), self.up_to))(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""
@@ -323,7 +310,7 @@ class Declaration:
             return self.drawing().own(implementation, facts)
         device = implementation.devices()[0]
         function = self.sketch(implementation)
-        cls, canonical = function.body(None, None), self.canonical(implementation)
+        cls, canonical = function.body(None, None), self.up_to
         mine = adapted(implementation, self.treatment, cls, len(facts.outputs), canonical)
 
         def oracle(f: Callable[..., Any], dtype: str = facts.dtypes[0]) -> Oracle:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from inspect import Parameter, signature
 from typing import Any
 
 from autograd_conformance.harness.check.declaration import Declaration
-from autograd_conformance.harness.check.freedom import Freedom
 from autograd_conformance.harness.check.naming import words
 
 # The options of a declaration, with what is meant if they are not given.
@@ -22,13 +21,9 @@ TITLE = ("name", "where")
 _NOTHING: tuple[Any, ...] = (None, "", (), [], {})
 
 
-def _freedoms(given: Sequence[Any]) -> str:
-    return " and ".join(repr(f.text) if isinstance(f, Freedom) else "a canonical form" for f in given)
-
-
 # The options whose values are shown. The others are shown as a word.
 _WITH_VALUE: dict[str, Callable[[Declaration, Any], str]] = {
-    "up_to": lambda declaration, _: f"up to {_freedoms(declaration.up_to)}",
+    "up_to": lambda *_: "up to a canonical form",
     "conditioning": lambda _, value: f"conditioning {value:g}",
     "also": lambda _, value: f"also {' and '.join(words(value))}",
     "implementation": lambda _, value: f"implementation {value}",

@@ -76,7 +76,7 @@ def _discovered(
 ) -> Facts:  # fmt: skip
     function = declaration.sketch(implementation)
     function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
-    cls, canonical = function.body(None, None), declaration.canonical(implementation)
+    cls, canonical = function.body(None, None), declaration.up_to
     mine = adapted(implementation, declaration.treatment, cls, canonical=canonical)
     subject = Subject(mine, function, implementation.devices()[0])
     working, failures = _working(subject, note)

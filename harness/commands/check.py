@@ -22,8 +22,6 @@ from autograd_conformance.harness.check.announcing import Announcer, summary
 from autograd_conformance.harness.check.declaration import REQUESTS
 from autograd_conformance.harness.check.display import Display
 from autograd_conformance.harness.check.following import Following
-from autograd_conformance.harness.check.freedom import EXAMPLE
-from autograd_conformance.harness.check.freedom import WORDS as FREEDOMS
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
@@ -50,8 +48,6 @@ _EPILOG = (
     + "".join(f"  {form}\n" for form in FORMS)
     + "\n\b\nWords for tensors\n"
     + "".join(f"  {word:<10} {about}\n" for word, about in WORDS.items())
-    + "\n\b\nWords for --up-to, as in 'sign k: ...mk, _, ...kn' (of U, S, Vh)\n"
-    + "".join(f"  {word:<11} {each.about}\n" for word, each in FREEDOMS.items())
 )
 
 
@@ -69,8 +65,6 @@ _EPILOG = (
 @click.option("--stochastic", is_flag=True, help="The Function draws random numbers.")
 @click.option("--single-backward", is_flag=True, help="Only one backward pass through a graph is possible.")
 @click.option("--nonlinear", is_flag=True, help="The VJP is not linear in the cotangent, on purpose.")
-@click.option("--up-to", multiple=True, metavar="TEXT",
-              help=f"What is free in the results, such as '{EXAMPLE}'; repeatable.")  # fmt: skip
 @click.option("--independent", multiple=True, metavar="NAME",
               help="A dimension: the results for a slice are the slice of the results; repeatable.")  # fmt: skip
 @click.option("--symmetric", multiple=True, type=Number(0, whole=True), metavar="N",
@@ -114,7 +108,7 @@ _EPILOG = (
               help="Folder for the standalone scripts that show a fault.")  # fmt: skip
 def check(
     targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
-    also: tuple[str, ...], up_to: tuple[str, ...],
+    also: tuple[str, ...],
     implementation: str, only: str | None, profile: str, report_: Path | None, scripts: Path, **given: Any,
 ) -> None:  # fmt: skip
     """Check your own Functions.
@@ -128,7 +122,6 @@ def check(
         "dtypes": (dtypes.replace(",", " ").split() or [dtypes]) if dtypes is not None else [],
         "also": list(also),
         "inplace": list(inplace),
-        "up_to": list(up_to),
         **{word: list(given.pop(word)) for word in _PROMISES},
     }
     described.update({word: values for word, values in listed.items() if values})
