@@ -117,7 +117,7 @@ def test_a_regression_that_the_smoke_stage_meets_is_one_all_the_same(tmp_path):
     assert "does not pass the smoke stage" in unknown.stderr
     gated = checked(tmp_path, "-n", "0", "--baseline", "base.txt", at_import=broken)
     assert gated.returncode == 1, gated.stderr
-    assert "the run goes on, to show what this breaks:\n  xp.sqrt(x): is " in gated.stderr
+    assert "the run goes on, to show what this breaks:\n  xp.sqrt(x) is " in gated.stderr
     assert "VJP-REF[LLTM-cpu]" in gated.stdout
     assert "gate: fails: 2 broken" in gated.stdout
 

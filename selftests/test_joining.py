@@ -178,7 +178,7 @@ def shared(name, function):
         (wrong(is_tensor=lambda *_: True), "is_tensor must be True for"),
         (wrong(devices=lambda _: ("tpu",)), "describe gives .*made as .*tpu"),
         (wrong(xp=shared("max", lambda x, axis: ModelImplementation.xp.argmax(x, axis=axis))), "xp.max"),
-        (wrong(xp=shared("flip", lambda *_, **__: 1 / 0)), r"xp.flip.x, axis=1. and .*: raises ZeroDivisionError"),
+        (wrong(xp=shared("flip", lambda *_, **__: 1 / 0)), r"xp.flip.x, axis=1. raises ZeroDivisionError"),
         (wrong(vjp=swapped), "pullback with no options is .* instead of"),
         (wrong(vjp=once), "pullback with no options is .* instead of"),
         (wrong(vjp=never_none), "vjp with track=.True, False. gives .* instead of None"),

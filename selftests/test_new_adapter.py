@@ -190,48 +190,15 @@ def test_an_adapter_finds_its_engine_beside_it(command, tmp_path):
 
 # Mistakes: what is changed, into what, and what is said of it.
 PLANTED = {
-    "no reflected operator": ("Value.__rsub__", "Value.other", r"2 - x: raises TypeError.* needs the method __rsub__"),
-    "no negative": (
-        "    def __neg__",
-        "    def negative",
-        r"-x: raises TypeError: bad operand.* needs the method __neg__",
-    ),
+    "no reflected operator": ("Value.__rsub__", "Value.other", "2 - x raises TypeError"),
+    "no negative": ("    def __neg__", "    def negative", "-x raises TypeError: bad operand"),
     "a wrong gradient of an operator": (
         "g * raw(other), g * self.data",
         "g * self.data, g * raw(other)",
-        r"x \* y: its gradient of x is .* instead of .*the suite differentiates through it, whatever is claimed",
+        r"pullback with no options is \[.*\] instead of",
     ),
-    "a sum over the wrong axis": (
-        "axis=tuple(range(g.ndim - len(shape)))",
-        "axis=tuple(range(1, 1 + g.ndim - len(shape)))",
-        r"xp.broadcast_to\(x, \(2, 2, 3\)\): its gradient of x is .* instead of",
-    ),
-    "a wrong gradient of sum": (
-        "(np.broadcast_to(g, x.shape),)",
-        "(np.broadcast_to(g / x.data.size, x.shape),)",
-        r"xp.sum\(x\): its gradient of x is .*0.1667.* instead of .*1., 1.",
-    ),
-    "axes that are not inverted": (
-        "np.argsort(axes)",
-        "axes",
-        r"xp.permute_dims\(xp.broadcast_to.*: its gradient of x is",
-    ),
-    "a function that is not recorded": (
-        _RECORDED["reshape"],
-        "lambda x, shape: Value(x.data.reshape(shape))",
-        r"xp.reshape\(x, \(3, 2\)\) and xp.reshape\(x, \(-1,\)\): its gradient of x is None instead of",
-    ),
-    "a wrong value": ("constant(np.max)", "constant(np.min)", r"xp.max\(y, axis=0\): is \[.*\] instead of"),
-    "a function of NumPy that returns arrays": (
-        "    __array_ufunc__ = None",
-        "    tanh = lambda self: self.data",
-        r"xp.tanh\(y\): gives a numpy.ndarray, which is no tensor; NumPy leaves operators to .*__array_ufunc__",
-    ),
-    "a function of NumPy itself": (
-        "constant(np.tanh)",
-        "np.tanh",
-        r"xp.tanh\(y\): raises TypeError.*; NumPy leaves operators to .*__array_ufunc__",
-    ),
+    "a wrong value": ("constant(np.max)", "constant(np.min)", r"xp.max\(y, axis=0\) is \[.*\] instead of"),
+    "a function of NumPy itself": ("constant(np.tanh)", "np.tanh", r"xp.tanh\(y\) raises TypeError"),
     "memory that is shared with what comes in": (
         "return Value(np.array(values, dtype))",
         "return Value(np.asarray(values, dtype))",
@@ -247,7 +214,6 @@ PLANTED = {
         "lambda self: self.data.dtype.str)",
         "describe gives Description.*dtype='<f8'.* for a tensor made as .*dtype='float64'",
     ),
-    "a tensor on no device": ('    device = "cpu"', "", "a tensor lacks the attribute device"),
     "gradients that are None": (
         "return gradients([y for",
         "return [None for _ in leaves] or ([y for",
@@ -256,24 +222,13 @@ PLANTED = {
     "gradients that are missing": (
         "given], leaves)",
         "given], leaves)[:1]",
-        r"x \+ y and x \* y: its gradient raises ValueError",
-    ),
-    "a ctx without a flag": ("ctx.needs_input_grad =", "ctx.flags =", "ctx lacks needs_input_grad, which bodies use"),
-    "a tuple that is not expected": (
-        "map(raw, several(outputs))",
-        "[raw(outputs)]",
-        "a Function that returns a tuple of one tensor",
+        "gradients of plain operations: ValueError",
     ),
     "a name that is missing": ("    flip=", "    flop=", "xp lacks flip; see reference/namespace.py"),
     "a capability without its method": (
         "frozenset({\n",
         'frozenset({\n        "compile",\n',
         "it claims compile and lacks the method compile",
-    ),
-    "a claim of what is not recorded": (
-        "frozenset({\n",
-        'frozenset({\n        "double_backward",\n',
-        r"xp.concat\(\[x, y\], axis=1\).*None instead of .*, since double_backward is claimed",
     ),
 }
 
@@ -283,18 +238,14 @@ def test_a_mistake_is_named(tmp_path, mistake):
     before, after, shown = PLANTED[mistake]
     text = filled("torch")
     assert before in text
-    if mistake == "a function of NumPy that returns arrays":
-        text = text.replace("constant(np.tanh)", "np.tanh")
     found = mistakes(tmp_path, text.replace(before, after))
     assert any(re.search(shown, each) for each in found), found
 
 
-def test_ten_mistakes_are_named_at_once(tmp_path):
+def test_several_mistakes_are_named_at_once(tmp_path):
     text, planted = filled("torch"), [
-        "no reflected operator", "no negative", "a sum over the wrong axis", "a wrong gradient of sum",
-        "a function that is not recorded", "a wrong value", "a function of NumPy itself",
-        "memory that is shared with what comes in", "a tensor on no device", "a ctx without a flag",
-        "a tuple that is not expected", "a name that is missing", "a capability without its method",
+        "no reflected operator", "no negative", "a wrong value", "a function of NumPy itself",
+        "memory that is shared with what comes in", "a name that is missing", "a capability without its method",
     ]  # fmt: skip
     for mistake in planted:
         text = text.replace(*PLANTED[mistake][:2])
@@ -309,7 +260,6 @@ def test_ten_mistakes_are_named_at_once(tmp_path):
 def test_the_document_says_what_bodies_use_and_what_is_differentiated():
     text = (ROOT / "docs" / "adding-an-implementation.md").read_text()
     assert text.index("new-adapter") < text.index("## 1.")
-    assert all(f"`{name}`" in text for name in adapter_checks.CONTEXT)
     rows = re.findall(r"^\| (whatever is claimed|`double_backward`|also `tuples`|also `sparse`) \|(.*)", text, re.M)
     said = {claimed: set(re.findall(r"`(\w+)`", row)) for claimed, row in rows}
     assert said["whatever is claimed"] == {use.name for use in FUNCTIONS if use.differentiated == ALWAYS}
