@@ -45,16 +45,10 @@ _IN_PROCESS = (
         "test_clause_faults.py::test_the_fault_breaks_no_other_clause_of_the_group", "it is about neighbours of faults"
     ),
     Later(
-        "test_own_averages.py::test_a_systematic_error_of_a_gradient_is_found", "other formulas", r".*-(tanh|softmax)"
-    ),
-    Later("test_own_averages.py::test_rounding_is_accepted", _MORE, _THOROUGH),
-    Later(
         "test_own_averages.py::test_second_derivatives_in_half_precision_alone_are_compared_with_a_reference",
         _MORE,
         _OTHER_SEEDS,
     ),
-    Later("test_own_averages.py::test_truncation_is_accepted", _MORE, _THOROUGH),
-    Later("test_own_averages.py::test_what_is_left_of_terms_that_cancel_is_no_systematic_error", _MORE, _THOROUGH),
     Later("test_own_builtins.py::test_a_right_function_is_not_accused", "the first tier has one of each kind"),
     Later(
         "test_own_builtins.py::test_a_few_calls_accuse_none_of_each_kind",
@@ -71,7 +65,6 @@ _IN_PROCESS = (
         "test_own.py has it among the mistakes on the command line",
         "declared",
     ),
-    Later("test_own_extremes.py::test_what_built_in_operations_do_is_accepted", _MORE, _THOROUGH),
     Later("test_own_freedom.py::test_a_right_function_is_not_accused", "the first tier has the properties that decide"),
     Later(
         "test_own_freedom.py::test_second_derivatives_at_a_degenerate_spectrum_are_undecided",
@@ -89,22 +82,6 @@ _IN_PROCESS = (
     ),
     Later("test_own_freedom.py::test_what_is_wrong_is_one_fault", _SMALLEST),
     Later("test_own_further.py::test_the_smallest_shape_that_shows_a_fault_is_found", _MORE, _OTHER_SEEDS),
-    Later(
-        "test_own_kinks.py::test_single_precision_accuses_nothing_right",
-        "the first tier has a kink, a tie, a jump, a norm, a root and a sparse tensor",
-        r"(?!(relu 0|maximum, halves|hardshrink, which jumps|norm|square root of abs|sparse product)-few$).*",
-    ),
-    Later(
-        "test_own_kinks.py::test_single_precision_is_enough_to_find_it",
-        "the first tier has a kink, a tie, a norm and an entry at a special value",
-        "a fifth.*|one at.*|neither.*|a product.*|equal.*|five.*|both.*|.*sparse.*",
-    ),
-    Later("test_own_kinks.py::test_what_is_right_is_accepted", _MORE, _THOROUGH),
-    Later(
-        "test_own_kinks.py::test_what_is_right_is_accepted",
-        "kinks and ties of kinds that the first tier has",
-        r"(relu 1|max, one index|clamp|leaky relu|softshrink|cummax|median)-few",
-    ),
     Later("test_own_matrices.py::test_nothing_is_claimed_elsewhere", "the first tier has two of them", "three .*"),
     Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
     Later("test_own_one_fault.py::test_what_follows_from_a_fault_has_no_block_of_its_own", _SMALLEST, r".*-smallest"),
@@ -115,7 +92,6 @@ _IN_PROCESS = (
         "(VJP-REF-TailPast(16|256)|FWD-VALUE-TailPast256)Lost",
     ),
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
-    Later("test_own_ranges.py::test_what_built_in_operations_lose_as_well_is_accepted", _MORE, _THOROUGH),
     Later("test_own_returned.py::test_the_rounding_of_what_is_named_several_times_is_no_fault", _MORE, _OTHER_SEEDS),
     Later(
         "test_own_relations.py::test_nothing_at_all_is_said_of_right_functions",
@@ -129,9 +105,26 @@ _IN_PROCESS = (
         "the first tier has one Function of each of a few fields",
         rf"(?!({'|'.join(_FEW_RIGHT)})$).*",
     ),
-    Later("test_own_small.py::test_small_values_accuse_nothing_right", _MORE, _THOROUGH),
     Later("test_own_state.py::test_memory_that_was_never_written_is_found_in_any_call", _MORE, _OTHER_SEEDS),
     Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
+    Later("test_specimens.py::test_what_is_right_is_not_accused", _MORE, _THOROUGH),
+    Later(
+        "test_specimens.py::test_what_is_right_is_not_accused",
+        "kinks and ties of kinds that the first tier has",
+        r"kinks-(relu 1|max, one index|clamp|leaky relu|softshrink|cummax|median)-few",
+    ),
+    Later(
+        "test_specimens.py::test_what_is_right_is_not_accused",
+        "the first tier has a kink, a tie, a jump, a norm, a root and a sparse tensor",
+        r"kinks-(?!(relu 0|maximum, halves|hardshrink, which jumps|norm|square root of abs|sparse product),).*, in "
+        "single precision-few",
+    ),
+    Later(
+        "test_specimens.py::test_what_is_wrong_is_found",
+        "the first tier has a kink, a tie, a norm and an entry at a special value",
+        "kinks-(a fifth|one at|neither|a product|equal|five|both|.*sparse).*, in single precision",
+    ),
+    Later("test_specimens.py::test_what_is_wrong_is_found", "other formulas", "averages-.* of (tanh|softmax)"),
     Later(
         "test_reference_derivatives.py::test_each_gradient_entry_is_the_slope_along_it",
         "a second look at what other slopes show",
