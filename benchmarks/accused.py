@@ -1,6 +1,6 @@
 """Right Functions, checked with several seeds: whatever is said against one of them is a mistake of the suite.
 
-They are the custom Functions of ``benchmarks/right``, and torch's own functions as the selftests declare them.
+They are the custom Functions of ``selftests/specimens/fields``, and torch's own functions.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from multiprocessing import get_context
 
 import torch
 
-from autograd_conformance.benchmarks.right import DECLARATIONS
 from autograd_conformance.harness.check.verdicts import judged
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.selftests.builtins import BUILTINS
+from autograd_conformance.selftests.specimens.builtins import BUILTINS
+from autograd_conformance.selftests.specimens.fields import DECLARATIONS
 from autograd_conformance.suites.declared import Checked
 
 RIGHT = {**DECLARATIONS, **BUILTINS}

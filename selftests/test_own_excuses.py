@@ -20,9 +20,9 @@ from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import excuse_ops as ops
 from autograd_conformance.selftests import scripts
-from autograd_conformance.selftests.builtins import BUILTINS, EACH_KIND
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
 from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.specimens.builtins import BUILTINS, EACH_KIND
 from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked, claims
 

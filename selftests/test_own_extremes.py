@@ -11,10 +11,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from autograd_conformance.benchmarks.right.signal import Biquad
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.selftests.specimens.extremes import ONE, POSITIVE, WRONG, naive, of_sigmoid
+from autograd_conformance.selftests.specimens.fields.signal import Biquad
 from autograd_conformance.selftests.specimens.functions import function
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
 from autograd_conformance.suites.declared import Checked, claims

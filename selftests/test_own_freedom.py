@@ -14,8 +14,8 @@ from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.freedom import signs
 from autograd_conformance.harness.check.verdicts import UNVERIFIED, verdict
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.selftests import free_functions
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
+from autograd_conformance.selftests.specimens import freedom as free
 from autograd_conformance.suites.declared import Checked
 
 TORCH = implementations.load("torch")
@@ -24,40 +24,12 @@ TORCH = implementations.load("torch")
 DECISIVE = "VJP-FD", "VJP-REF", "FWD-LAYOUT"
 
 
-@pytest.mark.parametrize("declaration", free_functions.FREE, ids=lambda d: d.name)
-def test_the_gradient_of_a_right_function_is_verified(declaration):
-    lines = lines_of(Checked(declaration, profile="quick", seed=0, shrink=False), *DECISIVE)
-    assert {line["id"]: line["outcome"] for line in lines} == {f"{p}[{declaration.name}-cpu]": "pass" for p in DECISIVE}
-
-
-@pytest.mark.parametrize("declaration", free_functions.FREE, ids=lambda d: d.name)
-def test_a_right_function_is_not_accused(declaration, request):
-    lines = list(Checked(declaration, seed=request.config.option.seed or 0).lines())
-    assert list(faults_in(lines)) == []
-    assert {line["outcome"] for line in lines if line["property"] in DECISIVE} == {"pass"}
-
-
-@pytest.mark.parametrize(("declaration", "property_id"), free_functions.WRONG, ids=lambda v: getattr(v, "name", None))
-def test_what_is_wrong_is_found(declaration, property_id):
-    assert first_fault(declaration, property_id)[1].word == "wrong"
-
-
-@pytest.mark.parametrize(("declaration", "property_id"), free_functions.WRONG, ids=lambda v: getattr(v, "name", None))
-def test_what_is_wrong_is_one_fault(declaration, property_id):
-    found = [verdict for _, verdict in faults_of(declaration, property_id)]
-    assert {verdict.word for verdict in found} == {"wrong"}
-    # It is seen at special values, too.
-    assert len({verdict.follows or property_id for verdict in found}) == 1
-
-
 def test_without_the_freedom_a_sign_is_a_fault():
-    assert first_fault(Declaration(free_functions.Eigh, "float[n,n] spd"), "FWD-LAYOUT")
+    assert first_fault(Declaration(free.Eigh, "float[n,n] spd"), "FWD-LAYOUT")
 
 
 def test_the_reference_is_compared_up_to_the_same():
-    other = Declaration(
-        free_functions.Eigh, "float[n,n] spd", up_to=free_functions.EIGH, reference=lambda a: torch.linalg.eigh(2 * a)
-    )
+    other = Declaration(free.Eigh, "float[n,n] spd", up_to=free.EIGH, reference=lambda a: torch.linalg.eigh(2 * a))
     assert first_fault(other, "FWD-VALUE")
 
 
@@ -70,13 +42,13 @@ def _of_low_rank(a):
 
 
 def test_nothing_is_claimed_at_a_degenerate_spectrum():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
+    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
     lines = lines_of(Checked(degenerate, profile="quick", seed=0, shrink=False), *DECISIVE, "DBL-CORRECT")
     assert list(faults_in(lines)) == []
 
 
 def test_second_derivatives_at_a_degenerate_spectrum_are_undecided():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
+    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
     assert faults_of(degenerate) == []
     (line,) = Checked(degenerate, seed=0).lines("DBL-CORRECT")
     assert line["outcome"] == "vacuous"
@@ -99,7 +71,7 @@ def _values_by_layout(a):
 
 
 def test_one_degenerate_output_hides_no_fault_of_another():
-    declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to=free_functions.EIGH, **SPECTRUM)
+    declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
     (found,) = accuses(declaration, "FWD-LAYOUT")
     assert found[0]["failure"]["what"].startswith("output 0")
 
@@ -132,7 +104,7 @@ def test_what_is_no_canonical_form_is_said():
         discover(Declaration(torch.linalg.eigh, "float[n,n] spd", up_to=signs(-1)), TORCH)
 
 
-declared = Declaration(free_functions.Halved, "float[n,n] spd", up_to=free_functions.EIGH)
+declared = Declaration(free.Halved, "float[n,n] spd", up_to=free.EIGH)
 
 
 def test_a_script_calls_the_declaration():
@@ -142,5 +114,5 @@ def test_a_script_calls_the_declaration():
     matrix = torch.tensor([[2.0, 0.5], [0.5, 3.0]])
     here, there = declared.call(matrix), declared.call(matrix.double())
     assert torch.allclose(here[1].double(), there[1])
-    local = Declaration(free_functions.Halved, "float[n,n] spd", up_to=free_functions.EIGH)
+    local = Declaration(free.Halved, "float[n,n] spd", up_to=free.EIGH)
     assert "up_to=" in local.source()

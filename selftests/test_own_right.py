@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from autograd_conformance import implementations
-from autograd_conformance.benchmarks.right import DECLARATIONS
 from autograd_conformance.harness.check import Declaration, printing
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.oracle import Oracle
@@ -18,36 +17,16 @@ from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
-from autograd_conformance.selftests import right_functions as right
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, lines_of
+from autograd_conformance.selftests.specimens import choices as right
+from autograd_conformance.selftests.specimens.fields import DECLARATIONS
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
-RIGHT = (*right.REFERRED, *right.CHOOSING)
 
 # What the numbers of a call are compared in.
 _VALUES = ("FWD-VALUE", "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-CHAIN", "VJP-COTANGENT-LAYOUT")
-
-
-@pytest.mark.parametrize("declaration", RIGHT, ids=lambda d: d.name)
-def test_a_few_calls_accuse_no_right_function(declaration):
-    checked = Checked(declaration, profile="quick", seed=0, shrink=False)
-    assert list(faults_in(lines_of(checked, *_VALUES))) == []
-
-
-@pytest.mark.parametrize("declaration", RIGHT, ids=lambda d: d.name)
-def test_a_right_function_is_not_accused(declaration):
-    assert faults_of(declaration, *_VALUES) == []
-
-
-@pytest.mark.parametrize("name", DECLARATIONS)
-def test_none_of_many_right_functions_is_accused(name, request):
-    """``--seed N`` draws other examples. `benchmarks/accused.py` checks with more of them."""
-    lines = list(Checked(DECLARATIONS[name], profile="quick", seed=request.config.option.seed or 0).lines())
-    judged = [(line, verdict(line)) for line in lines]
-    assert [line for line, v in judged if v is not None and v.fault] == []
-    assert any(line["outcome"] == "pass" for line in lines)
 
 
 def test_no_gradient_is_claimed_where_a_slope_is_infinite():
@@ -95,11 +74,6 @@ def test_statistics_of_half_precision_may_be_of_single_precision():
     assert line["failure"]["expected"].count("float32") == 2
 
 
-@pytest.mark.parametrize("declaration", right.PASSING, ids=lambda d: d.name)
-def test_what_the_engine_does_is_no_fault(declaration):
-    assert accuses(declaration, "VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE") == []
-
-
 class OneBuffer(right.Joined):
     """Gives both arguments views of a buffer of its own."""
 
@@ -123,47 +97,6 @@ def test_observing_changes_nothing():
 
 
 # What a reference finds.
-
-
-def _tripled(base):
-    """The Function with three times its gradient."""
-    return type("Tripled", (base,), {"backward": staticmethod(lambda ctx, g: 3 * base.backward(ctx, g))})
-
-
-class ZeroAtZero(torch.autograd.Function):
-    """Three times its input, without a gradient at 0."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return 3 * x
-
-    @staticmethod
-    def backward(ctx, g):
-        (x,) = ctx.saved_tensors
-        return 3 * g * (x != 0)
-
-
-@pytest.mark.parametrize(
-    ("declaration", "property_id"),
-    [
-        (Declaration(_tripled(right.Relu), "float[...]", reference=torch.relu), "VJP-REF"),
-        (Declaration(_tripled(right.Cholesky), "float[n,n] spd", reference=torch.linalg.cholesky), "VJP-REF"),
-        (Declaration(ZeroAtZero, "float[...]", reference=lambda x: 3 * x), "VJP-REF"),
-        (Declaration(right.Relu, "float[...]", reference=torch.nn.functional.leaky_relu), "FWD-VALUE"),
-        (Declaration(right.Relu, "float[...]", reference=lambda x: np.maximum(x, 0.5)), "FWD-VALUE"),
-        (
-            Declaration(right.Rounded, "float[n]", "float[] positive", surrogate=True, reference=lambda x, _: x),
-            "FWD-VALUE",
-        ),
-    ],
-    ids=["relu", "cholesky", "at 0", "leaky", "numpy", "surrogate"],
-)
-def test_a_reference_finds_what_is_wrong(declaration, property_id):
-    found = faults_of(declaration, property_id, shrink=False)
-    assert {judgement.word for _, judgement in found} == {"wrong"}
-    (head,) = printing.headlines(found)
-    assert "reference=" in head["failure"]["hint"]
 
 
 class WrongUnderMasks(torch.autograd.Function):

@@ -15,27 +15,30 @@ from autograd_conformance.selftests import specimens
 from autograd_conformance.selftests.checking import DRAWS, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
-_MODULES = {
-    module.name: import_module(f"{specimens.__name__}.{module.name}") for module in iter_modules(specimens.__path__)
-}
-ALL = {
-    f"{name}-{specimen.name}": specimen
-    for name, module in _MODULES.items()
+_MODULES = [import_module(f"{specimens.__name__}.{module.name}") for module in iter_modules(specimens.__path__)]
+EACH = [
+    (f"{module.__name__.rpartition('.')[2]}-{specimen.name}", specimen)
+    for module in _MODULES
     for specimen in getattr(module, "SPECIMENS", ())
-}
+]
+ALL = dict(EACH)
 RIGHT = {name: specimen for name, specimen in ALL.items() if not specimen.heads}
 WRONG = {name: specimen for name, specimen in ALL.items() if specimen.heads}
 
 
 def _lines(specimen, profile, seed):
     checked = Checked(specimen.declaration, profile=profile, seed=seed, shrink=specimen.shrink)
-    return list(lines_of(checked, *specimen.tests))
+    return list(lines_of(checked, *specimen.tests) if specimen.tests else checked.lines())
 
 
 def _said(line, verdict):
     """What is said of a finding."""
     words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "call"))
     return "\n".join((*words, verdict.word, verdict.guess))
+
+
+def test_each_has_a_name_of_its_own():
+    assert len(ALL) == len(EACH)
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -50,10 +53,18 @@ def test_what_is_wrong_is_found(name):
 
 
 @pytest.mark.parametrize(("profile", "seed"), DRAWS)
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", [name for name, specimen in RIGHT.items() if specimen.tests])
 def test_what_is_right_is_not_accused(name, profile, seed):
     specimen = RIGHT[name]
     lines = _lines(specimen, profile, seed)
     assert list(faults_in(lines)) == []
     if specimen.decided:
         assert {line["outcome"] for line in lines} == {"pass"}
+
+
+@pytest.mark.parametrize("name", [name for name, specimen in RIGHT.items() if not specimen.tests])
+def test_no_test_accuses_what_is_right(name, request):
+    """`benchmarks/accused.py` checks with more examples."""
+    lines = _lines(RIGHT[name], "quick", request.config.option.seed or 0)
+    assert list(faults_in(lines)) == []
+    assert any(line["outcome"] == "pass" for line in lines)

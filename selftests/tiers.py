@@ -36,7 +36,8 @@ _SMALLEST = "the same of the smallest calls, which take long to find; the first 
 # The ids of `checking.DRAWS`, but for the few calls of the first tier; and those of all seeds but the first.
 _THOROUGH = r"(.*-)?seed\d"
 _OTHER_SEEDS = r"(.*-)?seed[1-9]"
-# Of `benchmarks.right`, one Function each of activations, complexes, layout, losses, scans and sorting.
+_FEW_BUILTINS = ("pow", "fft", "topk", "index_put", "relu_inplace", "cholesky", "linear")
+# Of `selftests.specimens.fields`, one Function each of activations, complexes, layout, losses, scans and sorting.
 _FEW_RIGHT = ("HardSwish", "Squared", "View", "MeanSquared", "Discounted", "Winners")
 
 # What checks properties, clauses and planted faults in the process of the selftest.
@@ -49,12 +50,6 @@ _IN_PROCESS = (
         _MORE,
         _OTHER_SEEDS,
     ),
-    Later("test_own_builtins.py::test_a_right_function_is_not_accused", "the first tier has one of each kind"),
-    Later(
-        "test_own_builtins.py::test_a_few_calls_accuse_none_of_each_kind",
-        "test_own_right.py has an activation, a loss and a Function of rows among many right ones, with every property",
-        "tanh|clamp|logsumexp",
-    ),
     Later("test_own_causes.py::test_one_cause_has_one_headline_in_the_smallest_calls", _SMALLEST),
     Later(
         "test_own_excuses.py::test_no_other_function_of_torch_is_said_to_be_coarse",
@@ -65,22 +60,10 @@ _IN_PROCESS = (
         "test_own.py has it among the mistakes on the command line",
         "declared",
     ),
-    Later("test_own_freedom.py::test_a_right_function_is_not_accused", "the first tier has the properties that decide"),
     Later(
         "test_own_freedom.py::test_second_derivatives_at_a_degenerate_spectrum_are_undecided",
         "the first tier has that nothing is accused, and that a gradient is undecided",
     ),
-    Later(
-        "test_own_freedom.py::test_the_gradient_of_a_right_function_is_verified",
-        "the first tier has each freedom once: sign, phase, order, rotation, two of them, and a part of a null space",
-        "free_(EighOfSymmetric|linalg_eigh|svd|linalg_qr|factor)",
-    ),
-    Later(
-        "test_own_freedom.py::test_what_is_wrong_is_found",
-        "the first tier has two faults of the gradient of eigenvectors",
-        "free_(NoGaps|Absolute|Transposed)-VJP-FD",
-    ),
-    Later("test_own_freedom.py::test_what_is_wrong_is_one_fault", _SMALLEST),
     Later("test_own_further.py::test_the_smallest_shape_that_shows_a_fault_is_found", _MORE, _OTHER_SEEDS),
     Later("test_own_matrices.py::test_nothing_is_claimed_elsewhere", "the first tier has two of them", "three .*"),
     Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
@@ -93,20 +76,25 @@ _IN_PROCESS = (
     ),
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
     Later("test_own_returned.py::test_the_rounding_of_what_is_named_several_times_is_no_fault", _MORE, _OTHER_SEEDS),
-    Later(
-        "test_own_relations.py::test_nothing_at_all_is_said_of_right_functions",
-        "the first tier has the properties that decide",
-    ),
     Later("test_own_relations.py::test_a_right_function_is_not_accused", _MORE, r"gate-.*|.*-gate"),
     Later("test_own_right.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
-    Later("test_own_right.py::test_a_right_function_is_not_accused", _MORE),
-    Later(
-        "test_own_right.py::test_none_of_many_right_functions_is_accused",
-        "the first tier has one Function of each of a few fields",
-        rf"(?!({'|'.join(_FEW_RIGHT)})$).*",
-    ),
     Later("test_own_state.py::test_memory_that_was_never_written_is_found_in_any_call", _MORE, _OTHER_SEEDS),
     Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
+    Later(
+        "test_specimens.py::test_no_test_accuses_what_is_right",
+        "the first tier has one of each kind, and one of each of a few fields",
+        rf"(?!(builtins-({'|'.join(_FEW_BUILTINS)})|fields-({'|'.join(_FEW_RIGHT)})), all tests$).*",
+    ),
+    Later(
+        "test_specimens.py::test_what_is_right_is_not_accused",
+        "the first tier has each freedom once: sign, phase, order, rotation, two of them, and a part of a null space",
+        "freedom-free_(EighOfSymmetric|linalg_eigh|svd|linalg_qr|factor)-few",
+    ),
+    Later(
+        "test_specimens.py::test_what_is_wrong_is_found",
+        "the first tier has two faults of the gradient of eigenvectors",
+        "freedom-free_(NoGaps|Absolute|Transposed)",
+    ),
     Later("test_specimens.py::test_what_is_right_is_not_accused", _MORE, _THOROUGH),
     Later(
         "test_specimens.py::test_what_is_right_is_not_accused",

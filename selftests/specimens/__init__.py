@@ -16,9 +16,9 @@ from autograd_conformance.harness.check import Declaration
 class Specimen:
     """A declared Function, the tests that look at it, and what they find.
 
-    ``tests`` are those that run, such as VJP-FD and VJP-FD/kinks. ``heads`` are the tests whose findings are reported,
-    in their order, and each of the ``says`` stands in what is reported. Without any, the Function is right, and the
-    tests that apply to it pass; if not ``decided``, they need not compare anything.
+    ``tests`` are those that run, such as VJP-FD and VJP-FD/kinks; without any, all of them. ``heads`` are the tests
+    whose findings are reported, in their order, and each of the ``says`` stands in what is reported. Without heads the
+    Function is right, and the tests that apply to it pass; if not ``decided``, they need not compare anything.
     """
 
     name: str
@@ -33,6 +33,11 @@ class Specimen:
 
     def __str__(self) -> str:
         return self.name
+
+
+def whole(declaration: Declaration) -> Specimen:
+    """A Function of which no test at all has anything to say."""
+    return Specimen(f"{declaration.name}, all tests", declaration, (), decided=False)
 
 
 def right(name: str, tests: str, function: Any, *arguments: str, decided: bool = True, **options: Any) -> Specimen:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.selftests.specimens import Specimen, whole
 
 INDEPENDENT, AXIS, SYMMETRIC = "DECL-INDEPENDENT", "DECL-AXIS", "DECL-SYMMETRIC"
 
@@ -326,3 +327,8 @@ WRONG = [
     for declared in groups
     for wrong in declared[1:]
 ]
+
+# With masks, lengths, complex numbers and an axis.
+_OF_EACH_KIND = [d for d in RIGHT if d.name in ("masked_mean", "pooled", "rotated", "normalised")]
+_OTHERS = ("FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-FD", "VJP-CHAIN", "DBL-CORRECT")
+SPECIMENS = (*(Specimen(d.name, d, _OTHERS) for d in _OF_EACH_KIND), *map(whole, _OF_EACH_KIND))

@@ -8,6 +8,8 @@ from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.freedom import signs
+from autograd_conformance.selftests.checking import each_test_of
+from autograd_conformance.selftests.specimens import Specimen, whole
 
 
 def _odd(x):
@@ -284,4 +286,10 @@ WRONG = (
     (_declared(null_space, "float[m,m+k] full_rank", up_to=spanned, sizes=_WIDE), "VJP-FD"),
     (_declared(row_space, "float[m,m+k] full_rank", up_to=spanned, sizes=_WIDE), "FWD-LAYOUT"),
     (_declared(NegatedSolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True), "VJP-FD"),
+)
+
+SPECIMENS = (
+    *(Specimen(d.name, d, ("VJP-FD", "VJP-REF", "FWD-LAYOUT")) for d in FREE),
+    *map(whole, FREE),
+    *(Specimen(d.name, d, tuple(each_test_of(head)), (head,), ("wrong",)) for d, head in WRONG),
 )

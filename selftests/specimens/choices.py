@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.selftests.checking import each_test_of
+from autograd_conformance.selftests.specimens import Specimen
 
 
 class Rounded(Function):
@@ -247,4 +250,44 @@ CHOOSING = (
     Declaration(Winner, "float[n]", sizes=_MANY),
     Declaration(Chamfer, "float[n,d]", "float[m,d]", sizes={"n": (1, 3), "m": (1, 2), "d": (1, 2)}),
     Declaration(Warped, "float[n]", "float[m]", sizes={"n": (1, 2, 4), "m": (1, 3)}, once=True),
+)
+
+
+def _tripled(base):
+    """The Function with three times its gradient."""
+    return type("Tripled", (base,), {"backward": staticmethod(lambda ctx, g: 3 * base.backward(ctx, g))})
+
+
+class ZeroAtZero(torch.autograd.Function):
+    """Three times its input, without a gradient at 0."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return 3 * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return 3 * g * (x != 0)
+
+
+_VALUES = ("FWD-VALUE", "FWD-LAYOUT", "FWD-EMPTY", "VJP-REF", "VJP-FD", "VJP-CHAIN", "VJP-COTANGENT-LAYOUT")
+_ENGINE = ("VJP-PURE", "VJP-FIT", "VJP-NONE", "VJP-ACCUMULATE")
+_SAYS = ("reference=", "wrong")
+_WRONG = (
+    ("VJP-REF", Declaration(_tripled(Relu), "float[...]", reference=torch.relu, name="TripledRelu")),
+    (
+        "VJP-REF",
+        Declaration(_tripled(Cholesky), "float[n,n] spd", reference=torch.linalg.cholesky, name="TripledCholesky"),
+    ),
+    ("VJP-REF", Declaration(ZeroAtZero, "float[...]", reference=lambda x: 3 * x)),
+    ("FWD-VALUE", Declaration(Relu, "float[...]", reference=torch.nn.functional.leaky_relu)),
+    ("FWD-VALUE", Declaration(Relu, "float[...]", reference=lambda x: np.maximum(x, 0.5), name="ReluOfNumPy")),
+    ("FWD-VALUE", Declaration(Rounded, "float[n]", "float[] positive", surrogate=True, reference=lambda x, _: x)),
+)
+SPECIMENS = (
+    *(Specimen(d.name, d, _VALUES, decided=False) for d in (*REFERRED, *CHOOSING)),
+    *(Specimen(d.name, d, _ENGINE, decided=False) for d in PASSING),
+    *(Specimen(f"{d.name} ({head})", d, tuple(each_test_of(head)), (head,), _SAYS) for head, d in _WRONG),
 )

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - as everybody has it
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.selftests.specimens import whole
 
 _M = "float[...,n,n]"
 
@@ -123,3 +124,4 @@ EACH_KIND = ("tanh", "clamp", "pow", "fft", "logsumexp", "topk", "index_put", "r
 _OPTIONS = {"amax": {"sizes": {"n": (1, 2, 3), "m": (1, 2, 3)}}}
 
 BUILTINS = {name: _declared(name, *given, **_OPTIONS.get(name, {})) for name, given in _NAMED.items()}
+SPECIMENS = tuple(map(whole, BUILTINS.values()))
