@@ -18,8 +18,9 @@ from autograd_conformance.harness.check.extremes import _some
 from autograd_conformance.harness.check.sweeping import units
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.selftests import excuse_ops, scripts
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import lines_of
+from autograd_conformance.selftests.specimens import excuses
 from autograd_conformance.selftests.specimens.functions import function
 from autograd_conformance.selftests.specimens.sweeps import ONE, WRONG
 from autograd_conformance.strategies.sweeps import HALF, NUMBERS, numbers
@@ -94,7 +95,7 @@ def test_a_right_function_has_no_alarming_fact():
         assert all(float(number) < 2 for number in re.findall(r"by ([0-9.e+-]+) ulp", fact))
 
 
-@pytest.mark.parametrize("function", [excuse_ops.HugeRefused, excuse_ops.LargeRefused])
+@pytest.mark.parametrize("function", [excuses.HugeRefused, excuses.LargeRefused])
 def test_numbers_that_forward_refuses_are_left_out(function):
     declaration = Declaration(function, *ONE)
     assert {line["property"]: line["outcome"] for line in lines(declaration)} == {
@@ -108,7 +109,7 @@ def test_numbers_that_forward_refuses_are_left_out(function):
 
 @pytest.mark.parametrize("seed", range(3), ids="seed{}".format)
 def test_what_is_wrong_at_a_number_that_forward_takes_is_found(seed):
-    found = failures(Declaration(excuse_ops.LargeRefusedWrongBelow, *ONE), seed=seed)
+    found = failures(Declaration(excuses.LargeRefusedWrongBelow, *ONE), seed=seed)
     assert "specials=((0, " in found["VJP-FD"]["call"], found
 
 

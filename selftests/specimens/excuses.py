@@ -6,6 +6,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.selftests.specimens import Specimen, right, wrong
 
 # No gradient without a verification.
 
@@ -437,3 +438,42 @@ class SingleInSum(Function):
     @staticmethod
     def backward(ctx, g):
         return 2 * g[..., None] * ctx.saved_tensors[0]
+
+
+DECISIVE = "FWD-VALUE FWD-LAYOUT FWD-EMPTY FWD-DTYPE VJP-REF VJP-FD VJP-CHAIN DBL-CORRECT"
+_ONE, _TWO = ("float[n,m]",), ("float[n,m]", "float[n,m]")
+_BACKWARD = "forward accepted this call, so backward must not raise"
+_NO_VALUE, _NO_ATTRIBUTE = "a name is used that has no value", "an attribute is used that does not exist"
+_MISFIT = "a gradient that does not fit its input"
+
+SPECIMENS = (
+    wrong("single", "VJP-FD", SingleWrong, "float[n]", "float[n]", says="wrong"),
+    wrong("single, twice", "DBL-CORRECT", SingleTwiceWrong, "float[n]", says="wrong"),
+    wrong("squares of single numbers", "VJP-FD", SquareOfSingles, "complex[n]", says="wrong"),
+    wrong("numbers by real numbers", "VJP-FD", ScaledWrong, "number[n]", "float[n]", says="wrong"),
+    wrong("complex by real numbers", "VJP-FD", ScaledWrong, "complex[n]", "float[n]", says="wrong"),
+    Specimen("single, right", single, tuple(DECISIVE.split())),
+    right("numbers by real numbers, right", DECISIVE, Scaled, "number[...]", "float[...]"),
+    right("complex by real numbers, right", DECISIVE, Scaled, "complex[n,m]", "float[m]"),
+    right("real numbers by numbers", DECISIVE, torch.mul, "float[~]", "number[~]"),
+    right("complex numbers of two", DECISIVE, torch.complex, "float[n]", "float[n]"),
+    *(
+        wrong(function.__name__, head, function, *arguments, says=says)
+        for function, arguments, head, says in (
+            (EmptyInBackward, _ONE, "FWD-EMPTY", (_BACKWARD, "raises when empty")),
+            (LaidOutInBackward, _ONE, "FWD-LAYOUT", ("view size is not compatible", "raises")),
+            (DtypeInBackward, _ONE, "VJP-REF", (_BACKWARD, "raises")),
+            (MaskInBackward, _TWO, "VJP-MASK", (_NO_VALUE, "raises")),
+            (Unbound, _ONE, "FWD-EMPTY", (_NO_VALUE, "raises")),
+            (NoSuchAttribute, _ONE, "FWD-LAYOUT", (_NO_ATTRIBUTE, "raises")),
+            (NoSuchFunction, _ONE, "VJP-REF", (_NO_ATTRIBUTE, "raises")),
+            (MisfitWhenEmpty, _ONE, "FWD-EMPTY", (_MISFIT, "raises when empty")),
+            (AssertedInside, _ONE, "FWD-EMPTY", ("an assertion inside the framework failed", "raises")),
+            (MisfitWhenTwice, _ONE, "DBL-CORRECT", (_MISFIT, "raises")),
+        )
+    ),
+    *(
+        right(function.__name__, f"{DECISIVE} VJP-FINITE", function, *_ONE, decided=False)
+        for function in (EmptyRefused, LayoutRefused, DtypeRefused, TwiceRefused, HugeRefused, LargeRefused)
+    ),
+)
