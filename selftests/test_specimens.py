@@ -47,6 +47,7 @@ def test_what_is_wrong_is_found(name):
     faults = list(faults_in(_lines(specimen, specimen.profile, specimen.seed)))
     heads = headlines(faults)
     assert tuple(ndjson.test_of(line) for line in heads) == specimen.heads
+    assert set(specimen.met_by) <= {ndjson.test_of(line) for line, _ in faults}
     said = "\n".join(_said(line, verdict) for line, verdict in faults if line in heads)
     for words in specimen.says:
         assert words in said

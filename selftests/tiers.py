@@ -50,7 +50,6 @@ _IN_PROCESS = (
         _MORE,
         _OTHER_SEEDS,
     ),
-    Later("test_own_causes.py::test_one_cause_has_one_headline_in_the_smallest_calls", _SMALLEST),
     Later(
         "test_own_excuses.py::test_no_other_function_of_torch_is_said_to_be_coarse",
         "the first tier has one of each kind",
@@ -67,7 +66,6 @@ _IN_PROCESS = (
     Later("test_own_further.py::test_the_smallest_shape_that_shows_a_fault_is_found", _MORE, _OTHER_SEEDS),
     Later("test_own_matrices.py::test_nothing_is_claimed_elsewhere", "the first tier has two of them", "three .*"),
     Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
-    Later("test_own_one_fault.py::test_what_follows_from_a_fault_has_no_block_of_its_own", _SMALLEST, r".*-smallest"),
     Later("test_own_planted.py::test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call", _SMALLEST),
     Later(
         "test_own_planted.py::test_the_fault_is_found_and_shown",
@@ -112,6 +110,7 @@ _IN_PROCESS = (
         "the first tier has a kink, a tie, a norm and an entry at a special value",
         "kinks-(a fifth|one at|neither|a product|equal|five|both|.*sparse).*, in single precision",
     ),
+    Later("test_specimens.py::test_what_is_wrong_is_found", _SMALLEST, ".*, smallest"),
     Later("test_specimens.py::test_what_is_wrong_is_found", "other formulas", "averages-.* of (tanh|softmax)"),
     Later(
         "test_reference_derivatives.py::test_each_gradient_entry_is_the_slope_along_it",

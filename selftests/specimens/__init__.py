@@ -17,8 +17,9 @@ class Specimen:
     """A declared Function, the tests that look at it, and what they find.
 
     ``tests`` are those that run, such as VJP-FD and VJP-FD/kinks; without any, all of them. ``heads`` are the tests
-    whose findings are reported, in their order, and each of the ``says`` stands in what is reported. Without heads the
-    Function is right, and the tests that apply to it pass; if not ``decided``, they need not compare anything.
+    whose findings are reported, in their order; each of the ``says`` stands in what is reported, and each test of
+    ``met_by`` finds something. Without heads the Function is right, and the tests that apply to it pass; if not
+    ``decided``, they need not compare anything.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Specimen:
     tests: tuple[str, ...]
     heads: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    met_by: tuple[str, ...] = ()
     profile: str = "gate"
     seed: int = 0
     shrink: bool = False
@@ -49,7 +51,7 @@ def wrong(
     name: str, heads: str, function: Any, *arguments: str, tests: str = "", says: Sequence[str] = (), **options: Any
 ) -> Specimen:
     """A Function with faults: the first findings of these tests, by default of those that head them, are ``heads``."""
-    how = {word: options.pop(word) for word in ("profile", "seed", "shrink") if word in options}
+    how = {word: options.pop(word) for word in ("met_by", "profile", "seed", "shrink") if word in options}
     declaration = Declaration(function, *arguments, **options)
     said = (says,) if isinstance(says, str) else tuple(says)
     return Specimen(name, declaration, tuple((tests or heads).split()), tuple(heads.split()), said, **how)
