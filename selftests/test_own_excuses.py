@@ -20,6 +20,7 @@ from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import accuses, faults_of, first_fault, lines_of
 from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.specimens import dtypes
 from autograd_conformance.selftests.specimens import excuses as ops
 from autograd_conformance.selftests.specimens.builtins import BUILTINS, EACH_KIND
 from autograd_conformance.selftests.warm import started
@@ -39,8 +40,8 @@ def text_of(declaration, folder, *properties):
 @pytest.mark.parametrize(
     ("declaration", "why"),
     [
-        (ops.half, "computed in half precision, which is too coarse for finite differences"),
-        (Declaration(ops.Rough, "float[n]"), "of them inconclusive (the last one: "),
+        (dtypes.half, "computed in half precision, which is too coarse for finite differences"),
+        (Declaration(dtypes.Rough, "float[n]"), "of them inconclusive (the last one: "),
     ],
     ids=["half", "rough"],
 )
@@ -54,7 +55,7 @@ def test_a_gradient_that_was_not_verified_is_said_first(declaration, why, tmp_pa
 
 
 def test_a_reference_verifies_a_gradient_too(tmp_path):
-    text = text_of(ops.half_compared, tmp_path, "VJP-FD", "VJP-REF")
+    text = text_of(dtypes.half_compared, tmp_path, "VJP-FD", "VJP-REF")
     assert re.search(r"\d checks? holds?, 0 do not$", text.strip())
     assert "VJP-FD" not in text
     assert "give reference=" not in text
@@ -62,10 +63,10 @@ def test_a_reference_verifies_a_gradient_too(tmp_path):
 
 def test_what_was_done_is_not_advised(tmp_path):
     def in_half(x):
-        ops.Half.apply(x)
+        dtypes.Half.apply(x)
         return x.sin()
 
-    declaration = Declaration(ops.Half, "float[n]", reference=in_half)
+    declaration = Declaration(dtypes.Half, "float[n]", reference=in_half)
     text = text_of(declaration, tmp_path, "VJP-FD", "VJP-REF", "DBL-CORRECT")
     assert "SECOND DERIVATIVE NOT VERIFIED: DBL-CORRECT" in text
     assert "let reference= take float64" in text
@@ -74,7 +75,8 @@ def test_what_was_done_is_not_advised(tmp_path):
 
 def test_what_was_not_verified_has_an_exit_status_and_is_never_green(tmp_path):
     (tmp_path / "mine.py").write_text(
-        "from excuses import SingleInForward, half, single\n"
+        "from dtypes import half, single\n"
+        "from excuses import SingleInForward\n"
         "from autograd_conformance.harness.check import Declaration\n"
         "coarse = Declaration(SingleInForward, 'float[n,m]')\n"
     )
@@ -121,7 +123,7 @@ def test_a_number_of_outputs_that_varies_is_a_fault():
 
 def test_forward_mode_goes_with_outputs_that_are_not_numbers():
     declaration = Declaration(ops.Flagged, "float[n,m]")
-    assert accuses(declaration, *ops.DECISIVE.split(), "JVP-REF", "JVP-ADJOINT") == []
+    assert accuses(declaration, *dtypes.DECISIVE.split(), "JVP-REF", "JVP-ADJOINT") == []
     assert "has a jvp" in discover(declaration, TORCH).lines()
     assert "has a jvp" not in discover(Declaration(ops.Sine, "float[n,m]"), TORCH).lines()
     wrong = accuses(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
@@ -135,10 +137,10 @@ def raised_in(action):
 
 
 def test_only_the_function_and_the_framework_refuse():
-    subject = next(Checked(ops.single, seed=0).subjects(claims()["VJP_REF"][0]))
+    subject = next(Checked(dtypes.single, seed=0).subjects(claims()["VJP_REF"][0]))
     x = torch.ones(2, requires_grad=True)
     in_suite = raised_in(lambda: adapting.used((x,), (x, x)))
-    in_function = raised_in(lambda: subject.implementation.function(ops.Single)(x.double(), x))
+    in_function = raised_in(lambda: subject.implementation.function(dtypes.Single)(x.double(), x))
     in_framework = raised_in(lambda: subject.implementation.grad([x * 2], [x], [torch.ones(3)], False))
     assert [raised_by_suite(each) for each in (in_suite, in_function, in_framework)] == [True, False, False]
 
