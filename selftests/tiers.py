@@ -64,7 +64,6 @@ _IN_PROCESS = (
         "the first tier has that nothing is accused, and that a gradient is undecided",
     ),
     Later("test_own_further.py::test_the_smallest_shape_that_shows_a_fault_is_found", _MORE, _OTHER_SEEDS),
-    Later("test_own_matrices.py::test_nothing_is_claimed_elsewhere", "the first tier has two of them", "three .*"),
     Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
     Later("test_own_planted.py::test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call", _SMALLEST),
     Later(
