@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.implementations.protocol import as_tuple
 
 Tensors = tuple[Any, ...]
@@ -20,25 +21,33 @@ Canonical = Callable[[Tensors, Tensors], Any]
 def signs(*axes: int | None) -> Canonical:
     """A canonical form of matrices whose columns may have another sign, or another phase if they are complex.
 
-    The k-th columns of all outputs change together. The canonical form has the product of each with that of the first.
+    The k-th columns of all outputs change together. The canonical form has the product of each with that of the first,
+    and of the others also their squares, which count where that of the first is zero.
 
     Args:
         *axes: For each output, -1 if it has such columns, -2 if it has such rows, which change by the conjugate, and
             None if nothing is free: `signs(None, -1)` for `eigh`, `signs(-1, None, -2)` for `svd`, `signs(-1, -2)` for
-            `qr`.
+            `qr`. Such outputs have two dimensions or more.
+
+    Raises:
+        UsageProblem: If an axis is something else, or nothing is free.
     """
+    if not {*axes} & {-1, -2} or not {*axes} <= {-1, -2, None}:
+        raise UsageProblem(f"signs{axes}: each must be -1, -2 or None, and one of them -1 or -2")
 
     def canonical(outputs: Tensors, _: Tensors) -> Tensors:
         if len(outputs) != len(axes):
             raise ValueError(f"signs{axes} is about {len(axes)} outputs, but the Function returns {len(outputs)}")
         columns = [y if axis != -2 else y.swapaxes(-1, -2).conj() for y, axis in zip(outputs, axes, strict=True)]
-        first = next(y for y, axis in zip(columns, axes, strict=True) if axis is not None).conj()
-        return tuple(
-            y if axis is None else y[..., :, None, :] * first[..., None, :, :]
-            for y, axis in zip(columns, axes, strict=True)
-        )
+        first = next(y for y, axis in zip(columns, axes, strict=True) if axis is not None)
+        return tuple(y if axis is None else _product(y, first) for y, axis in zip(columns, axes, strict=True))
 
     return canonical
+
+
+def _product(y: Any, first: Any) -> Any:
+    product: Any = y[..., :, None, :] * first.conj()[..., None, :, :]
+    return product if y is first else product + (y * y.conj())[..., :, None, :]
 
 
 def within(function: Callable[..., Any], canonical: Canonical | None) -> Callable[..., Any]:

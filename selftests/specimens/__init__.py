@@ -16,30 +16,42 @@ from autograd_conformance.harness.check import Declaration
 class Specimen:
     """A declared Function, the tests that look at it, and what they find.
 
-    ``tests`` are those that run, such as VJP-FD and VJP-FD/kinks; without any, all of them. ``heads`` are the tests
-    whose findings are reported, in their order; each of the ``says`` stands in what is reported, and each test of
-    ``met_by`` finds something. Without heads the Function is right, and the tests that apply to it pass; if not
-    ``decided``, they need not compare anything.
+    Args:
+        name: What is special about it.
+        declaration: As a user would write it.
+        tests: Those that run, such as VJP-FD and VJP-FD/kinks; without any, all.
+        heads: The tests whose findings are reported, in their order; without any, the Function is right.
+        word: The verdict of each finding, such as "wrong" or "raises when empty".
+        says: Each stands in what is reported.
+        met_by: Tests that find something as well, which is not reported.
+        alone: Whether no finding follows from what another property says.
+        profile: How the calls to a wrong Function are drawn, with ``seed`` and ``shrink``. `checking.DRAWS` has
+            how those to a right one are.
+        seed: See ``profile``.
+        shrink: See ``profile``.
+        decided: Whether each test that applies to a right Function has something to compare.
     """
 
     name: str
     declaration: Declaration
     tests: tuple[str, ...]
     heads: tuple[str, ...] = ()
+    word: str = ""
     says: tuple[str, ...] = ()
     met_by: tuple[str, ...] = ()
     profile: str = "gate"
     seed: int = 0
     shrink: bool = False
+    alone: bool = False
     decided: bool = True
 
     def __str__(self) -> str:
         return self.name
 
 
-def whole(declaration: Declaration) -> Specimen:
-    """A Function of which no test at all has anything to say."""
-    return Specimen(f"{declaration.name}, all tests", declaration, (), decided=False)
+def whole(declaration: Declaration, profile: str = "gate") -> Specimen:
+    """A right Function, which no test at all accuses; ``profile`` is that of the night."""
+    return Specimen(f"{declaration.name}, all tests", declaration, (), profile=profile, decided=False)
 
 
 def right(name: str, tests: str, function: Any, *arguments: str, decided: bool = True, **options: Any) -> Specimen:
@@ -51,7 +63,9 @@ def wrong(
     name: str, heads: str, function: Any, *arguments: str, tests: str = "", says: Sequence[str] = (), **options: Any
 ) -> Specimen:
     """A Function with faults: the first findings of these tests, by default of those that head them, are ``heads``."""
-    how = {word: options.pop(word) for word in ("met_by", "profile", "seed", "shrink") if word in options}
+    how = {
+        word: options.pop(word) for word in ("word", "met_by", "alone", "profile", "seed", "shrink") if word in options
+    }
     declaration = Declaration(function, *arguments, **options)
     said = (says,) if isinstance(says, str) else tuple(says)
-    return Specimen(name, declaration, tuple((tests or heads).split()), tuple(heads.split()), said, **how)
+    return Specimen(name, declaration, tuple((tests or heads).split()), tuple(heads.split()), says=said, **how)

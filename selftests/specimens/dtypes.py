@@ -135,11 +135,11 @@ half_compared = Declaration(Half, "float[n]", reference=torch.sin, name="HalfCom
 
 DECISIVE = "FWD-VALUE FWD-LAYOUT FWD-EMPTY FWD-DTYPE VJP-REF VJP-FD VJP-CHAIN DBL-CORRECT"
 SPECIMENS = (
-    wrong("single", "VJP-FD", SingleWrong, "float[n]", "float[n]", says="wrong"),
-    wrong("single, twice", "DBL-CORRECT", SingleTwiceWrong, "float[n]", says="wrong"),
-    wrong("squares of single numbers", "VJP-FD", SquareOfSingles, "complex[n]", says="wrong"),
-    wrong("numbers by real numbers", "VJP-FD", ScaledWrong, "number[n]", "float[n]", says="wrong"),
-    wrong("complex by real numbers", "VJP-FD", ScaledWrong, "complex[n]", "float[n]", says="wrong"),
+    wrong("single", "VJP-FD", SingleWrong, "float[n]", "float[n]", word="wrong"),
+    wrong("single, twice", "DBL-CORRECT", SingleTwiceWrong, "float[n]", word="wrong"),
+    wrong("squares of single numbers", "VJP-FD", SquareOfSingles, "complex[n]", word="wrong"),
+    wrong("numbers by real numbers", "VJP-FD", ScaledWrong, "number[n]", "float[n]", word="wrong"),
+    wrong("complex by real numbers", "VJP-FD", ScaledWrong, "complex[n]", "float[n]", word="wrong"),
     Specimen("single, right", single, tuple(DECISIVE.split())),
     right("numbers by real numbers, right", DECISIVE, Scaled, "number[...]", "float[...]"),
     right("complex by real numbers, right", DECISIVE, Scaled, "complex[n,m]", "float[m]"),

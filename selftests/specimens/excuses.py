@@ -319,18 +319,18 @@ _MISFIT = "a gradient that does not fit its input"
 
 SPECIMENS = (
     *(
-        wrong(function.__name__, head, function, *arguments, says=says)
-        for function, arguments, head, says in (
-            (EmptyInBackward, _ONE, "FWD-EMPTY", (_BACKWARD, "raises when empty")),
-            (LaidOutInBackward, _ONE, "FWD-LAYOUT", ("view size is not compatible", "raises")),
-            (DtypeInBackward, _ONE, "VJP-REF", (_BACKWARD, "raises")),
-            (MaskInBackward, _TWO, "VJP-MASK", (_NO_VALUE, "raises")),
-            (Unbound, _ONE, "FWD-EMPTY", (_NO_VALUE, "raises")),
-            (NoSuchAttribute, _ONE, "FWD-LAYOUT", (_NO_ATTRIBUTE, "raises")),
-            (NoSuchFunction, _ONE, "VJP-REF", (_NO_ATTRIBUTE, "raises")),
-            (MisfitWhenEmpty, _ONE, "FWD-EMPTY", (_MISFIT, "raises when empty")),
-            (AssertedInside, _ONE, "FWD-EMPTY", ("an assertion inside the framework failed", "raises")),
-            (MisfitWhenTwice, _ONE, "DBL-CORRECT", (_MISFIT, "raises")),
+        wrong(function.__name__, head, function, *arguments, word=word, says=says)
+        for function, arguments, head, word, says in (
+            (EmptyInBackward, _ONE, "FWD-EMPTY", "raises when empty", _BACKWARD),
+            (LaidOutInBackward, _ONE, "FWD-LAYOUT", "raises", "view size is not compatible"),
+            (DtypeInBackward, _ONE, "VJP-REF", "raises", _BACKWARD),
+            (MaskInBackward, _TWO, "VJP-MASK", "raises", _NO_VALUE),
+            (Unbound, _ONE, "FWD-EMPTY", "raises", _NO_VALUE),
+            (NoSuchAttribute, _ONE, "FWD-LAYOUT", "raises", _NO_ATTRIBUTE),
+            (NoSuchFunction, _ONE, "VJP-REF", "raises", _NO_ATTRIBUTE),
+            (MisfitWhenEmpty, _ONE, "FWD-EMPTY", "raises when empty", _MISFIT),
+            (AssertedInside, _ONE, "FWD-EMPTY", "raises", "an assertion inside the framework failed"),
+            (MisfitWhenTwice, _ONE, "DBL-CORRECT", "raises", _MISFIT),
         )
     ),
     *(

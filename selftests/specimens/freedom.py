@@ -230,13 +230,33 @@ def solved(outputs, inputs):
     return ((inputs[0] @ outputs[0].unsqueeze(-1)).squeeze(-1),)
 
 
+class Beside(Function):
+    """Two tensors, of which the first loses its second column."""
+
+    factor = 2
+
+    @staticmethod
+    def forward(_, x, y):
+        return x * x.new_tensor([1.0, 0.0]), 2 * y
+
+    @classmethod
+    def backward(cls, _, g, h):
+        return g * g.new_tensor([1.0, 0.0]), h * h.new_tensor([2.0, cls.factor])
+
+
+class WrongBeside(Beside):
+    """The gradient is wrong in the second column, of which the first tensor has nothing."""
+
+    factor = 7
+
+
 def _declared(function, *arguments, name="", **options):
     return Declaration(function, *arguments, name=name or f"free_{function.__name__}", **options)
 
 
 def spanned(outputs, _):
     """What columns span, and how: free is a rotation."""
-    return outputs[0] @ outputs[0].mT
+    return outputs[0] @ outputs[0].mH
 
 
 def ordered(outputs, _):
@@ -255,6 +275,7 @@ EIGH, _SVD = signs(None, -1), signs(-1, None, -2)
 _WIDE = {"k": (1, 2)}
 
 FREE = (
+    _declared(Beside, "float[n,2]", "float[n,2]", up_to=signs(-1, -1)),
     _declared(torch.linalg.eigh, "float[n,n] symmetric", up_to=EIGH),
     _declared(torch.linalg.eigh, "number[b,n,n] spd", up_to=EIGH, name="eigh_of_numbers"),
     _declared(Eigh, "float[n,n] spd", up_to=EIGH, reference=torch.linalg.eigh),
@@ -274,6 +295,7 @@ FREE = (
 
 # Each with the properties of which one must find what is wrong.
 WRONG = (
+    (_declared(WrongBeside, "float[n,2]", "float[n,2]", up_to=signs(-1, -1)), "VJP-FD"),
     *(
         (_declared(function, "float[n,n] spd", up_to=EIGH), "VJP-FD")
         for function in (WrongSign, NoGaps, Halved, Absolute, Transposed)
@@ -291,5 +313,5 @@ WRONG = (
 SPECIMENS = (
     *(Specimen(d.name, d, ("VJP-FD", "VJP-REF", "FWD-LAYOUT")) for d in FREE),
     *map(whole, FREE),
-    *(Specimen(d.name, d, tuple(each_test_of(head)), (head,), ("wrong",)) for d, head in WRONG),
+    *(Specimen(d.name, d, tuple(each_test_of(head)), (head,), "wrong") for d, head in WRONG),
 )

@@ -140,10 +140,10 @@ def _in_single(table):
 
 SLOPE = "slope where entries are special or equal"
 SPECIMENS = (
-    *(wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE) for name, (f, arguments) in WRONG.items()),
+    *(wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, alone=True) for name, (f, arguments) in WRONG.items()),
     *(right(name, "VJP-FD/kinks", f, *arguments) for name, (f, arguments) in RIGHT.items()),
     *(
-        wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, dtypes="float32")
+        wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, alone=True, dtypes="float32")
         for name, (f, arguments) in _in_single(WRONG).items()
     ),
     *(

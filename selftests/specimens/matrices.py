@@ -186,7 +186,7 @@ class Reciprocal(torch.autograd.Function):
 
 
 _SYMMETRIC = "float[n,n] symmetric"
-_NAN = {"tests": " ".join((*each_test_of("VJP-FD"), *each_test_of("DBL-CORRECT"))), "says": "not finite"}
+_NAN = {"tests": " ".join((*each_test_of("VJP-FD"), *each_test_of("DBL-CORRECT"))), "word": "not finite"}
 _MATRICES = "VJP-FD/matrices DBL-CORRECT/matrices"
 SPECIMENS = (
     wrong(

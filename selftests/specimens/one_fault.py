@@ -252,11 +252,18 @@ def _of(head, declaration, tests):
     return Specimen(head, declaration, every, (head.split()[0],), met_by=met_by)
 
 
+def _threads(head):
+    return each_test_of("ENV-THREADS") if "ENV-THREADS" in ONE_FAULT[head][1] else []
+
+
 _BESIDE = "VJP-FD VJP-FD/kinks VJP-REF VJP-LINEAR VJP-PURE VJP-REPEAT VJP-ACCUMULATE"
 _DRAWN = [_of(head, *row) for head, row in ONE_FAULT.items()]
 SPECIMENS = (
     *_DRAWN,
-    *(replace(each, name=f"{each.name}, smallest", shrink=True) for each in _DRAWN),
+    *(
+        replace(each, name=f"{each.name}, smallest", shrink=True, tests=(*each.tests, *_threads(each.name)))
+        for each in _DRAWN
+    ),
     wrong(
         "a forward that branches on the mask", "FWD-MASK", AddedIfTrained, "float[n,m]", "float[m]",
         tests=" ".join(test for name in ("FWD-VALUE", "FWD-MASK", "VJP-FD") for test in each_test_of(name)),

@@ -53,7 +53,8 @@ def _of_root_mean_square(g, _, x):
 
 
 ACCEPTED = {
-    **RIGHT,
+    # The test does not apply to this one.
+    **{name: row for name, row in RIGHT.items() if name != "norm with NumPy"},
     "rows of length one, all in half precision": (function(_normalized, _of_cube), ROWS),
     "rows of length one, all in single precision": (function(in_single(_normalized), in_single(_of_cube)), ROWS),
     "root mean square, all in half precision": (

@@ -50,5 +50,5 @@ COMPARED = "VJP-FD VJP-FD/kinks VJP-FD/long VJP-FD/small VJP-REF FWD-VALUE VJP-F
 SPECIMENS = (
     right("above the mean", COMPARED, Above, "float[n]"),
     right("squares of positive ones", COMPARED, Positive, "float[n]"),
-    wrong("gradients in the opposite order", "VJP-FD", Reversed, "float[n]", says="wrong"),
+    wrong("gradients in the opposite order", "VJP-FD", Reversed, "float[n]", word="wrong"),
 )

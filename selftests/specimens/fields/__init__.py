@@ -13,4 +13,4 @@ FIELDS: dict[str, tuple[Declaration, ...]] = {
     module.name: import_module(f"{__name__}.{module.name}").DECLARATIONS for module in iter_modules(__path__)
 }
 DECLARATIONS = {declaration.name: declaration for field in FIELDS.values() for declaration in field}
-SPECIMENS = tuple(map(whole, DECLARATIONS.values()))
+SPECIMENS = tuple(whole(declaration, "quick") for declaration in DECLARATIONS.values())
