@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.specimens.matrices import InfiniteSquares, Squares, Undefined, symmetrically

@@ -8,7 +8,6 @@ import pytest
 
 pytest.importorskip("torch")
 
-
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery import discover

@@ -30,6 +30,7 @@ class Specimen:
         seed: See ``profile``.
         shrink: See ``profile``.
         decided: Whether each test that applies to a right Function has something to compare.
+        passing: How many tests pass at least, where all of them run.
     """
 
     name: str
@@ -44,14 +45,12 @@ class Specimen:
     shrink: bool = False
     alone: bool = False
     decided: bool = True
-
-    def __str__(self) -> str:
-        return self.name
+    passing: int = 1
 
 
-def whole(declaration: Declaration, profile: str = "gate") -> Specimen:
+def whole(declaration: Declaration, profile: str = "gate", passing: int = 1) -> Specimen:
     """A right Function, which no test at all accuses; ``profile`` is that of the night."""
-    return Specimen(f"{declaration.name}, all tests", declaration, (), profile=profile, decided=False)
+    return Specimen(f"{declaration.name}, all tests", declaration, (), profile=profile, decided=False, passing=passing)
 
 
 def right(name: str, tests: str, function: Any, *arguments: str, decided: bool = True, **options: Any) -> Specimen:
