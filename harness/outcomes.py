@@ -6,7 +6,7 @@ import errno
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal, NamedTuple
@@ -112,7 +112,8 @@ class Finding:
 
     ``follows`` is the id of another property if this failure is a consequence of that one's. ``right_with`` names
     another choice for one of the call's, with which the property holds. ``likely`` is the cause to which the call
-    points, if it is not the property's usual one.
+    points, if it is not the property's usual one. ``compared`` are the result and what was expected, as they were
+    compared, if the failure may follow from another property's; no report has them.
     """
 
     what: str
@@ -129,6 +130,7 @@ class Finding:
     choices: dict[str, Any] = field(default_factory=dict)
     right_with: str = ""
     likely: str = ""
+    compared: tuple[Any, ...] = field(default=(), compare=False)
 
     @property
     def is_loud(self) -> bool:
@@ -137,8 +139,8 @@ class Finding:
 
     def as_json(self) -> dict[str, Any]:
         """The fields that are not empty; of types that JSON and xdist can write."""
-        fields = {**asdict(self), "kind": self.kind.value}
-        return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None)}
+        fields = {**asdict(replace(self, compared=())), "kind": self.kind.value}
+        return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None, ())}
 
 
 def in_words(finding: Mapping[str, Any]) -> str:

@@ -119,7 +119,6 @@ _ALL = (
         explains="the first derivative of the same call is wrong as well (VJP-FD); fix that first",
         verifies="gradient",
         head=4,
-        of_other_cotangents=True,
     ),
     Property(
         "VJP-NEEDS",
@@ -157,7 +156,6 @@ _ALL = (
         shapes=_has_orders_or_is_flat,
         rank=13,
         explains="the same call is right with contiguous cotangents",
-        provisional=True,
     ),
     Property(
         "VJP-UNUSED",
@@ -206,21 +204,18 @@ _ALL = (
         cure="keep state on ctx, and do not delete or change it in backward",
         rank=12,
         explains="the call gives other results if it is repeated, or after another one (VJP-REPEAT); fix that first",
-        provisional=True,
     ),
     Property(
         "VJP-ACCUMULATE",
         "backward() adds to the .grad of leaves exactly the gradient that grad returns",
         cause="backward returns a tensor that it keeps or changes later",
         cure="return a new tensor",
-        of_several_calls=True,
     ),
     Property(
         "VJP-SAME-TENSOR",
         "one tensor passed for two arguments gets the sum of both gradients",
         cause="the identities of the two arguments are compared, or one gradient is written into the other",
         rank=9,
-        of_other_layouts=True,
     ),
     Property(
         "VJP-INPLACE-SAFE",
@@ -246,9 +241,6 @@ _ALL = (
         "VJP-CHAIN",
         "composed with built-in operations and with other Functions, the chain rule holds",
         cause="forward or backward keeps something of an earlier call, or relies on what comes before or after it",
-        of_several_calls=True,
-        of_other_cotangents=True,
-        of_other_layouts=True,
     ),
     Property(
         "DBL-CORRECT",
@@ -268,9 +260,6 @@ _ALL = (
         ),
         rank=11,
         verifies="second derivative",
-        of_several_calls=True,
-        of_other_cotangents=True,
-        of_other_layouts=True,
     ),
     Property(
         "DBL-ONCE",
@@ -302,7 +291,6 @@ _ALL = (
         "first; a rule that generate_vmap_rule makes runs forward and backward on single members, without their values",
         share=4.0,
         of_stochastic=False,
-        of_other_layouts=True,
     ),
     Property(
         "ENV-COMPILE",
@@ -322,7 +310,6 @@ _ALL = (
         cause="backward compares identities of saved tensors, reads ctx.saved_tensors more than once, or keeps tensors "
         "as attributes of ctx",
         cure="use ctx.save_for_backward",
-        of_several_calls=True,
     ),
     Property(
         "ENV-THREADS",
@@ -330,7 +317,6 @@ _ALL = (
         cause="a class attribute or a global is written in forward and read in backward",
         cure="keep it on ctx",
         of_stochastic=False,
-        of_several_calls=True,
     ),
     Property(
         "ENV-DEVICE",

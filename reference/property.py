@@ -47,14 +47,6 @@ class Property:
     head: int = 0
     # Whether it is about the plain call, from whose failure others may follow.
     plain: bool = False
-    # Whether it makes several calls, so that it can fail because of what one call leaves for another.
-    of_several_calls: bool = False
-    # Whether it has other cotangents than the call's, so that it can fail because gradients are not linear in them.
-    of_other_cotangents: bool = False
-    # Whether other operations, and not the call, choose the layouts of tensors and cotangents.
-    of_other_layouts: bool = False
-    # Whether a failure that seems to follow from it may have a nearer cause.
-    provisional: bool = False
     # The shapes that can show a fault; None for all.
     shapes: Callable[[Shapes], bool] | None = None
     # Whether it holds for Functions that draw random numbers, and for those that hold tensors that require grad.

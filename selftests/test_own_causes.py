@@ -17,11 +17,11 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.announcing import Announcer
 from autograd_conformance.harness.check.discovery import discover
 from autograd_conformance.harness.check.display import Display
+from autograd_conformance.harness.check.explaining import Runs
 from autograd_conformance.harness.check.loading import Plan
 from autograd_conformance.harness.check.printing import headlines
 from autograd_conformance.harness.check.processes import Found
 from autograd_conformance.harness.check.verdicts import verdict
-from autograd_conformance.harness.checking.further import Runs
 from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, Broken, Finding
 from autograd_conformance.selftests.checking import accuses, faults_in, first_fault, lines_of
 from autograd_conformance.selftests.specimens.causes import ASKED, Product, gradients
@@ -75,7 +75,8 @@ def test_a_failure_is_explained_if_time_is_up_before_it_is_the_smallest():
     claim, test = next(each for each in claims().values() if each[0].test == "VJP-FD/kinks")
     (subject,) = checked.subjects(claim)
     x = Tensor((3,), requires_grad=True, fill="dense", specials=((0, 1.0),))
-    finding = Finding("slope", "1.0", "2.0", repr(Call(subject.function.name, (x,), (Cotangent(),))))
+    call = Call(subject.function.name, (x,), (Cotangent(),))
+    finding = Finding("slope", "1.0", "2.0", repr(call), compared=(1.0, 2.0))
 
     def attempt():
         raise Broken("VJP-FD", "", "", finding)

@@ -11,8 +11,8 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.causes import Causes
-from autograd_conformance.harness.check.leniency import _Unexplained
+from autograd_conformance.harness.check.causes import Failure
+from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, copied, parse, tensor_values
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -58,7 +58,8 @@ def call_of(name, layout="expanded", cotangent="contiguous"):
 def cause(function, call):
     claim, _ = claims()["VJP_CHAIN_instances"]
     (subject,) = Checked(Declaration(function, "float[b,n]"), seed=0).subjects(claim)
-    return Causes(subject, _Unexplained).of(call)
+    finding = Finding("gradient", "1.0", "2.0", repr(call), compared=(1.0, 2.0))
+    return Failure(subject, Broken("VJP-CHAIN", "", "", finding)).cause()
 
 
 @pytest.mark.parametrize("layout", ["expanded", "strided", "transposed"])

@@ -11,7 +11,7 @@ import torch
 from torch.autograd import Function
 from torch.nn import functional
 
-from autograd_conformance.harness.check import Declaration, likely, printing
+from autograd_conformance.harness.check import Declaration, hints, printing
 from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
 from autograd_conformance.selftests.checking import DRAWS, accuses, faults_of, first_fault
 from autograd_conformance.strategies.calls import Call, Tensor
@@ -186,10 +186,10 @@ def test_a_number_at_a_kink_is_no_fault():
 
 def test_an_infinite_number_is_said_to_overflow():
     call = Call("F", (Tensor((1,), "float16", requires_grad=True),), ())
-    assert "overflows in float16" in likely.of_overflow(call, "VJP-REF", np.float16(-np.inf), -1.0)
-    assert likely.of_overflow(call, "FWD-VALUE", np.inf, 2.0).startswith("forward")
+    assert "overflows in float16" in hints.of_overflow(call, "VJP-REF", np.float16(-np.inf), -1.0)
+    assert hints.of_overflow(call, "FWD-VALUE", np.inf, 2.0).startswith("forward")
     for got, expected in ((np.nan, 1.0), (np.inf, np.inf), (2.0, 1.0), ("False", "True")):
-        assert likely.of_overflow(call, "VJP-REF", got, expected) == ""
+        assert hints.of_overflow(call, "VJP-REF", got, expected) == ""
 
 
 class CubedNorm(Function):

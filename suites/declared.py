@@ -14,10 +14,10 @@ import pytest
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration import Declaration
 from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.explaining import Runs
 from autograd_conformance.harness.check.plugin import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
 from autograd_conformance.harness.check.verdicts import BESIDE
-from autograd_conformance.harness.checking import further
 from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
 from autograd_conformance.harness.checking.marks import Claim, claims_in
 from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed
@@ -126,9 +126,9 @@ class Checked:
             # No property is about warnings of the framework, or of NumPy at extreme values.
             warnings.simplefilter("ignore")
             if self.shrink:
-                further.run(subject, test, attempt)
+                subject.examine(test, attempt)
             else:
-                attempt()
+                Runs(subject, test, attempt).first()
 
     def lines(self, *properties: str) -> Iterator[ndjson.Line]:
         """The result lines of the tests that apply, of these properties or of all."""

@@ -1,35 +1,33 @@
-"""The cause of a failure of a user's Function: the failing call is made again with one peculiarity less each time."""
+"""Why a test failed: the property nearest to the cause, from whose failure this one follows.
+
+It is looked for once, when Hypothesis has found the failing call. `QUESTIONS` are asked in their order, and the first
+one that is answered with yes names the property. To ask about another property first, move its line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-import numpy as np
-
-from autograd_conformance.harness.check import likely
 from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.emptiness import NOT_ZERO, has_empty, lacks_elements
-from autograd_conformance.harness.check.lengths import LONG, is_short, short_parts, shorter
+from autograd_conformance.harness.check.emptiness import has_empty, lacks_elements
+from autograd_conformance.harness.check.judging import Judge, runs
+from autograd_conformance.harness.check.lengths import LONG, is_short, shorter
 from autograd_conformance.harness.check.mistakes import returned_wrongly
-from autograd_conformance.harness.check.moving import near
-from autograd_conformance.harness.check.outside import changes_with_mask, draws_in_backward
-from autograd_conformance.harness.checking.drawing import explaining
+from autograd_conformance.harness.check.outside import draws_in_backward
+from autograd_conformance.harness.check.peculiarities import PECULIARITIES
+from autograd_conformance.harness.check.replaying import fails
 from autograd_conformance.harness.checking.examined import own_frames
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import all_finite, changes, copied, state
-from autograd_conformance.harness.checking.peculiarities import PECULIARITIES
-from autograd_conformance.harness.checking.policy import Policy
-from autograd_conformance.harness.checking.settings import changed_settings, reseeding
+from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.checking.transforms import first_order, forward_mode
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
     Call,
     contiguous,
+    copied,
+    parse,
     recast,
     tame,
     varied,
@@ -37,409 +35,298 @@ from autograd_conformance.strategies.calls import (
     with_fill_of_cotangents,
     with_inputs,
 )
-from autograd_conformance.strategies.calls import copied as copied_call
 from autograd_conformance.strategies.layouts import REPEATED
 from autograd_conformance.strategies.sweeps import HALF
 from autograd_conformance.strategies.values import MATRICES, TINY
 
-# How often a call is repeated to see whether it gives the same.
-_REPEATS = 6
-# The properties about layouts.
-_OF_LAYOUTS = ("FWD-LAYOUT", "VJP-COTANGENT-LAYOUT")
-# Factors of cotangents. Gradients have the same factor.
-_FACTORS = (0.125, 8.0)
-# How far the points are at which nothing is special, in units of the numbers' typical size.
-_NEARBY = (2.0**-3, 2.0**-6)
+# The examples of a test that runs again: it may draw more than the call.
+_EXAMPLES = 3
+
+# Properties whose tests make several calls, so that one call may leave something for another.
+_OF_SEVERAL_CALLS = ("VJP-ACCUMULATE", "VJP-CHAIN", "DBL-CORRECT", "ENV-SAVED-HOOKS", "ENV-THREADS")
+# Properties whose tests have other cotangents than the call's, in which gradients may not be linear.
+_OF_OTHER_COTANGENTS = ("VJP-FD", "VJP-CHAIN", "DBL-CORRECT")
+# Properties in whose tests other operations choose the layouts of tensors and cotangents.
+_OF_OTHER_LAYOUTS = ("VJP-SAME-TENSOR", "VJP-CHAIN", "DBL-CORRECT", "BATCH-VMAP")
 
 
-class Causes:
-    """Finds the property nearest to the cause of a failure. ``policy`` says which results of a probe count as right."""
+class Failure:
+    """The failure of one test of a user's Function, with what the questions ask about it."""
 
-    def __init__(self, subject: Subject, policy: Callable[[Subject], Policy]) -> None:
+    def __init__(self, subject: Subject, broken: Broken) -> None:
         assert isinstance(subject.function, Own)
-        self.subject, self.function, self.implementation = subject, subject.function, subject.implementation
-        self._property, self._policy = PROPERTIES[subject.property_id], policy
+        self.subject, self.function = subject, subject.function
+        self.about, self.finding = PROPERTIES[subject.property_id], broken.finding
+        self.raised = broken.__cause__ if broken.finding.is_loud else None
+        self.call = parse(broken.finding.call)
+        # The same with contiguous tensors.
+        self.plain = contiguous(self.call)
+        self.judge = Judge(subject)
 
-    def of(self, call: Call, raised: Exception | None = None) -> str | None:
-        """The id of the property from whose failure this one follows; None if it is a failure of its own."""
-        if self._property.id == "MEM-FREE":
-            # Only what is kept explains what stays alive.
-            return "VJP-PURE" if self._keeps(call) else None
-        found = self._found(call, raised)
-        if explaining():
-            found = self._refined(call, found, raised)
-        about, claim = self._property, self.subject.claim_id
-        return None if found == claim or (found == "VJP-REF" and about.plain) else found
+    def cause(self) -> str:
+        """The id of the property from whose failure this one follows; empty if it is a failure of its own."""
+        found = next((q.property_id for q in QUESTIONS if q.concerns(self) and q.is_answered(self)), ITSELF)
+        if found == NEAREST:
+            found = self.nearest or ITSELF
+        own = found == self.subject.claim_id or (found == "VJP-REF" and self.about.plain)
+        return ITSELF if own else found
 
-    def likely(self, call: Call, about: str) -> str:
-        """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
-        if about in _OF_LAYOUTS:
-            return likely.of_layouts(self.function, call, self._judge.passes)
-        if about != "VJP-FD":
-            return ""
-        if self.subject.variant == LONG and not is_short(call):
-            return self._judge.wrong_part(call) if explaining() else ""
-        if not self.subject.variant and not is_short(call) and explaining() and not self._judge.wrong_part(call):
-            return dict(PROPERTIES[about].of_variant)[LONG]
-        plain, right = contiguous(call), self._judge.derives
-        if lacks_elements(self.subject, plain, right):
-            return NOT_ZERO
-        missing = likely.missing(self.subject.made(plain))
-        if missing and self._judge.derives_but_for(plain, missing):
-            return likely.of_missing(self.function, missing)
-        return likely.of_probes(self.function, self.subject.made(plain), right)
+    # What kind of failure it is.
 
-    def _found(self, call: Call, raised: Exception | None) -> str | None:
-        about = self._property
-        outside: dict[str, Callable[[Call], bool]] = {"VJP-REPEAT": self._varies, "ENV-RANDOM": self._draws}
-        if raised is None:
-            outside["FWD-MASK"] = partial(changes_with_mask, self.subject)
-        if explaining() and (shown := next((name for name, of in outside.items() if of(contiguous(call))), None)):
-            return shown
-        if raised is not None:
-            # The engine itself raises if it cannot use what backward returned.
-            plain = "VJP-REF" if own_frames(raised, self.implementation) else returned_wrongly(raised)
-            if self._shares(call):
-                return "VJP-PURE"
-            found = self._nearest(call, partial(runs, self.subject), plain)
-            if found is None and about.of_other_layouts and explaining():
-                return self._of_layouts(call, lambda each: runs(self.subject, each) and self._judge.passes(each))
-            lacks = found == plain and lacks_elements(self.subject, contiguous(call), partial(runs, self.subject))
-            return "FWD-EMPTY" if lacks else found
-        if has_empty(call) and not self._judge.derives(tame(call)):
+    @property
+    def of_numbers(self) -> bool:
+        """Whether numbers were compared."""
+        return self.raised is None and self.about.id != "MEM-FREE"
+
+    @property
+    def of_plain_numbers(self) -> bool:
+        """Whether the numbers of the plain call were compared, which is made once."""
+        return self.of_numbers and self.about.plain
+
+    @property
+    def of_variant(self) -> bool:
+        """Whether they were compared at values or lengths of a kind."""
+        return self.of_plain_numbers and bool(self.subject.variant)
+
+    @property
+    def of_slopes(self) -> bool:
+        """Whether numbers that follow from the first derivative were compared."""
+        return self.of_numbers and (self.about.group == "second order" or self.about.own)
+
+    # Which calls are right.
+
+    def fails(self, test: str) -> bool:
+        """Whether this test fails with the plain call."""
+        return fails(self.subject, test, self.plain, _EXAMPLES)
+
+    def is_right(self, call: Call, times: int = 1) -> bool:
+        """Whether a call, and so many backward passes, raise nothing; where numbers were compared, whether all fit."""
+        if self.raised is not None:
+            return runs(self.subject, call, times)
+        # The loss of a second derivative sends other cotangents than the call has.
+        sloped = (call, _dense(call)) if self.of_slopes else ()
+        return all(map(self.judge.derives, sloped)) and self.judge.passes(call, times)
+
+    @cached_property
+    def nearest(self) -> str | None:
+        """The property about what the failing call has, and the next simpler, right one has not.
+
+        That of the plain call if the simplest one fails as well; None if the call is right when it is made alone.
+        """
+        if not self.is_right(self.call):
+            return next(self._made_right(), self._of_plain)
+        if not self.is_right(copied(self.call)):
+            return self._of_plain
+        if self.of_plain_numbers:
+            return None
+        # What is scaled by ones stays the same.
+        repeats = all(self.is_right(each, 2) for each in (self.call, _dense(self.call)))
+        return None if repeats else "VJP-REPEAT"
+
+    def _made_right(self) -> Iterator[str]:
+        """The properties about the peculiarities without which the call is right."""
+        call = self.call
+        for peculiarity in PECULIARITIES:
+            call = peculiarity.without(self.function, call)
+            if self.is_right(call):
+                yield peculiarity.property_id
+
+    @property
+    def _of_plain(self) -> str:
+        """The property of which a failure of the plain call is one."""
+        if self.of_slopes:
             return "VJP-FD"
-        if (about.compared or about.group == "second order") and self._misses_reference(call):
-            return "FWD-VALUE"
-        if about.group == "second order":
-            # The loss of a second derivative sends other cotangents than the call has.
-            for each in (contiguous(call), _with_dense_cotangents(contiguous(call))):
-                if not self._judge.derives(each):
-                    return self._first_right(each, self._judge.derives, "VJP-FD") if explaining() else "VJP-FD"
-            # What is wrong with the first derivative of such a call alone explains the second.
-            return self._of_values(call, "VJP-FD") if explaining() else None
-        if about.id == "JVP-ADJOINT" and not self._judge.transports(call):
-            return "JVP-REF"
-        if about.own and not self._judge.derives(contiguous(call)):
-            return "VJP-FD"
-        if about.plain and self.subject.variant:
-            if self._overflows(call):
-                return "VJP-FINITE"
-            right = all(map(self._judge.derives, self._ordinary(call))) and self._judge.derives_nearby(call)
-            if self.subject.variant == LONG and right and explaining():
-                right = not is_short(call) and not self._judge.wrong_part(call)
-            # What a copy of the tensors or of the cotangents has not is a fault of layouts.
-            laid = right and copied_call(call) != call
-            return "VJP-FD" if not right else self._nearest(call, self._judge.passes, "") or None if laid else None
-        found = self._of_values(call, "VJP-REF")
-        extreme = found == "VJP-REF" and about.of_extremes and self._judge.passes(tame(call))
-        return None if extreme else found
+        if self.raised is None or own_frames(self.raised, self.subject.implementation):
+            return "VJP-REF"
+        # The engine itself raises if it cannot use what backward returned.
+        return returned_wrongly(self.raised)
 
-    def _overflows(self, call: Call) -> bool:
-        """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
-        outputs, gradients = self.subject.made(call).run()
-        lost = not all_finite(self.implementation, [g for g in gradients if g is not None])
-        return lost and all_finite(self.implementation, outputs) and self._judge.derives(tame(call))
+    # The answers.
 
-    def _misses_reference(self, call: Call) -> bool:
+    def varies(self) -> bool:
+        """Whether the call gives something else when it is made again."""
+        return not self.function.declaration.stochastic and self.judge.varies(self.plain)
+
+    def draws_in_backward(self) -> bool:
+        """Whether backward draws random numbers of its own."""
+        random = self.function.declaration.stochastic
+        return random and draws_in_backward(self.subject.unseeded_example(self.plain))
+
+    def lacks_elements(self) -> bool:
+        """Whether backward raises for want of elements alone."""
+        found = self.nearest == self._of_plain
+        return found and lacks_elements(self.subject, self.plain, lambda call: runs(self.subject, call))
+
+    def misses_reference(self) -> bool:
         """Whether forward alone differs from the reference that the user gave: backward derives this forward.
 
         The reference judges no call in half precision, in which no slope shows that backward does.
         """
-        if self.function.referee is None or call.dtype in HALF:
+        if self.function.referee is None or self.call.dtype in HALF:
             return False
-        calls = self._ordinary(call) if self.subject.claim_id.startswith("FWD-VALUE/") else [call]
-        own = self._judge_of(replace(self.function, soft=None))
+        calls = self._ordinary() if self.subject.claim_id.startswith("FWD-VALUE/") else [self.call]
+        own = Judge(self.subject, replace(self.function, soft=None))
         return any(not own.as_referred(each) and own.derives(each) for each in calls)
 
-    def _of_values(self, call: Call, plain: str) -> str | None:
-        """The property that explains wrong numbers; where other operations choose the layouts, one about these."""
-        found = self._nearest(call, self._judge.passes, plain)
-        of_layouts = found is None and self._property.of_other_layouts and explaining()
-        return self._of_layouts(call, self._judge.passes) if of_layouts else found
+    def writes(self) -> bool:
+        """Whether backward writes into tensors that are not its own."""
+        # A backward that reads memory as if it were contiguous raises in more layouts than the expanded one.
+        layouts = self.subject.made(self.plain).cotangent_layouts if self.raised is not None else ()
+        reads = any(not runs(self.subject, with_cotangents(self.call, layout)) for layout in layouts)
+        return not reads and self.fails("VJP-PURE")
 
-    def _of_layouts(self, call: Call, right: Callable[[Call], bool]) -> str | None:
-        """The property about the layouts in which the call, which is right when it is made alone, is wrong."""
-        # Equal numbers look the same in any layout.
-        plain = _with_dense_cotangents(contiguous(call))
-        example = self.subject.made(plain)
-        # An expanded cotangent has other values, too.
-        expanded = ["expanded"] * right(with_cotangents(plain, REPEATED))
-        laid = {
-            "VJP-COTANGENT-LAYOUT": (with_cotangents(plain, n) for n in (*expanded, *example.cotangent_layouts)),
-            "FWD-LAYOUT": (with_inputs(plain, layout) for layout in example.input_layouts),
-        }
-        return next((name for name, calls in laid.items() if not all(map(right, calls))), None)
+    def overflows(self) -> bool:
+        """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
+        outputs, gradients = self.subject.made(self.call).run()
+        finite = [all_finite(self.subject.implementation, each) for each in (outputs, _given(gradients))]
+        return finite == [True, False] and self.judge.derives(tame(self.call))
 
-    def _shares(self, call: Call) -> bool:
-        """Whether a test that changes gradients changes inputs, because backward returned these themselves."""
-        if self.subject.claim_id != "VJP-PURE/owned":
-            return False
-        example = self.subject.made(contiguous(call))
-        i = self.implementation
-        return _shows(
-            lambda: any(i.shares_memory(g, x) for g in example.run()[1] if g is not None for x in example.primals)
-        )
+    def is_ordinary(self) -> bool:
+        """Whether the first derivative is wrong at ordinary values and lengths as well."""
+        right = all(map(self.judge.derives, self._ordinary())) and self.judge.derives_nearby(self.call)
+        if self.subject.variant == LONG and right:
+            right = not is_short(self.call) and not self.judge.wrong_part(self.call)
+        return not right
 
-    def _refined(self, call: Call, found: str | None, raised: Exception | None) -> str | None:
-        """The answer, or a property nearer to the cause: about what backward changes, scales or remembers."""
-        about = self._property
-        provisional = found is None or PROPERTIES[found].provisional
-        # A plain call that is right in another layout is wrong for a reason that is not its formula.
-        of_call = raised is None and about.plain and found is None
-        writes = provisional and not of_call and self._writes(call, raised)
-        if writes and (raised is not None or self._is_right_once(call, found)):
-            return "VJP-PURE"
-        if writes and found == "VJP-REPEAT":
-            # What was written to is given again.
-            found = "VJP-FD" if about.id == "VJP-FD" else None
-        if found is None and (about.own or about.of_several_calls):
-            if self._keeps(call):
-                return "VJP-PURE"
-            if self._remembers(call):
-                return "VJP-REPEAT"
-            if self._sets(call):
-                return "ENV-SETTINGS"
-        scales = about.of_other_cotangents and found in (None, "VJP-FD") and not has_empty(call)
-        if raised is None and scales and self._bends(call):
-            return "VJP-LINEAR"
-        return found
-
-    def _nearest(self, call: Call, right: Callable[..., bool], plain: str) -> str | None:
-        """The property about what the failing call has, and the next simpler, right one has not.
-
-        ``plain`` if the simplest call fails as well; None if the call is right when it is made alone.
-        """
-        if right(call):
-            # What is scaled by ones stays the same.
-            repeats = all(right(each, times=2) for each in (call, _with_dense_cotangents(call)))
-            return plain if not right(copied_call(call)) else None if repeats else "VJP-REPEAT"
-        return self._first_right(call, right, plain)
-
-    def _first_right(self, call: Call, right: Callable[..., bool], plain: str) -> str:
-        """The property about the first peculiarity without which the call is right; ``plain`` if there is none."""
-        return next((name for name, simpler in _simpler(self.function, call) if right(simpler)), plain)
-
-    def _ordinary(self, call: Call) -> Iterator[Call]:
+    def _ordinary(self) -> Iterator[Call]:
         """The call with ordinary values and lengths in the most precise dtype: nothing in it is peculiar."""
-        plain = tame(call)
-        if any(tensor.fill in (*MATRICES, TINY) for tensor in call.tensors):
+        plain = tame(self.call)
+        if any(tensor.fill in (*MATRICES, TINY) for tensor in self.call.tensors):
             plain = varied(plain, self.function)
         for each in shorter(plain, self.function) if self.subject.variant == LONG else (plain,):
             yield recast(replace(each, smooth=True), self.function.dtypes[0], self.function)
 
-    @cached_property
-    def _judge(self) -> _Judge:
-        return self._judge_of(self.function)
+    def is_extreme(self) -> bool:
+        """Whether the test is about extreme values, and the call is right with ordinary ones."""
+        return self.about.of_extremes and self.nearest == "VJP-REF" and self.judge.passes(tame(self.call))
 
-    def _judge_of(self, function: Own) -> _Judge:
-        judge = _Judge(self.implementation, function, self.subject.device, "VJP-REF")
-        judge.policy = self._policy(judge)
-        return judge
+    def is_wrong_with_other_cotangents(self) -> bool:
+        """Whether the plain call is wrong in a layout that other operations may choose for its cotangents."""
+        plain = _dense(self.plain)
+        # An expanded cotangent has other values, too.
+        expanded = ("expanded",) * self.is_right(with_cotangents(plain, REPEATED))
+        layouts = (*expanded, *self.subject.made(plain).cotangent_layouts)
+        return self._is_wrong(with_cotangents(plain, layout) for layout in layouts)
 
-    def _varies(self, call: Call) -> bool:
-        """Whether a call gives something else when it is made again."""
-        example = self.subject.made(call)
+    def is_wrong_with_other_inputs(self) -> bool:
+        """Whether the plain call is wrong in a layout that other operations may choose for its inputs."""
+        plain = _dense(self.plain)
+        return self._is_wrong(with_inputs(plain, layout) for layout in self.subject.made(plain).input_layouts)
 
-        def varies() -> bool:
-            first, names = copied(self.implementation, example.results()), example.result_names
-            repeats = lambda: self._judge.assert_same(call, names, got=example.results(), expected=first)  # noqa: E731
-            return not all(_holds(repeats) for _ in range(_REPEATS))
-
-        return not self.function.declaration.stochastic and _shows(varies)
-
-    def _draws(self, call: Call) -> bool:
-        """Whether backward draws random numbers of its own."""
-        return self.function.declaration.stochastic and draws_in_backward(self.subject.unseeded_example(call))
-
-    # Probes of the contiguous call, which is right when it is made alone.
-
-    def _writes(self, call: Call, raised: Exception | None) -> bool:
-        """Whether backward writes into its cotangents, and this explains the failure."""
-        example = self.subject.made(contiguous(call))
-
-        def changed() -> bool:
-            before = [state(self.implementation, g) for g in example.cotangents]
-            example.run()
-            after = [state(self.implementation, g) for g in example.cotangents]
-            return any(changes(old, new) for old, new in zip(before, after, strict=True))
-
-        # A backward that reads memory as if it were contiguous raises in more layouts than the expanded one.
-        others = {"expanded", *example.cotangent_layouts} - {"expanded"} if raised is not None else ()
-        reads = any(not runs(self.subject, with_cotangents(call, layout)) for layout in others)
-        return not reads and _shows(changed)
-
-    def _is_right_once(self, call: Call, found: str | None) -> bool:
-        """Whether one backward of the plain call is right in what the property compares with something else.
-
-        It gets tensors that nothing else reads, so that what it writes explains nothing that is wrong there.
-        """
-        about, plain = self._property, contiguous(call)
-        if "VJP-FD" in (about.id, found):
-            calls = (plain, recast(plain, self.function.dtypes[0], self.function))
-            return all(map(self._judge.derives, calls))
-        return not (about.of_other_cotangents or about.id == "VJP-LINEAR") or not self._bends(plain)
-
-    def _keeps(self, call: Call) -> bool:
-        """Whether a call with other values changes the gradients that an earlier one returned."""
-        plain = contiguous(call)
-        example, once = self.subject.made(plain), varied(plain, self.function)
-
-        def changed() -> bool:
-            _, gradients = example.run()
-            before = copied(self.implementation, gradients)
-            # One fill alone may have the same gradients by accident.
-            for other in (once, varied(once, self.function)):
-                self.subject.made(other).run()
-            pairs = zip(before, copied(self.implementation, gradients), strict=True)
-            return any(a is not None and b is not None and not np.array_equal(a, b, equal_nan=True) for a, b in pairs)
-
-        return _shows(changed)
-
-    def _remembers(self, call: Call) -> bool:
-        """Whether a call that runs between forward and backward changes the gradients."""
-        plain = contiguous(call)
-        example, other = self.subject.made(plain), self.subject.made(varied(plain, self.function))
-
-        def differs() -> bool:
-            expected = example.expected.gradients()
-            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
-            other.run()
-            return not self._judge.equal(example, pullback(example.cotangents), expected)
-
-        return self._judge.passes(plain) and _shows(differs)
-
-    def _sets(self, call: Call) -> bool:
-        """Whether the call changes settings or seeds of the process, which other calls and threads share."""
-        example = self.subject.unseeded_example(contiguous(call))
-        return _shows(lambda: bool(changed_settings(example) or reseeding(example)))
-
-    def _bends(self, call: Call) -> bool:
-        """Whether gradients are not linear in the cotangents."""
-        if self.function.declaration.nonlinear:
-            return False
-        example = self.subject.made(contiguous(call))
-
-        def bends() -> bool:
-            _, pullback = self.implementation.vjp(example.f, example.primals, track=example.track)
-            given = example.expected.cotangents
-            once = example.pulled(pullback, given)
-            for factor in _FACTORS:
-                expected = [None if g is None else g * factor for g in once]
-                scaled = [None if g is None else factor * g for g in given]
-                if not self._judge.equal(example, pullback(example.placed(scaled)), expected):
-                    return True
-            return False
-
-        return _shows(bends)
+    def _is_wrong(self, calls: Iterable[Call]) -> bool:
+        return not all(self.is_right(call) and self.judge.passes(call) for call in calls)
 
 
-class _Judge(Subject):
-    """A subject that says whether a call is right, independent of the property under test."""
-
-    policy: Any = None
-
-    def passes(self, call: Call, times: int = 1) -> bool:
-        """Whether no output is found to be wrong, and no gradient of the last backward of so many over one graph."""
-        example = self.made(call)
-        return _holds(
-            lambda: self.assert_close(
-                call, example.result_names, got=example.results(times=times), expected=example.expected.results()
-            )
-        )
-
-    def as_referred(self, call: Call) -> bool:
-        """Whether no output is found to differ from the user's reference; it may refuse the call."""
-        assert isinstance(self.function, Own)
-        assert self.function.referee is not None
-        try:
-            names, got, expected = zip(*self.function.referee.outputs(self.made(call)), strict=True)
-        except Exception:  # noqa: BLE001 - a user's reference may raise anything
-            return True
-        return _holds(lambda: self.assert_close(call, names, got=got, expected=expected))
-
-    def transports(self, call: Call) -> bool:
-        """Whether no tangent of the outputs is found to be wrong."""
-        example = self.made(call)
-
-        def look() -> None:
-            got, expected = forward_mode(example)
-            self.assert_close(call, example.output_names, got=got, expected=expected)
-
-        return _holds(look)
-
-    def derives(self, call: Call) -> bool:
-        """Whether the first derivative of a call is not found to be wrong."""
-        assert isinstance(self.function, Own)
-        unknown = self.function.surrogate and self.function.soft is None
-        return unknown or self._derives_at(self.made(call))
-
-    def _derives_at(self, example: Example) -> bool:
-        return _holds(lambda: self.assert_first_order(example.call, first_order(example)))
-
-    def derives_but_for(self, call: Call, slots: Collection[int]) -> bool:
-        """Whether the first derivative is not found to be wrong along the arguments but those at these positions."""
-        example = self.made(call)
-        rows = zip(example.slots, example.track, strict=True)
-        # The call itself keeps its mask.
-        example.expected.track = tuple(tracked and slot not in slots for slot, tracked in rows)
-        return not any(example.expected.track) or self._derives_at(example)
-
-    def derives_nearby(self, call: Call) -> bool:
-        """Whether the first derivative is not found to be wrong near a call with special values or equal entries.
-
-        Where it is, nothing special is the cause.
-        """
-        if not any(tensor.specials for tensor in call.tensors):
-            return True
-        example, rng = self.made(contiguous(call)), np.random.default_rng(call.seed)
-        return all(self._derives_at(near(example, share, rng)) for share in _NEARBY)
-
-    def wrong_part(self, call: Call) -> str:
-        """What is wrong with the first derivative in short tensors with the values of long ones; empty if it is not."""
-        for what, part in short_parts(self.made(contiguous(call))):
-            if not self._derives_at(part):
-                return what
-        return ""
-
-    def equal(self, example: Example, got: Any, expected: Any) -> bool:
-        """Whether gradients are not found to differ from the expected ones."""
-        return _holds(lambda: self.assert_close(example.call, example.names, got=got, expected=expected))
-
-
-def runs(subject: Subject, call: Call, times: int = 1) -> bool:
-    """Whether the call, and its backward so many times over one graph, raise nothing."""
-    example = subject.made(call)
-    try:
-        _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
-        for _ in range(times):
-            pullback(example.cotangents)
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
-        return False
-    return True
-
-
-def _holds(look: Callable[[], None]) -> bool:
-    try:
-        look()
-    except Exception as raised:  # noqa: BLE001 - an exception is another fault than a wrong number
-        return not isinstance(raised, Broken)
-    return True
-
-
-def _shows(probe: Callable[[], bool]) -> bool:
-    """What a probe finds; False if the call raises."""
-    try:
-        return probe()
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
-        return False
-
-
-def _with_dense_cotangents(call: Call) -> Call:
+def _dense(call: Call) -> Call:
+    """The call with cotangents of which no two entries are equal: equal ones look the same in any layout."""
     return with_fill_of_cotangents(call, "dense")
 
 
-def _simpler(function: Own, call: Call) -> Iterator[tuple[str, Call]]:
-    """The call with one peculiarity less each time, and the property that is about this one."""
-    for peculiarity in PECULIARITIES:
-        call = peculiarity.without(function, call)
-        yield peculiarity.property_id, call
+def _given(gradients: Iterable[object]) -> list[object]:
+    return [gradient for gradient in gradients if gradient is not None]
+
+
+# In place of a property: the one of `Failure.nearest`, or that of the failing test itself.
+NEAREST, ITSELF = "nearest", ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A property, whose failure explains the failures that it ``concerns`` if the answer is yes."""
+
+    property_id: str
+    concerns: Callable[[Failure], bool]
+    asks: Callable[[Failure], bool]
+
+    def is_answered(self, failure: Failure) -> bool:
+        """Whether the answer is yes; what raises has none."""
+        try:
+            return self.asks(failure)
+        except Exception:  # noqa: BLE001 - a user's Function may raise anything
+            return False
+
+
+def _any(_: Failure) -> bool:
+    return True
+
+
+def _exceptions(failure: Failure) -> bool:
+    return failure.raised is not None
+
+
+def _numbers(failure: Failure) -> bool:
+    return failure.of_numbers
+
+
+def _memory(failure: Failure) -> bool:
+    return failure.about.id == "MEM-FREE"
+
+
+def _numbers_without_elements(failure: Failure) -> bool:
+    return failure.of_numbers and has_empty(failure.call)
+
+
+def _referred(failure: Failure) -> bool:
+    return failure.of_numbers and (failure.about.compared or failure.of_slopes)
+
+
+def _scaled(failure: Failure) -> bool:
+    return failure.of_numbers and failure.about.id in _OF_OTHER_COTANGENTS
+
+
+def _written_to(failure: Failure) -> bool:
+    # A test of plain calls has one backward, and that of VJP-LINEAR new cotangents for each.
+    return not failure.of_plain_numbers and failure.about.id != "VJP-LINEAR"
+
+
+def _tangents(failure: Failure) -> bool:
+    return failure.about.id == "JVP-ADJOINT"
+
+
+def _variants(failure: Failure) -> bool:
+    return failure.of_variant
+
+
+def _variants_of_contiguous_calls(failure: Failure) -> bool:
+    return failure.of_variant and copied(failure.call) == failure.call
+
+
+def _wrong_alone(failure: Failure) -> bool:
+    return failure.nearest is not None
+
+
+def _laid_out_by_others(failure: Failure) -> bool:
+    return failure.about.id in _OF_OTHER_LAYOUTS
+
+
+def _several_calls(failure: Failure) -> bool:
+    return failure.about.own or failure.about.id in _OF_SEVERAL_CALLS
+
+
+# Nearest to the cause first: what changes from call to call; the plain call; what the failing call has that a plain one
+# has not; what other operations choose; what calls leave for each other.
+QUESTIONS = (
+    # Only what is kept explains what stays alive.
+    Question("VJP-PURE", _memory, lambda f: f.fails("VJP-PURE/owned")),
+    Question(ITSELF, _memory, _any),
+    Question("MEM-WRITTEN", _any, lambda f: f.function.reads_new_memory),
+    Question("VJP-REPEAT", _any, Failure.varies),
+    Question("ENV-RANDOM", _any, Failure.draws_in_backward),
+    Question("FWD-MASK", _numbers, lambda f: f.fails("FWD-MASK")),
+    Question("FWD-EMPTY", _exceptions, Failure.lacks_elements),
+    Question("VJP-FD", _numbers_without_elements, lambda f: not f.judge.derives(tame(f.call))),
+    Question("FWD-VALUE", _referred, Failure.misses_reference),
+    Question("VJP-LINEAR", _scaled, lambda f: f.fails("VJP-LINEAR")),
+    Question("VJP-PURE", _written_to, Failure.writes),
+    Question("JVP-REF", _tangents, lambda f: not f.judge.transports(f.call)),
+    Question("VJP-FINITE", _variants, Failure.overflows),
+    Question("VJP-FD", _variants, Failure.is_ordinary),
+    Question(ITSELF, _variants_of_contiguous_calls, _any),
+    Question(ITSELF, _any, Failure.is_extreme),
+    Question(NEAREST, _wrong_alone, _any),
+    Question("VJP-COTANGENT-LAYOUT", _laid_out_by_others, Failure.is_wrong_with_other_cotangents),
+    Question("FWD-LAYOUT", _laid_out_by_others, Failure.is_wrong_with_other_inputs),
+    Question("VJP-PURE", _several_calls, lambda f: f.fails("VJP-PURE/owned")),
+    Question("VJP-REPEAT", _several_calls, lambda f: f.fails("VJP-REPEAT")),
+    Question("ENV-SETTINGS", _several_calls, lambda f: f.fails("ENV-SETTINGS") or f.fails("ENV-SETTINGS/seeds")),
+)

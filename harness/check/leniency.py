@@ -14,16 +14,14 @@ from autograd_conformance.harness.check import (
     declined,
     extremes,
     lazy,
-    likely,
     noise,
     refusals,
 )
-from autograd_conformance.harness.check.causes import Causes, runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.formula import gradients_of_formula
+from autograd_conformance.harness.check.judging import runs
 from autograd_conformance.harness.check.mistakes import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
 from autograd_conformance.harness.check.oracle import NOISE, inexact
-from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
@@ -33,13 +31,8 @@ from autograd_conformance.harness.checking.transforms import SecondOrder, second
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.implementations.protocol import Unreadable
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.reference.property import Property
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.calls import Call, contiguous
-from autograd_conformance.strategies.magnitudes import SMALL
-
-# The property that explains the numbers of a call which reads memory that was never written.
-_MEMORY = "MEM-WRITTEN"
 
 
 class Lenient(Policy):
@@ -58,11 +51,6 @@ class Lenient(Policy):
         self.conditioning: float = subject.function.declaration.conditioning
         # Only a Function class, and not its canonical form, has one node.
         self.one_node = subject.function.sees_inside and not subject.function.declaration.up_to
-
-    @property
-    def property(self) -> Property:
-        """The property under test."""
-        return PROPERTIES[self.subject.property_id]
 
     # What may raise.
 
@@ -101,7 +89,7 @@ class Lenient(Policy):
         if refusals.runs_forward(self.subject, call) and not runs(self.subject, call):
             cure = _resolving(self.subject, call) or HANDLE
             return f"forward accepted this call, so backward must not raise; {cure}"
-        return _resolving(self.subject, call) if self.property.group == "second order" else ""
+        return _resolving(self.subject, call) if PROPERTIES[self.subject.property_id].group == "second order" else ""
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal
@@ -118,25 +106,6 @@ class Lenient(Policy):
                 return None
         # What the call raises without a second derivative is no refusal of that.
         return refusal if runs(self.subject, call) else None
-
-    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
-        if self.function.reads_new_memory:
-            # Its numbers are chance, and what follows from them.
-            return None if self.property.id == _MEMORY else _MEMORY
-        # A second derivative needs the answer also while Hypothesis shrinks: it decides between wrong and detached.
-        if not (explaining() or self.property.group == "second order"):
-            return None
-        return Causes(self.subject, _Unexplained).of(call, raised)
-
-    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
-        if not explaining():
-            return ""
-        # What is computed in float32 is wrong at ordinary values, too.
-        by_size = "" if self.subject.variant == SMALL else likely.of_size(call, got, expected)
-        by_number = by_size or likely.of_overflow(call, about, got, expected)
-        by_number = by_number or likely.of_declared(self.function.declaration, about)
-        by_number = by_number or likely.of_draw(self.function.declaration, about, got, expected)
-        return by_number or Causes(self.subject, _Unexplained).likely(call, about)
 
     # What counts as equal.
 
@@ -245,13 +214,3 @@ def _resolving(subject: Subject, call: Call) -> str:
     if not layouts or not runs(subject, lazy.resolved(call)):
         return ""
     return f"a tensor is {' or '.join(sorted(layouts))} lazily: {lazy.advice(layouts)}"
-
-
-class _Unexplained(Lenient):
-    """The policy of a probe for a cause, which must not ask what a failure follows from: it is part of the answer."""
-
-    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
-        return None
-
-    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
-        return ""

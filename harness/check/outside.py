@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,14 +9,9 @@ import numpy as np
 from autograd_conformance.harness.check.staleness import constant_cotangents
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
-from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.reference.rounding import PRECISION
-from autograd_conformance.strategies.calls import Call, masked
 
 # The relative difference that counts as rounding.
 _NEAR = 1e-6
-# The units by which outputs of a forward that computes in another way may differ.
-_ROUNDINGS = 64
 # Two seeds may draw the same mask for few elements.
 _SEEDS = 16
 
@@ -69,26 +63,6 @@ def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
         return None
 
 
-def changes_with_mask(subject: Subject, call: Call) -> bool:
-    """Whether the differentiable outputs of a call change, beyond rounding, if no input requires grad."""
-    example, numpy = subject.made(call), subject.implementation.numpy
-    unit = PRECISION[subject.function.accuracy(call.dtype)].unit
-    shown = [number for number, output in enumerate(subject.function.outputs) if output.differentiable]
-
-    def outputs(mask: Sequence[bool]) -> list[Any]:
-        found = example.of(masked(call, mask)).outputs()
-        return [numpy(found[number]) for number in shown]
-
-    def alike(first: Sequence[Any], second: Sequence[Any]) -> bool:
-        return all(_near(a, b, max(_NEAR, _ROUNDINGS * unit)) for a, b in zip(first, second, strict=True))
-
-    try:
-        first, again, without = (outputs(mask) for mask in (call.mask, call.mask, (False,) * len(call.mask)))
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
-        return False
-    return alike(first, again) and not alike(first, without)
-
-
 def _results(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:
     """Outputs and gradients in NumPy; seeds are set before forward and, ``later`` or the same, before backward."""
     implementation = example.implementation
@@ -108,8 +82,8 @@ def _same(a: Any, b: Any) -> bool:
     return a is b or (a is not None and b is not None and np.array_equal(a, b, equal_nan=a.dtype.kind in "fc"))
 
 
-def _near(a: Any, b: Any, relative: float = _NEAR) -> bool:
+def _near(a: Any, b: Any) -> bool:
     if a is None or b is None or a.shape != b.shape:
         return a is b
     scale = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
-    return np.allclose(a, b, rtol=relative, atol=relative * scale, equal_nan=True)
+    return np.allclose(a, b, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True)

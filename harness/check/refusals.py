@@ -8,10 +8,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from autograd_conformance.harness.check.causes import runs
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.declined import kind
 from autograd_conformance.harness.check.emptiness import has_empty, lacks_elements, patterns, with_elements
+from autograd_conformance.harness.check.judging import runs
 from autograd_conformance.harness.check.lengths import simple_call
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import FLOATING, Shapes

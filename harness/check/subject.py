@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from autograd_conformance.harness.check import noise
 from autograd_conformance.harness.check.declaration import Own
 from autograd_conformance.harness.check.declined import fitting, kind
 from autograd_conformance.harness.check.emptiness import pattern
+from autograd_conformance.harness.check.explaining import Runs
 from autograd_conformance.harness.check.layouts import in_taken_layouts
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.native import unseeded
@@ -36,6 +39,13 @@ class OwnSubject(Subject):
     """A user's Function under test."""
 
     explores = True
+
+    def examine(self, test: Any, attempt: Callable[[], None]) -> None:
+        """Run a test, and say of its failures what explains them."""
+        if self.replayed is None:
+            Runs(self, test, attempt).all()
+        else:
+            attempt()
 
     @property
     def share(self) -> float:

@@ -21,7 +21,6 @@ from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.averages import CALLS
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.reference.ladder import Estimate, Verdict, inner, judge
-from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, Tensor
 
@@ -57,15 +56,9 @@ class Assertions(Examined):
         finding = Finding(what, str(got), str(expected), repr(call), chosen=chosen, choices=choices, **details)
         self.break_(finding, cause)
 
-    def wrong_value(self, call: Call, what: str, **details: Any) -> NoReturn:
-        """Fail because of a wrong number; the finding says if this follows from another property."""
-        self._fail_or_follow(call, what, self.policy.follows(call), **details)
-
-    def _fail_or_follow(self, call: Call, what: str, follows: str | None, **details: Any) -> NoReturn:
-        likely = self.policy.likely(call, follows or self.claim, details["got"], details["expected"])
-        if follows is not None:
-            details = {**details, "hint": PROPERTIES[follows].explains, "follows": follows}
-        self.fail(call, what, likely=likely, **details)
+    def wrong_value(self, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> NoReturn:
+        """Fail because of a wrong number, of which another property may be the cause."""
+        self.fail(call, what, got=got, expected=expected, compared=(got, expected), **details)
 
     def assert_that(self, holds: bool, call: Call, what: str, *, got: Any, expected: Any, **details: Any) -> None:
         """Equivalent to ``assert holds``; ``details`` are fields of the `Finding`."""
@@ -156,19 +149,13 @@ class Assertions(Examined):
             off = f"{bound:.3g} (off by {abs(claim - ladder.value):.3g})"
             component = {"what": what, "aspect": "value", "bound": bound}
             found = "; ".join(filter(None, (hint, culprit(gradients) if explaining() else "")))
-            follows = self.policy.follows(call)
-            if detached and follows is None and not np.isnan(claim):
-                missing: dict[str, Any] = {
-                    "got": DETACHED,
-                    "expected": ladder.value,
-                    "hint": found,
-                    "kind": Kind.DETACHED,
-                }
-                self.fail(call, what, component=component, **missing)
-            kind = Kind.NAN if np.isnan(claim) else Kind.WRONG
-            details = {"got": claim, "expected": ladder.value, "bound": off, "hint": found, "kind": kind}
-            details["component"] = component
-            self._fail_or_follow(call, what, follows, **details)
+            details: dict[str, Any] = {"got": claim, "bound": off, "kind": Kind.WRONG}
+            if np.isnan(claim):
+                details["kind"] = Kind.NAN
+            elif detached:
+                details = {"got": DETACHED, "kind": Kind.DETACHED}
+            compared = (claim, ladder.value)
+            self.fail(call, what, expected=ladder.value, compared=compared, hint=found, component=component, **details)
 
     def assert_first_order(self, call: Call, first: FirstOrder) -> None:
         """Assert that the gradients agree with finite differences of the reference along a direction."""
@@ -276,9 +263,7 @@ class Assertions(Examined):
         if second.detached and abs(second.estimate.value) > 10 * second.estimate.bound + rounding:
             self.record.checks += 1
             expected = f"{second.estimate.value} along the drawn direction"
-            self._fail_or_follow(
-                call, what, self.policy.follows(call), got=DETACHED, expected=expected, kind=Kind.DETACHED
-            )
+            self.wrong_value(call, what, got=DETACHED, expected=expected, kind=Kind.DETACHED)
         if PRECISION[call.dtype].unit > PRECISION[self.function.derives_in].unit:
             if self.function.derives_in in self.implementation.untaken:
                 self.record.untaken = f"{self.device} takes no {self.function.derives_in}, in which these are compared"
@@ -301,11 +286,9 @@ class Assertions(Examined):
         self.assert_fits(call, "shape, dtype and device of the gradients", got=got, expected=expected)
 
     def assert_fits(self, call: Call, what: str, *, got: Any, expected: Any) -> None:
-        """Assert that gradients are as expected; the finding says if a peculiarity of the call explains it."""
+        """Assert that gradients are as expected; a peculiarity of the call may explain it if they are not."""
         __tracebackhide__ = True
-        follows = self.policy.follows(call) if got != expected else None
-        details = {} if follows in (None, "VJP-REF") else {"follows": follows, "hint": PROPERTIES[follows].explains}
-        self.assert_equal(call, what, got=got, expected=expected, **details)
+        self.assert_equal(call, what, got=got, expected=expected, compared=(got, expected))
 
     def assert_precise(self, example: Example, whats: Sequence[str]) -> None:
         """Assert that these results in double precision have numbers that single precision lacks."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from autograd_conformance.harness.checking.assertions import Assertions
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.harness.outcomes import Broken, message_of
-from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call
 from autograd_conformance.strategies.compositions import BEFORE, Before
 
@@ -59,10 +58,10 @@ class Choices(Assertions):
 
     def _fail_with(self, call: Call, raised: BaseException, hint: str = "") -> NoReturn:
         """Fail because of an exception that the call raised; without a ``hint``, the policy is asked for one."""
-        message, follows = message_of(raised), ""
+        message = message_of(raised)
         got = f"{type(raised).__name__}: {message[:_LONG]}{' ...' * (len(message) > _LONG)}"
+        compared: tuple[Any, ...] = ()
         if isinstance(raised, Exception) and not hint:
-            follows = self.policy.follows(call, raised) or ""
-            hint = self.policy.hint(call, raised) or (PROPERTIES[follows].explains if follows else "")
-        details = {"hint": hint, "follows": follows, **self.raised(raised)}
+            hint, compared = self.policy.hint(call, raised), (got, "")
+        details = {"hint": hint, "compared": compared, **self.raised(raised)}
         self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -84,6 +84,10 @@ class Examined:
         if dtype in self.implementation.untaken:
             raise Untaken(f"{self.device} takes no {dtype}")
         return dtype
+
+    def examine(self, test: Any, attempt: Callable[[], None]) -> None:  # noqa: ARG002
+        """Run a test, which ``attempt`` does."""
+        attempt()
 
     def draw(self, data: Any, strategy: st.SearchStrategy[Any] | Sequence[Any], label: str) -> Any:
         """Draw a value that the test varies; a failure shows it with this label."""

@@ -125,11 +125,12 @@ class Example:
     def results(self, layout: str | None = None, times: int = 1) -> tuple[Any, ...]:
         """Outputs and then gradients, for inputs in their own layouts or all in ``layout``.
 
-        The gradients are those of the last backward of so many over the same graph.
+        The gradients are those of the last backward of so many over the same graph, each with cotangents of its own.
         """
         outputs, pullback = self.implementation.vjp(self.f, self.fresh_primals(layout), track=self.track)
         kept = tuple(map(self.implementation.xp.copy, outputs))
-        gradients = [pullback(self.cotangents) for _ in range(times)]
+        given = [self.of(self.call, expected=self.expected).cotangents for _ in range(times)]
+        gradients = [pullback(cotangents) for cotangents in given]
         return (*kept, *gradients[-1])
 
     def changed_inputs(self) -> list[str]:

@@ -72,6 +72,9 @@ class ClauseClaim:
 
 AnyClaim = Claim | ClauseClaim
 
+# The tests of properties by their names, such as VJP-FD or VJP-FD/long, of the suites that are imported.
+TESTS: dict[str, list[Any]] = {}
+
 
 def holds(
     property_id: str,
@@ -116,7 +119,9 @@ def holds(
             with subject.blaming_the_function(), naming_what_is_missing(subject.implementation):
                 test(subject, data)
 
-        return _claiming(claim, _generated(checked, examples))
+        generated = _claiming(claim, _generated(checked, examples))
+        TESTS.setdefault(claim.test, []).append(generated)
+        return generated
 
     return decorate
 

@@ -37,14 +37,6 @@ class Policy:
         """A hint for the author of a Function whose call raised."""
         return ""
 
-    def follows(self, call: Call, raised: Exception | None = None) -> str | None:
-        """The property whose failure explains a wrong number of this call, or what it raised; None if there is none."""
-        return None
-
-    def likely(self, call: Call, about: str, got: Any, expected: Any) -> str:
-        """The likely cause of a wrong number of this call, a failure of ``about``; empty if it is the usual one."""
-        return ""
-
     def infinitely_steep(self, call: Call, what: str) -> Any:
         """Where a gradient need not be zero for a cotangent of zero: 0 times an infinite slope is NaN."""
         return False

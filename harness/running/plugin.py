@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.checking import drawing, further
+from autograd_conformance.harness.checking import drawing
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.examined import PartMissing
 from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
@@ -364,7 +364,7 @@ def _all_passes(item: Any, subject: Tested) -> Callable[..., None]:
 
     def run(this: Try, arguments: dict[str, Any]) -> None:
         subject.replayed = this.call
-        further.run(subject, test, lambda: attempt(this, arguments))
+        subject.examine(test, lambda: attempt(this, arguments))
 
     @wraps(test)
     def tried(**arguments: Any) -> None:

@@ -100,6 +100,5 @@ def test_mem_free(subject, data):
     example = subject.example(data.draw(subject.calls(), label="call"))
     alive = scenarios.left_behind(example)
     hint = "an output as an attribute of ctx makes a cycle; a class attribute or a cache keeps tensors for ever"
-    follows = (subject.policy.follows(example.call) if alive else None) or ""
     what = "what is alive after the call"
-    subject.assert_equal(example.call, what, got=alive, expected=[], hint=hint, follows=follows)
+    subject.assert_equal(example.call, what, got=alive, expected=[], hint=hint, compared=(alive, []))

@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check import lazy
+from autograd_conformance.harness.check.causes import Failure
 from autograd_conformance.harness.check.declaration import Declaration, Own
+from autograd_conformance.harness.check.emptiness import NOT_ZERO, lacks_elements
+from autograd_conformance.harness.check.lengths import LONG, is_short
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.integers import repeating
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import DOUBLE, Verdict, directions, inner, judge, slope
+from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
     Call,
     recast,
@@ -27,8 +31,11 @@ from autograd_conformance.strategies.calls import (
     with_inputs,
 )
 from autograd_conformance.strategies.layouts import LAYOUTS
+from autograd_conformance.strategies.magnitudes import SMALL
 from autograd_conformance.strategies.shapes import shape_tuples
 
+# The properties about layouts.
+_OF_LAYOUTS = ("FWD-LAYOUT", "VJP-COTANGENT-LAYOUT")
 # The other shapes in which a layout is tried.
 _SHAPES = 3
 # How far a point moves to show whether outputs change with it.
@@ -43,6 +50,33 @@ _CLOSE, _STEP = 1e-5, 2.0**-16
 # Relative errors of the size of a rounding to float32, and the dtypes in which they say something.
 _SINGLE = 2.0**-32, 2.0**-22
 _DOUBLE = ("float64", "complex128")
+
+
+def likely(failure: Failure, about: str) -> str:
+    """The likely cause of a wrong number, a failure of ``about``; empty if it is the property's usual one."""
+    function, call, judge, compared = failure.function, failure.call, failure.judge, failure.finding.compared
+    variant = failure.subject.variant
+    # What is computed in float32 is wrong at ordinary values, too.
+    by_number = "" if variant == SMALL else of_size(call, *compared)
+    by_number = by_number or of_overflow(call, about, *compared) or of_declared(function.declaration, about)
+    by_number = by_number or of_draw(function.declaration, about, *compared)
+    if by_number:
+        return by_number
+    if about in _OF_LAYOUTS:
+        return of_layouts(function, call, judge.passes)
+    if about != "VJP-FD":
+        return ""
+    if variant == LONG and not is_short(call):
+        return judge.wrong_part(call)
+    if not variant and not is_short(call) and not judge.wrong_part(call):
+        return dict(PROPERTIES[about].of_variant)[LONG]
+    plain = failure.plain
+    if lacks_elements(failure.subject, plain, judge.derives):
+        return NOT_ZERO
+    slots = missing(failure.subject.made(plain))
+    if slots and judge.derives_but_for(plain, slots):
+        return of_missing(function, slots)
+    return of_probes(function, failure.subject.made(plain), judge.derives)
 
 
 def of_size(call: Call, got: Any, expected: Any) -> str:

@@ -9,8 +9,8 @@ from functools import partial
 from itertools import islice, zip_longest
 from typing import Any
 
+from autograd_conformance.harness.check.peculiarities import PECULIARITIES, Peculiarity
 from autograd_conformance.harness.checking.integers import repeating
-from autograd_conformance.harness.checking.peculiarities import PECULIARITIES, Peculiarity
 from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, Tensor, recast, reshaped, same, with_fill_of_cotangents

@@ -1,6 +1,8 @@
-"""Further failures of a test: if one choice of the failing call explains its failure, the test runs again without it.
+"""What is said of the failures of a test, once Hypothesis has found the first one.
 
-First the failing call is made as small as it can be: Hypothesis draws sizes from a few only.
+The failing call is made as small as it can be, since Hypothesis draws sizes from a few only. Then its cause is looked
+for, and a choice of the call that explains it. If there is one, the test runs again without it: there may be other
+failures.
 """
 
 from __future__ import annotations
@@ -8,20 +10,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import filterfalse, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from autograd_conformance.harness.checking.alternatives import Alternative, alternatives, in_lengths, values_in_words
-from autograd_conformance.harness.checking.drawing import prepare
+from autograd_conformance.harness.check.alternatives import Alternative, alternatives, in_lengths, values_in_words
+from autograd_conformance.harness.check.causes import Failure
+from autograd_conformance.harness.check.hints import likely
+from autograd_conformance.harness.check.replaying import replayed
 from autograd_conformance.harness.checking.observe import copied
 from autograd_conformance.harness.checking.relations import AlongAxis
-from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, parse, reshaped, varied
 from autograd_conformance.strategies.shapes import smaller_shape_tuples
@@ -62,19 +64,32 @@ class Runs:
         self.subject, self.function, self.test, self.attempt = subject, subject.function, test, attempt
         self.started = time.monotonic()
 
+    def first(self) -> None:
+        """Run the test; raises its first failure with its cause."""
+        broken = self._first()
+        if broken is not None:
+            raise broken.with_finding(explained(self.subject, broken))
+
+    def _first(self) -> Broken | None:
+        """The first failure; Hypothesis groups the failures of a call that fails only sometimes, which are raised."""
+        try:
+            self.attempt()
+        except Broken as broken:
+            self._allow_more_time()
+            return broken
+        except Exception as raised:
+            self._allow_more_time()
+            for each in getattr(raised, "exceptions", ()):
+                if isinstance(each, Broken):
+                    each.finding = explained(self.subject, each)
+            raise
+        return None
+
     def all(self) -> None:
         """Run the test; raises its first failure, and leaves the others in the subject's record."""
-        try:
-            first = _failure(self.attempt)
-        except Exception as failures:
-            # Hypothesis groups the failures of a call that fails only sometimes.
-            self._explain(getattr(failures, "exceptions", ()))
-            raise
+        first = self._first()
         if first is None:
             return
-        if time.monotonic() > self.subject.record.until:
-            # The last, explaining run was not reached.
-            self._explain((first,))
         found, listed = list[Finding](), list[str]()
         broken: Broken | None = first
         try:
@@ -84,6 +99,7 @@ class Runs:
                 if any(has(call) for has in self.subject.excluded):
                     # The test makes such calls from all that are drawn.
                     break
+                broken.finding = explained(self.subject, broken)
                 found = [self._unless_met(finding, broken) for finding in found]
                 other = self._explaining(broken, {finding.right_with for finding in found})
                 found.append(replace(broken.finding, right_with=other.words if other else ""))
@@ -100,23 +116,19 @@ class Runs:
         self.subject.record.further = [said[n] for n in _distinct(found)[1:]]
         raise first.with_finding(said[0]) if said else first
 
-    def _explain(self, failures: Sequence[Exception]) -> None:
-        """Say what failures follow from, of which the last, explaining run of the call held or was not made."""
-        for broken in failures:
-            if not isinstance(broken, Broken) or broken.finding.kind is Kind.RAISED:
-                continue
-            # The failures are raised next, whatever comes of this.
-            with suppress(Exception, OutOfTime), kept(self.subject.implementation):
-                follows = self.subject.policy.follows(parse(broken.finding.call))
-                if follows:
-                    broken.finding = replace(broken.finding, follows=follows, hint=PROPERTIES[follows].explains)
+    def _allow_more_time(self) -> None:
+        """Let examples begin that say why the test failed, also where its time is up."""
+        self.subject.record.until = max(self.subject.record.until, time.monotonic() + self.subject.record.allowed)
 
     def _next(self) -> Broken | None:
         self.subject.record.failures.clear()
         try:
-            return _failure(self.attempt)
+            self.attempt()
+        except Broken as broken:
+            return broken
         except Exception:  # noqa: BLE001 - nothing else can be drawn, or it says nothing
             return None
+        return None
 
     def _unless_met(self, finding: Finding, broken: Broken) -> Finding:
         """The finding without the value that it is right with, if a failure of the same kind has that value."""
@@ -286,34 +298,28 @@ class Runs:
         return time.monotonic() > self.started + _LONG
 
     def _replayed(self, call: Call, examples: int) -> tuple[bool, Broken | None]:
-        """Whether the test holds with this call, and its failure if not; neither if that is unknown."""
-        subject = self.subject
-        kept, excluded = subject.record, subject.excluded
-        subject.record, subject.excluded, subject.replayed = kept.another(), (), call
-        prepare(self.test, subject.key["id"], 0, examples=1, least=examples, shrink=False)
-        try:
-            failure = _failure(lambda: self.test(subject=subject))
-            return failure is None and subject.record.checks > 0 and not subject.record.excused, failure
-        except (Exception, OutOfTime):  # noqa: BLE001 - such a call cannot be tested
-            return False, None
-        finally:
-            subject.record, subject.excluded, subject.replayed = kept, excluded, None
+        return replayed(self.subject, self.test, call, examples)
 
 
-def run(subject: Any, test: Any, attempt: Callable[[], None]) -> None:
-    """Run a test by ``attempt``; that of a user's Function with every failure."""
-    if isinstance(subject, Subject) and subject.explores and subject.replayed is None:
-        Runs(subject, test, attempt).all()
-    else:
-        attempt()
-
-
-def _failure(attempt: Callable[[], None]) -> Broken | None:
-    try:
-        attempt()
-    except Broken as broken:
-        return broken
-    return None
+def explained(subject: Subject, broken: Broken) -> Finding:
+    """The finding of a failure, with the property that it follows from, and the likely cause of a wrong number."""
+    finding = broken.finding
+    if not finding.compared:
+        return finding
+    failure = Failure(subject, broken)
+    follows = failure.cause()
+    explains = PROPERTIES[follows].explains if follows else ""
+    if failure.raised is not None:
+        return replace(finding, follows=follows, hint=finding.hint or explains)
+    if finding.component.get("aspect") == "equality":
+        # What does not fit is wrong in itself, unless something else is.
+        other = follows not in ("", "VJP-REF")
+        return replace(finding, follows=follows, hint=explains or finding.hint) if other else finding
+    words = likely(failure, follows or failure.about.id)
+    if follows and finding.kind is Kind.DETACHED:
+        # What is missing in a second derivative of a wrong first one is one of its wrong numbers.
+        finding = replace(finding, kind=Kind.WRONG, got=str(finding.compared[0]))
+    return replace(finding, follows=follows, hint=explains or finding.hint, likely=words)
 
 
 def _value(words: str) -> str:
