@@ -6,17 +6,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from autograd_conformance.harness.check.declaration import Declaration as Declaration
-    from autograd_conformance.harness.check.declaration import Factory as Factory
-    from autograd_conformance.harness.check.freedom import signs as signs
+    from autograd_conformance.harness.check.declaration.declaration import Declaration as Declaration
+    from autograd_conformance.harness.check.declaration.declaration import Factory as Factory
+    from autograd_conformance.harness.check.declaration.freedom import signs as signs
     from autograd_conformance.suites.declared import checks as checks
 
 # Imported on first use: the command line must not wait for Hypothesis and NumPy.
 _PUBLIC = {
-    "Declaration": "autograd_conformance.harness.check.declaration",
-    "Factory": "autograd_conformance.harness.check.declaration",
+    "Declaration": "autograd_conformance.harness.check.declaration.declaration",
+    "Factory": "autograd_conformance.harness.check.declaration.declaration",
     "checks": "autograd_conformance.suites.declared",
-    "signs": "autograd_conformance.harness.check.freedom",
+    "signs": "autograd_conformance.harness.check.declaration.freedom",
 }
 
 __all__ = list(_PUBLIC)

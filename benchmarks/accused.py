@@ -15,7 +15,7 @@ from multiprocessing import get_context
 
 import torch
 
-from autograd_conformance.harness.check.verdicts import judged
+from autograd_conformance.harness.check.report.verdicts import judged
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.specimens.builtins import BUILTINS
 from autograd_conformance.selftests.specimens.fields import DECLARATIONS

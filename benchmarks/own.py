@@ -21,8 +21,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tabulate import tabulate
 from torch.autograd.gradcheck import gradcheck, gradgradcheck
 
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.check.verdicts import verdict
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.test_own_planted import IN_FUNCTIONS, declared, knowable
 from autograd_conformance.strategies.calls import Call, recast

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.verdicts import Verdict, verdict
+from autograd_conformance.harness.check.report.verdicts import Verdict, verdict
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.selftests import tiers
 from autograd_conformance.suites.declared import Checked, claims

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.check.following import Following
+from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson

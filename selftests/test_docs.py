@@ -18,7 +18,7 @@ import pytest
 
 from autograd_conformance.benchmarks import figures
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.check import verdicts
+from autograd_conformance.harness.check.report import verdicts
 from autograd_conformance.harness.cli import main
 from autograd_conformance.harness.outcomes import DEATH, HANG, OUTCOMES
 from autograd_conformance.reference.properties import PROPERTIES

@@ -15,9 +15,11 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration, Factory, printing
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check import Declaration, Factory
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.facts_in_words import in_words
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
@@ -65,7 +67,7 @@ def test_a_loud_refusal_is_no_fault_and_is_said():
     lines = list(checked.lines("DBL-CORRECT"))
     assert {(found.fault, "once=True" in found.advice) for found in map(verdict, lines)} == {(False, True)}
     assert accuses(Declaration(user_ops.Viewing, "float[n,m]")) == []
-    facts = " ".join(discover(Declaration(user_ops.Viewing, "float[n,m]"), TORCH).lines())
+    facts = " ".join(in_words(discover(Declaration(user_ops.Viewing, "float[n,m]"), TORCH)))
     assert "RuntimeError: view" in facts
 
 
@@ -153,7 +155,7 @@ class Squares(torch.autograd.Function):
 def test_a_rule_for_vmap_is_checked_without_being_asked_for(members, outcomes):
     declaration = Declaration(type("Squares", (Squares,), members), "float[...]")
     assert [line["outcome"] for line in Checked(declaration, seed=0).lines("BATCH-VMAP")] == outcomes
-    said = "has a vmap rule" in discover(declaration, TORCH).lines()
+    said = "has a vmap rule" in in_words(discover(declaration, TORCH))
     assert said == bool(outcomes)
 
 

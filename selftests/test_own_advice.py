@@ -9,8 +9,9 @@ pytest.importorskip("torch")
 import torch
 from torch.autograd import Function
 
-from autograd_conformance.harness.check import Declaration, printing
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.suites.declared import Checked
 

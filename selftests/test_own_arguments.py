@@ -12,8 +12,8 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.loading import declarations
+from autograd_conformance.harness.check.declaration.loading import declarations
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.checking import faults_of
 

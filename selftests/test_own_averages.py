@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.verdicts import judged
+from autograd_conformance.harness.check.report.verdicts import judged
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.averages import CALLS, systematic
 from autograd_conformance.reference.rounding import PRECISION, round_to

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.verdicts import REFUSED, verdict
+from autograd_conformance.harness.check.report.verdicts import REFUSED, verdict
 from autograd_conformance.selftests import tiers
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.suites.declared import Checked

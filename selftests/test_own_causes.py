@@ -14,14 +14,14 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.announcing import Announcer
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.display import Display
-from autograd_conformance.harness.check.explaining import Runs
-from autograd_conformance.harness.check.loading import Plan
-from autograd_conformance.harness.check.printing import headlines
-from autograd_conformance.harness.check.processes import Found
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check.declaration.loading import Plan
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.explain.explaining import Runs
+from autograd_conformance.harness.check.report.printing import headlines
+from autograd_conformance.harness.check.report.verdicts import verdict
+from autograd_conformance.harness.check.session.announcing import Announcer
+from autograd_conformance.harness.check.session.child_discovery import Found
+from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, Broken, Finding
 from autograd_conformance.selftests.checking import accuses, faults_in, first_fault, lines_of
 from autograd_conformance.selftests.specimens.causes import ASKED, Product, gradients

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.check import loading
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.declaration import loading
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import user_ops
 from autograd_conformance.selftests.conftest import outside_with

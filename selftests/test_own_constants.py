@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.selftests.checking import accuses, faults_of
 from autograd_conformance.selftests.planted.definitions import TORCH
 

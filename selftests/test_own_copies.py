@@ -11,7 +11,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.causes import Failure
+from autograd_conformance.harness.check.explain.causes import Failure
 from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, copied, parse, tensor_values
 from autograd_conformance.suites.declared import Checked, claims

@@ -10,10 +10,11 @@ pytest.importorskip("torch")
 
 from torch.autograd import Function
 
-from autograd_conformance.harness.check import Declaration, printing
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.facts import Facts
-from autograd_conformance.harness.check.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.declaration.facts import Facts
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
 from autograd_conformance.selftests.checking import first_fault
 from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.selftests.planted.definitions import TORCH

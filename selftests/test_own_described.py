@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.described import OPTIONS, TITLE, described
+from autograd_conformance.harness.check.declaration.described import OPTIONS, TITLE, described
 
 ARGUMENTS = ("float[b,n]", "float[b,n]")
 TEXT = ", ".join(ARGUMENTS)

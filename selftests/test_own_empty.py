@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.emptiness import NOT_ZERO
+from autograd_conformance.harness.check.refusals.empty_tensors import NOT_ZERO
 from autograd_conformance.selftests.checking import accuses, first_fault, lines_of
 from autograd_conformance.suites.declared import Checked
 

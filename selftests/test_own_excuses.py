@@ -12,9 +12,11 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration, printing
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.verdicts import Verdict, judged, verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.facts_in_words import in_words
+from autograd_conformance.harness.check.report.verdicts import Verdict, judged, verdict
 from autograd_conformance.harness.checking.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import scripts
@@ -124,8 +126,8 @@ def test_a_number_of_outputs_that_varies_is_a_fault():
 def test_forward_mode_goes_with_outputs_that_are_not_numbers():
     declaration = Declaration(ops.Flagged, "float[n,m]")
     assert accuses(declaration, *dtypes.DECISIVE.split(), "JVP-REF", "JVP-ADJOINT") == []
-    assert "has a jvp" in discover(declaration, TORCH).lines()
-    assert "has a jvp" not in discover(Declaration(ops.Sine, "float[n,m]"), TORCH).lines()
+    assert "has a jvp" in in_words(discover(declaration, TORCH))
+    assert "has a jvp" not in in_words(discover(Declaration(ops.Sine, "float[n,m]"), TORCH))
     wrong = accuses(Declaration(ops.FlaggedWrong, "float[n,m]"), "JVP-REF", "JVP-ADJOINT")
     assert {(v.word, line["property"]) for line, v in wrong} == {("wrong", "JVP-REF"), ("wrong", "JVP-ADJOINT")}
 

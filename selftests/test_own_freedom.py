@@ -10,9 +10,9 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.freedom import signs
-from autograd_conformance.harness.check.verdicts import UNVERIFIED, verdict
+from autograd_conformance.harness.check.declaration.freedom import signs
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report.verdicts import UNVERIFIED, verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
 from autograd_conformance.selftests.specimens import freedom as free

@@ -16,8 +16,8 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.alternatives import alternatives
-from autograd_conformance.harness.check.explaining import Runs
+from autograd_conformance.harness.check.explain.alternatives import alternatives
+from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.outcomes import Broken, Finding
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import accuses, lines_of

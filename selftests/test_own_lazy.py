@@ -8,7 +8,8 @@ pytest.importorskip("torch")
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.selftests import lazy_ops as ops
 from autograd_conformance.selftests.checking import accuses, faults_of
 
@@ -21,7 +22,7 @@ CURES = {"negated": "call resolve_neg() first", "conjugated": "call resolve_conj
 @pytest.mark.parametrize(("argument", "layout"), [("float[n,m]", "negated"), ("complex[n,m]", "conjugated")])
 def test_forward_may_refuse_them_in_any_words(function, argument, layout):
     declaration = Declaration(function, argument)
-    (refused,) = [line for line in discover(declaration, TORCH).lines() if "in the layouts" in line]
+    (refused,) = [line for line in in_words(discover(declaration, TORCH)) if "in the layouts" in line]
     assert refused.startswith(f"does not take argument 0 in the layouts {layout}: RuntimeError: ")
     assert refused.endswith(f"; to take them, {CURES[layout]}")
     assert accuses(declaration, *ASKED) == []

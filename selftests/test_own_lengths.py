@@ -12,10 +12,14 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration, declined, lengths, printing, sweeping
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.lengths import LENGTHS
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.bounds import sweeping
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.refusals import declined, long_tensors
+from autograd_conformance.harness.check.refusals.long_tensors import LENGTHS
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.facts_in_words import in_words
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import accuses, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
@@ -190,13 +194,13 @@ def test_lengths_that_take_long_are_left_out():
 
     facts = discover(Declaration(slow, *MATRIX), TORCH)
     assert {max(shape) for (shape,) in facts.long_shapes} == {65, 130}
-    assert "lengths tried: up to 130 (longer ones take too long)" in facts.lines()
+    assert "lengths tried: up to 130 (longer ones take too long)" in in_words(facts)
 
 
 @pytest.mark.parametrize(
     ("module", "seconds", "said"),
     [
-        (lengths, -1.0, "lengths tried: up to 17 (longer ones take too long)"),
+        (long_tensors, -1.0, "lengths tried: up to 17 (longer ones take too long)"),
         (sweeping, 0.0, "numbers tried in half precision: some of each kind (a call of all numbers takes too long)"),
         (declined, -1.0, "calls tried for what forward refuses: the first 0 (all of them take too long)"),
     ],
@@ -208,7 +212,7 @@ def test_what_was_cut_short_is_said(module, seconds, said, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS", seconds)
     facts = discover(declaration, TORCH, errors=False)
     assert facts.cut == (said,)
-    assert said in facts.lines()
+    assert said in in_words(facts)
 
 
 def test_lengths_that_forward_refuses_are_left_out():

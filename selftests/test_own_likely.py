@@ -8,7 +8,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from autograd_conformance.harness.check import Declaration, printing
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.report import printing
 from autograd_conformance.selftests.checking import accuses, faults_of, lines_of
 from autograd_conformance.suites.declared import Checked
 

@@ -11,8 +11,10 @@ import torch
 from torch.autograd import Function
 from torch.nn import functional
 
-from autograd_conformance.harness.check import Declaration, hints, printing
-from autograd_conformance.harness.check.verdicts import TRIED, Verdict, verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.explain import hints
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.verdicts import TRIED, Verdict, verdict
 from autograd_conformance.selftests.checking import DRAWS, accuses, faults_of, first_fault
 from autograd_conformance.strategies.calls import Call, Tensor
 

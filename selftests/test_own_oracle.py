@@ -15,10 +15,10 @@ from torch.nn.functional import layer_norm
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.bounds.noise import noise
 from autograd_conformance.harness.check.leniency import Lenient
-from autograd_conformance.harness.check.moving import signs
-from autograd_conformance.harness.check.noise import noise
-from autograd_conformance.harness.check.oracle import Oracle
+from autograd_conformance.harness.check.oracle.oracle import Oracle
+from autograd_conformance.harness.check.oracle.perturb import signs
 from autograd_conformance.harness.checking.assertions import DETACHED
 from autograd_conformance.harness.checking.compare import difference
 from autograd_conformance.harness.checking.transforms import SecondOrder

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.declaration import REQUESTS
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.declaration.declaration import REQUESTS
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import Broken, UsageProblem, named
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import each_test_of, faults_in, faults_of, first_fault, lines_of

@@ -10,7 +10,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from autograd_conformance.harness.check import Declaration, loading
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.declaration import loading
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import scripts, user_ops
 from autograd_conformance.selftests.checking import accuses, faults_of, first_fault

@@ -10,7 +10,7 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.reference import ladder
 from autograd_conformance.selftests.specimens.resizing import Positive
 

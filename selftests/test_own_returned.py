@@ -12,7 +12,8 @@ from torch.autograd import Function
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.implementations.protocol import Unreadable
 from autograd_conformance.selftests.checking import accuses, faults_of, first_fault
@@ -286,7 +287,7 @@ class OneRefusedRight(OneRefused):
 
 def test_a_refused_layout_excuses_no_property():
     declaration = Declaration(Contiguous, *("float[n,m]",) * 3)
-    said = [line for line in discover(declaration, TORCH).lines() if "does not take" in line]
+    said = [line for line in in_words(discover(declaration, TORCH)) if "does not take" in line]
     assert said == [
         "does not take arguments 0, 1, 2 in the layouts transposed, strided, expanded, negated: ValueError: contiguous "
         "tensors only"

@@ -10,10 +10,11 @@ import numpy as np
 import torch
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import Declaration, printing
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.oracle import Oracle
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.oracle.oracle import Oracle
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked

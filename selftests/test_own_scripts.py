@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.check.naming import module_name
+from autograd_conformance.harness.check.declaration.naming import module_name
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.suites.declared import Checked
 

@@ -13,9 +13,9 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.extremes import _some
-from autograd_conformance.harness.check.sweeping import units
+from autograd_conformance.harness.check.bounds.extremes import _some
+from autograd_conformance.harness.check.bounds.sweeping import units
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.selftests import scripts

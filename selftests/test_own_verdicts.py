@@ -8,9 +8,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from autograd_conformance.harness.check import Declaration, printing, standalone
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.verdicts import verdict
+from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report import printing, script_runner
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, combined
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.implementations import load
@@ -204,9 +205,9 @@ def test_scripts_that_show_their_fault_are_kept(tmp_path):
         "falls through": "x = 1\n",
     }
     paths = {tmp_path / f"{name}.py": text for name, text in texts.items()}
-    assert set(standalone.written(paths).values()) == {""}
-    assert {path.stem for path in standalone.right(list(paths))} == {"holds", "falls through"}
-    assert standalone.right([]) == set()
+    assert set(script_runner.written(paths).values()) == {""}
+    assert {path.stem for path in script_runner.right(list(paths))} == {"holds", "falls through"}
+    assert script_runner.right([]) == set()
 
 
 def test_a_fault_counts_more_than_what_is_undecided():

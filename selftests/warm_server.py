@@ -32,7 +32,7 @@ from execnet import gateway_io
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.check import standalone
+from autograd_conformance.harness.check.report import script_runner
 from autograd_conformance.harness.running import identity, smoke
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
@@ -123,7 +123,7 @@ def _be(
     sys.argv = words if commanded else words[2:]
     interpreter = str(Path(place).with_name(INTERPRETER))
     gateway_io.popen_args = partial(_worker, interpreter)
-    smoke.subprocess = standalone.subprocess = _Forking(place)
+    smoke.subprocess = script_runner.subprocess = _Forking(place)
     status: Any = 1
     try:
         _act(words)

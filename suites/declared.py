@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check.declaration import Declaration
-from autograd_conformance.harness.check.discovery import discover
-from autograd_conformance.harness.check.explaining import Runs
-from autograd_conformance.harness.check.plugin import Declared
+from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.explain.explaining import Runs
+from autograd_conformance.harness.check.report.verdicts import BESIDE
+from autograd_conformance.harness.check.session.plugin import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.check.verdicts import BESIDE
 from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
 from autograd_conformance.harness.checking.marks import Claim, claims_in
 from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed

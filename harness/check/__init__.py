@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from autograd_conformance.harness.check.declaration import Declaration, Factory
+from autograd_conformance.harness.check.declaration.declaration import Declaration, Factory
 
 __all__ = ["Declaration", "Factory"]

@@ -8,20 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check import (
-    batching,
-    coarseness,
-    declined,
-    extremes,
-    lazy,
-    noise,
-    refusals,
-)
-from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.formula import gradients_of_formula
-from autograd_conformance.harness.check.judging import runs
-from autograd_conformance.harness.check.mistakes import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
-from autograd_conformance.harness.check.oracle import NOISE, inexact
+from autograd_conformance.harness.check.bounds import extremes, noise
+from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
+from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.discovery import coarseness
+from autograd_conformance.harness.check.oracle.oracle import NOISE, inexact
+from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, refused
+from autograd_conformance.harness.check.refusals.exception_kinds import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
+from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
@@ -59,10 +53,10 @@ class Lenient(Policy):
             return ""
         if isinstance(raised, Unreadable):
             return str(raised)
-        what = next(filter(None, (refusals.refused(self.subject, call) for call in self.subject.tried)), None)
+        what = next(filter(None, (refused.refused(self.subject, call) for call in self.subject.tried)), None)
         if what:
             # What the plain call refuses, too, says nothing about the rule for batches.
-            self.subject.record.refused += what == refusals.BATCHING
+            self.subject.record.refused += what == refused.BATCHING
             return f"{what}: {one_line(raised)}"
         for call in self.subject.tried:
             if declined.refuses(self.subject, call, raised):
@@ -76,17 +70,17 @@ class Lenient(Policy):
 
     def hint(self, call: Call, raised: Exception) -> str:
         meaning = mistake(raised)
-        if refusals.raises_when_empty(self.subject, call):
+        if refused.raises_when_empty(self.subject, call):
             return f"{WHEN_EMPTY}; {meaning or RETURN_EARLY}"
         if meaning:
             return meaning
         if batching.breaks(self.subject, raised):
             return batching.ADVICE
-        if not refusals.runs_forward(self.subject, contiguous(call)):
+        if not refused.runs_forward(self.subject, contiguous(call)):
             return (
                 "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
             )
-        if refusals.runs_forward(self.subject, call) and not runs(self.subject, call):
+        if refused.runs_forward(self.subject, call) and not runs(self.subject, call):
             cure = _resolving(self.subject, call) or HANDLE
             return f"forward accepted this call, so backward must not raise; {cure}"
         return _resolving(self.subject, call) if PROPERTIES[self.subject.property_id].group == "second order" else ""
@@ -98,7 +92,7 @@ class Lenient(Policy):
             refusal = second_order(self.subject.made(call), second.loss, self.subject.engines[-1]).refusal
         if refusal is None or mistake(refusal):
             return None
-        plain = lazy.resolved(call)
+        plain = conj_neg_bits.resolved(call)
         if plain != call:
             resolved = second_order(self.subject.made(plain), second.loss, self.subject.engines[-1])
             if resolved.refusal is None and not resolved.detached:
@@ -210,7 +204,7 @@ class Lenient(Policy):
 
 def _resolving(subject: Subject, call: Call) -> str:
     """What to do if the call raises only because a tensor is negated or conjugated lazily; empty otherwise."""
-    layouts = lazy.layouts_of(call)
-    if not layouts or not runs(subject, lazy.resolved(call)):
+    layouts = conj_neg_bits.layouts_of(call)
+    if not layouts or not runs(subject, conj_neg_bits.resolved(call)):
         return ""
-    return f"a tensor is {' or '.join(sorted(layouts))} lazily: {lazy.advice(layouts)}"
+    return f"a tensor is {' or '.join(sorted(layouts))} lazily: {conj_neg_bits.advice(layouts)}"

@@ -10,16 +10,16 @@ from typing import Any
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.check import noise
-from autograd_conformance.harness.check.declaration import Own
-from autograd_conformance.harness.check.declined import fitting, kind
-from autograd_conformance.harness.check.emptiness import pattern
-from autograd_conformance.harness.check.explaining import Runs
-from autograd_conformance.harness.check.layouts import in_taken_layouts
+from autograd_conformance.harness.check.bounds import noise
+from autograd_conformance.harness.check.declaration.calling import unseeded
+from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.discovery.resizing import undecided
+from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.leniency import Lenient
-from autograd_conformance.harness.check.native import unseeded
-from autograd_conformance.harness.check.referee import Refuses
-from autograd_conformance.harness.check.resizing import undecided
+from autograd_conformance.harness.check.oracle.user_reference import Refuses
+from autograd_conformance.harness.check.refusals.declined import fitting, kind
+from autograd_conformance.harness.check.refusals.empty_tensors import pattern
+from autograd_conformance.harness.check.refusals.layouts import in_taken_layouts
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Policy
 from autograd_conformance.harness.checking.script_call import Source

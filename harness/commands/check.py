@@ -17,12 +17,12 @@ from typing import Any
 import click
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.check import processes
-from autograd_conformance.harness.check.announcing import Announcer, summary
-from autograd_conformance.harness.check.declaration import REQUESTS
-from autograd_conformance.harness.check.display import Display
-from autograd_conformance.harness.check.following import Following
-from autograd_conformance.harness.check.loading import Plan
+from autograd_conformance.harness.check.declaration.declaration import REQUESTS
+from autograd_conformance.harness.check.declaration.loading import Plan
+from autograd_conformance.harness.check.session import child_discovery
+from autograd_conformance.harness.check.session.announcing import Announcer, summary
+from autograd_conformance.harness.check.session.child_session import Following
+from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
@@ -251,7 +251,7 @@ class _Run:
         announcer = None
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
-                found = processes.find_out(plan, self.implementation, seconds=seconds, called=display.find_out)
+                found = child_discovery.find_out(plan, self.implementation, seconds=seconds, called=display.find_out)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
                 announcer = Announcer(found, display, self.scripts)

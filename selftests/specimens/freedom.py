@@ -7,7 +7,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.freedom import signs
+from autograd_conformance.harness.check.declaration.freedom import signs
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import Specimen, whole
 

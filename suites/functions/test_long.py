@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autograd_conformance.harness.check.lengths import LONG
+from autograd_conformance.harness.check.refusals.long_tensors import LONG
 from autograd_conformance.harness.checking import transforms
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.strategies.calls import contiguous

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autograd_conformance.harness.check.formula import gradients_of_formula
+from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS, SECOND
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.transforms import second_order

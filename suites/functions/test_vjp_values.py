@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.check.formula import gradients_of_formula
-from autograd_conformance.harness.check.ranges import assert_in_range
+from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
+from autograd_conformance.harness.check.bounds.ranges import assert_in_range
 from autograd_conformance.harness.checking import scenarios, transforms
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.observe import all_finite

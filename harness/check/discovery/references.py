@@ -1,0 +1,77 @@
+"""What the reference that a user gave takes: tensors or arrays, and double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from autograd_conformance.harness.check.bounds.noise import DTYPES
+from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.implementations.protocol import as_tuple
+from autograd_conformance.strategies.calls import Call, recast
+
+_DOUBLE = ("float64", "complex128")
+
+
+def composite_reference(declaration: Declaration, subject: Subject, calls: Sequence[Call], count: int) -> bool:
+    """Whether the reference takes tensors; if not, it takes NumPy arrays.
+
+    Raises UsageProblem if it takes neither in any of the calls, or does not return ``count`` outputs.
+    """
+    if declaration.reference is None:
+        return True
+    problems = []
+    for call in calls:
+        tried = _referred(declaration, subject, call)
+        if isinstance(tried, str):
+            problems.append(tried)
+            continue
+        composite, returned = tried
+        if returned != count:
+            some = "1 output" if returned == 1 else f"{returned} outputs"
+            raise declaration.problem(f"its reference returns {some}, but the Function returns {count}")
+        return composite
+    raise declaration.problem(
+        f"its reference took no call that was tried, neither with tensors nor with arrays: {problems[0]}"
+    )
+
+
+def refers_in_double(declaration: Declaration, example: Example) -> bool:
+    """Whether the reference takes double precision, and the Function half precision only."""
+    reference, function = declaration.reference, example.function
+    if reference is None or example.call.dtype not in DTYPES:
+        return False
+    double = example.of(recast(example.call, _DOUBLE[0], function))
+    try:
+        outputs, _ = example.implementation.vjp(
+            lambda *xs: reference(*double.merged(xs)), double.primals, track=double.track
+        )
+        return all(example.implementation.describe(y).dtype in _DOUBLE for y in outputs)
+    except Exception:  # noqa: BLE001 - a user's function may raise anything
+        return False
+
+
+def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[bool, int] | str:
+    """Whether the reference takes a call's tensors, and the number of its outputs; or why it does not take the call."""
+    reference, example, errors = declaration.reference, subject.made(call), []
+    assert reference is not None
+    keep = subject.implementation.is_tensor
+    try:
+        outputs, _ = subject.implementation.vjp(
+            lambda *xs: reference(*example.merged(xs)), example.primals, track=example.track
+        )
+        if all(map(keep, outputs)):
+            return True, len(outputs)
+        errors.append("with tensors it returned something else than tensors")
+    except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
+        errors.append(f"with tensors it raised {one_line(raised)}")
+    try:
+        values = as_tuple(reference(*example.expected.reference_arguments(exact=True)))
+        if not any(map(keep, values)) and all(hasattr(y, "shape") for y in values):
+            return False, len(values)
+        errors.append("with NumPy arrays it returned something else than arrays")
+    except Exception as raised:  # noqa: BLE001
+        errors.append(f"with NumPy arrays it raised {one_line(raised)}")
+    return "; ".join(errors)

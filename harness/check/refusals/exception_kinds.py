@@ -1,0 +1,55 @@
+"""Exceptions that show a mistake in the code, whatever the arguments: never a refusal."""
+
+from __future__ import annotations
+
+from autograd_conformance.harness.check.declaration.calling import Steered, Varies
+from autograd_conformance.harness.outcomes import message_of
+
+# The end of a hint that says of an exception only that backward raised it.
+HANDLE = "handle it there, or let forward refuse it"
+
+# The beginning of a hint about what backward raises for tensors without elements alone, and what to do about it.
+WHEN_EMPTY = "forward accepted this call, so backward must not raise, which it does for tensors without elements alone"
+RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 means nothing without elements"
+
+_MISFIT = "returned an invalid gradient"
+# Words of a message, each with what it means for the author of the Function.
+_WORDS = {
+    "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
+    "expected layout": "backward returns a gradient in a layout that the engine does not take for this input; return "
+    "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",
+    _MISFIT: "backward returns a gradient that does not fit its input; return a tensor of the input's shape, and sum "
+    "over the dimensions that were broadcast, if there are any",
+    "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
+    "for each that is not a tensor",
+}
+
+
+# Exceptions that say what a Function does not take, and words of those of Python that look alike.
+_REFUSALS = (ValueError, TypeError, RuntimeError, AssertionError, IndexError)
+_ACCIDENTS = ("list index out of range", "tuple index out of range", "string index out of range", "recursion depth")
+
+
+def deliberate(raised: BaseException) -> bool:
+    """Whether an exception of forward may say that it does not take a call, and so is no accident of its code."""
+    text = message_of(raised)
+    return isinstance(raised, _REFUSALS) and not mistake(raised) and not any(words in text for words in _ACCIDENTS)
+
+
+def mistake(raised: BaseException) -> str:
+    """What an exception says is wrong with the code; empty if it may be a refusal."""
+    if isinstance(raised, NameError):
+        return "a name is used that has no value: this is a mistake in the code, not a refusal"
+    if isinstance(raised, AttributeError):
+        return "an attribute is used that does not exist: this is a mistake in the code, not a refusal"
+    if isinstance(raised, Steered):
+        return "a Function must not skip a test, discard an example or end the process; refuse with a ValueError"
+    if isinstance(raised, Varies):
+        return "return the same number of tensors in every call that is declared"
+    text = message_of(raised)
+    return next((meaning for words, meaning in _WORDS.items() if words in text), "")
+
+
+def returned_wrongly(raised: BaseException) -> str:
+    """The property about what backward returned, for an exception of the engine that takes it."""
+    return "VJP-FIT" if _MISFIT in message_of(raised) else "VJP-NONE"

@@ -1,0 +1,214 @@
+"""The verdict on a result, for the author of a Function: a word, what to do, and a guess at the cause."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from autograd_conformance.harness.check.refusals import exception_kinds, long_tensors
+from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.strategies import magnitudes
+
+WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
+LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
+RAISES_WHEN_EMPTY = "raises when empty"
+CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
+REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
+DECLINED = "declared but refused"
+
+# Verdicts that are not faults.
+NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW, DECLINED))
+# Verdicts on an exception.
+RAISED = frozenset((RAISES, RAISES_WHEN_EMPTY))
+# Verdicts on a test that ended its process.
+LOST = frozenset((CRASHES, HANGS))
+
+_OF_KIND = {
+    Kind.RAISED: RAISES,
+    Kind.DETACHED: DETACHED,
+    Kind.NAN: NOT_FINITE,
+    Kind.MUTATED: MUTATES,
+    Kind.SHARED: SHARES,
+}
+_OF_LOSS = {DEATH: CRASHES, HANG: HANGS}
+
+# What is wrong, where the finding's hint says why: the run itself showed it.
+_SHOWN = ("precision", "declared")
+
+# The variants of tests that may compare nothing: other lengths and values say whether the gradient was verified.
+BESIDE = (long_tensors.LONG, magnitudes.SMALL, magnitudes.RANGE, magnitudes.FAR)
+
+# The property that calls which give something else each time do not hold.
+_REPEATED = "VJP-REPEAT"
+
+# The properties of plain calls that compare gradients, and the one that compares outputs.
+_OF_GRADIENTS, _OF_OUTPUTS = ("VJP-REF", "VJP-FD"), "FWD-VALUE"
+
+# What to do next.
+_NEXT = {
+    CRASHES: "make this call in a script of your own, under a debugger",
+    HANGS: "if a call takes so long, raise --time-limit; if not, make this call in a script of your own",
+    ERROR: "find the last line of your code in the traceback; if there is none, report a bug of autograd-conformance",
+}
+
+# The properties that explain most come first: what comes from outside the call, and then the plain call.
+_ORDERED = sorted(PROPERTIES.values(), key=lambda each: each.head or len(PROPERTIES))
+ORDER = tuple(each.id for each in _ORDERED)
+# The order of the tests of a Function: what most faults break comes first, and then what names a NaN best.
+TRIED = tuple(each.id for each in sorted(_ORDERED, key=lambda each: (not each.compared, each.verdict != NOT_FINITE)))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a result means.
+
+    ``advice`` says what to do. ``guess`` is the usual cause of such a failure, which the run did not show. ``follows``
+    is the id of another property if this failure is a consequence of that one's.
+    """
+
+    word: str
+    advice: str = ""
+    guess: str = ""
+    follows: str = ""
+
+    @property
+    def fault(self) -> bool:
+        """Whether something is wrong with the Function or its declaration."""
+        return self.word not in NOTES
+
+
+def verdict(line: ndjson.Line) -> Verdict | None:
+    """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
+    claim, outcome = PROPERTIES[line["property"]], line["outcome"]
+    # Tests of the same property with special values, or of averages, verify nothing by themselves.
+    verifying = bool(claim.verifies) and not line.get("variant")
+    if "declined" in line and outcome in ("pass", "emulated", "vacuous"):
+        return Verdict(DECLINED)
+    if outcome == "vacuous" and line["vacuous"] == ndjson.SLOW:
+        return Verdict(UNVERIFIED if verifying else SLOW, _FOR_MORE)
+    if outcome == "vacuous" and verifying and not (line["vacuous"] == ndjson.REFUSED and claim.if_refused):
+        return Verdict(UNVERIFIED, _TO_VERIFY)
+    by_rule = not claim.notes_every_refusal or line["refused"] > 0
+    some = claim.notes_every_refusal and by_rule and not line.get("variant") and outcome == "pass"
+    if some or mostly_refused(line) or (outcome == "vacuous" and line["vacuous"] == ndjson.REFUSED):
+        return Verdict(REFUSED, _if_refused(line, claim.if_refused) if by_rule else "")
+    if outcome == "vacuous" and line.get("variant") in BESIDE:
+        return None
+    if outcome == "vacuous":
+        return Verdict(UNKNOWN, "nothing could be compared; declare narrower arguments")
+    failure = line.get("failure", {})
+    if outcome == "error":
+        if is_flaky(line):
+            return Verdict(WRONG, guess=PROPERTIES[_REPEATED].advice, follows=_REPEATED)
+        word = _OF_LOSS.get(failure.get("type", ""), ERROR)
+        return Verdict(word, _NEXT[word])
+    if outcome != "fail":
+        return None
+    kind, likely = Kind(failure["kind"]), failure.get("likely", "")
+    of_forward = failure.get("what", "").startswith("output ")
+    follows = failure.get("follows", "")
+    if of_forward and (follows or claim.id) in _OF_GRADIENTS:
+        # The test of a gradient met a wrong output. What was declared is not compared with a reference.
+        follows = "" if claim.own else _OF_OUTPUTS
+    if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
+        return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
+    if kind is Kind.RAISED and failure.get("hint", "").startswith(exception_kinds.WHEN_EMPTY):
+        return Verdict(RAISES_WHEN_EMPTY, follows=follows)
+    if follows:
+        word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
+        usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
+        return Verdict(word, guess=likely or usual, follows=follows)
+    if kind is Kind.RAISED:
+        hint = failure.get("hint", "")
+        known = (hint and not hint.endswith(exception_kinds.HANDLE)) or claim.compared or claim.outside
+        return Verdict(RAISES, guess="" if known else claim.advice)
+    if kind is Kind.NAN and claim.puts_nan:
+        kind = Kind.WRONG
+    if kind is Kind.NAN:
+        return Verdict(NOT_FINITE, guess=likely or _HIDDEN_NAN)
+    if claim.verdict == STALE:
+        # The run itself showed this cause.
+        return Verdict(STALE, claim.advice)
+    shown = failure.get("component", {}).get("aspect") in _SHOWN
+    # What makes the call right says more than the usual cause.
+    usual = "" if failure.get("right_with") else claim.advice
+    advice = dict(claim.of_variant).get(line.get("variant", ""), usual)
+    return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
+
+
+def is_flaky(line: ndjson.Line) -> bool:
+    """Whether a test ended because a call that it made again gave something else."""
+    return bool(line.get("failure", {}).get("type", "").startswith("Flaky"))
+
+
+def _if_refused(line: ndjson.Line, usual: str) -> str:
+    """What to do about a refusal."""
+    return next((advice for word, advice in _OF_EXCUSE.items() if usual and word in line.get("excuse", "")), usual)
+
+
+def mostly_refused(line: ndjson.Line) -> bool:
+    """Whether a property holds, but more than half of its examples were refused."""
+    return line["outcome"] in ("pass", "emulated") and 2 * line.get("excused", 0) > line["examples"]
+
+
+def judged(
+    lines: Sequence[ndjson.Line], *, compared: bool, asked: Collection[str] = ()
+) -> list[tuple[ndjson.Line, Verdict | None]]:
+    """The lines of a Function with their verdicts.
+
+    ``compared`` says whether a reference gives gradients. Where these decide, finite differences are not needed, and
+    what they leave open is no news. ``asked`` are tests that the declaration asks for: nothing may refuse them.
+    """
+    found = [
+        (line, _as_asked(line, verdict(line)) if ndjson.test_of(line) in asked else verdict(line)) for line in lines
+    ]
+    if not compared:
+        return found
+    decided = {ndjson.test_of(line) for line, v in found if v is None or v.fault}
+    return [(line, _beside_reference(line, v, decided)) for line, v in found]
+
+
+def _as_asked(line: ndjson.Line, found: Verdict | None) -> Verdict | None:
+    """The verdict on a test that the declaration asks for: what refuses most of its examples does not fit that."""
+    refused = found is not None and found.word == REFUSED and (mostly_refused(line) or line["outcome"] == "vacuous")
+    return replace(found, word=DECLINED) if found is not None and refused else found
+
+
+# The tests that compare with finite differences, and those that compare the same with a reference.
+_COMPARED_BY = {"VJP-FD": "VJP-REF", "DBL-CORRECT": "DBL-CORRECT/averages"}
+
+
+def _beside_reference(line: ndjson.Line, found: Verdict | None, decided: Collection[str]) -> Verdict | None:
+    """A verdict if there is a reference: None if that ``decided`` what finite differences left open."""
+    if found is None or found.word not in (UNVERIFIED, UNKNOWN):
+        return found
+    if _COMPARED_BY.get(line["property"]) in decided and not line.get("variant"):
+        return None
+    return replace(found, advice=_WITH_REFERENCE) if found.advice == _TO_VERIFY else found
+
+
+_FOR_MORE = "for more examples raise --time-limit, or make the tensors smaller with sizes="
+_HIDDEN_NAN = (
+    "backward divides 0 by 0, multiplies 0 and infinity, or overflows; if where() hides this in the result, apply "
+    "where() to the operands instead"
+)
+_LOST_IN_FORWARD = (
+    "forward divides 0 by 0, multiplies 0 and infinity, or overflows; bound the divisor by a number that the dtype "
+    "has, or compute such terms in a dtype with a larger range"
+)
+_TO_VERIFY = (
+    "finite differences need a forward that computes in single or double precision, without kinks or noise nearly "
+    "everywhere; so take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or "
+    "give reference=, which does the same with built-in operations"
+)
+_WITH_REFERENCE = (
+    "take float64 or float32 (see dtypes=), declare narrower arguments, as in 'float[n] positive', or let reference= "
+    "take float64 and all that the Function takes"
+)
+# What to do about refusals whose exception has these words.
+_OF_EXCUSE = {
+    "setup_context": "write forward without ctx, and a static method setup_context; then set generate_vmap_rule = "
+    "True, or write a static method vmap"
+}

@@ -1,0 +1,1 @@
+"""The processes of a check, and what is shown while they run."""

@@ -1,0 +1,84 @@
+"""What `check` says while it runs: each fault when it is found, and the verdict on a Function when that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograd_conformance.harness.check.declaration.naming import module_name
+from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
+from autograd_conformance.harness.check.session.child_discovery import Found
+from autograd_conformance.harness.check.session.child_session import Following
+from autograd_conformance.harness.check.session.display import Display
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
+from autograd_conformance.harness.reports import ndjson
+
+# What each exit status says about a Function.
+_OUTCOMES = {HOLDS: "without a fault", FAILS: "wrong", UNDECIDED: "not verified"}
+
+
+class Announcer:
+    """Says what the results of a target mean as they come. ``statuses`` has the exit status of each Function so far."""
+
+    def __init__(self, found: Found, display: Display, scripts: Path) -> None:
+        self.found = found
+        self.statuses: dict[str, int] = {}
+        # Each module has a folder of its own: what lies there of other ones is not of this check.
+        self._display, self._scripts = display, scripts / module_name(found.plan.target)
+        self._finds = printing.Finds()
+        self._lines: dict[str, list[ndjson.Line]] = {}
+        self._left = list(found.plan.facts)
+
+    def note(self, line: ndjson.Line | None) -> None:
+        """A result has come; None if nothing came for a moment."""
+        if line is not None:
+            # All checks of one Function are made before those of the next.
+            for name in [name for name in self._left if name in self._lines and name != line["function"]]:
+                self._conclude(name)
+            self._lines.setdefault(line["function"], []).append(line)
+            rows = self._finds.rows(line)
+            if rows:
+                self._display.found(rows)
+        self._display.refresh()
+
+    def end(self, unfinished: str, following: Following) -> None:
+        """No more results come; ``unfinished`` says why, unless there were all."""
+        left = following.total - len(following.results)
+        several = len(self.found.plan.facts) > 1
+        what = "not all of its checks were made" if several else f"{left} of {following.total} checks were not made"
+        for name in list(self._left):
+            if name in self._lines:
+                self._conclude(name, f"{unfinished}: {what}" if unfinished and left else "")
+            elif unfinished:
+                self.found.problems[name] = f"{self.found.placed[name]}: not checked: {unfinished}"
+                self._display.write([f"Error: {self.found.problems[name]}"])
+        for sentence in following.of_devices():
+            self._display.write([sentence])
+
+    def _conclude(self, name: str, unfinished: str = "") -> None:
+        """Print the verdict on a Function."""
+        self._left.remove(name)
+        lines, facts = self._lines[name], self.found.plan.facts[name]
+        if self._display.faults:
+            self._display.write([""])
+        title = f"{name} ({self.found.places[name]}): {self.found.described[name]}"
+        self._display.write(printing.rows(title, facts, lines, self._scripts, unfinished))
+        verdicts = [v for _, v in judged(lines, compared=facts.compared, asked=facts.asked) if v is not None]
+        nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
+        undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
+        undecided = undecided or bool(facts.declined)
+        wrong = any(v.fault and v.word not in (*LOST, ERROR) for v in verdicts)
+        # A fault that only some properties show, and because of which others are judged more leniently or ask less.
+        unshown = bool(facts.coarse or facts.emptied) and not wrong
+        self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
+
+
+def summary(statuses: Sequence[tuple[str, int]]) -> str:
+    """How many Functions are without a fault, wrong and not verified; the last two by name."""
+    parts = []
+    for status, word in _OUTCOMES.items():
+        names = [name for name, each in statuses if each == status]
+        listed = f" ({', '.join(names)})" if status != HOLDS else ""
+        parts += [f"{len(names)} {word}{listed}"] if names else []
+    return f"{len(statuses)} Functions: {', '.join(parts)}"

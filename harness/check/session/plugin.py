@@ -1,0 +1,105 @@
+"""The pytest plugin that makes a run check the Functions of a plan instead of the documented ones."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.declaration.loading import Plan
+from autograd_conformance.harness.check.report.verdicts import TRIED
+from autograd_conformance.harness.check.subject import OwnSubject
+from autograd_conformance.harness.checking.drawing import explaining, number
+from autograd_conformance.harness.checking.marks import Claim
+from autograd_conformance.harness.checking.profiles import PROFILES
+from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.outcomes import NotRun, OutOfTime
+from autograd_conformance.harness.running.plugin import BOX, CATALOG
+from autograd_conformance.harness.running.selection import Catalog
+from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import Function
+
+
+class Declared:
+    """The catalog of users' Functions."""
+
+    documented = False
+    hidden: tuple[str, ...] = ()
+
+    def __init__(self, names: tuple[str, ...], plan: Plan | None = None, *, kept: bool = False) -> None:
+        self.names, self._plan, self.kept = names, plan, kept
+
+    def functions(self, implementation: Implementation) -> Mapping[str, Function]:
+        return {} if self._plan is None else self._plan.functions(implementation)
+
+    def subject(self, implementation: Implementation, function: Function, device: str, **of_test: Any) -> Subject:
+        assert isinstance(function, Own)
+        return OwnSubject(function.on or implementation, function, device, **of_test)
+
+    def wants(self, claim: Claim, function: Function) -> bool:
+        assert isinstance(function, Own)
+        return function.wants(claim)
+
+    def reason_against(self, claim: Claim, function: Function) -> NotRun | None:
+        assert isinstance(function, Own)
+        if claim.looks_inside and not function.sees_inside:
+            reason = f"{function.name} is not a Function class, so its forward and backward cannot be observed"
+            return NotRun("skip", reason)
+        return None
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("autograd-conformance")
+    group.addoption("--declared", required=True, metavar="FILE", help="plan of the Functions to check")
+    group.addoption("--kept", action="store_true", help="say in the header which build it is: the report is kept")
+    group.addoption("--done", metavar="FILE", help="the test ids, a line each, that have a result and are left out")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    plan = Plan.read(Path(config.option.declared))
+    catalog: Catalog = Declared(tuple(plan.facts), plan, kept=config.option.kept)
+    config.stash[CATALOG] = catalog
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None, None, None]:
+    """Sort the tests: all of one Function together, and what says most first."""
+    yield
+    done = set(Path(config.option.done).read_text(encoding="utf-8").splitlines()) if config.option.done else set()
+    functions = list(config.stash[CATALOG].names)
+
+    def place(item: pytest.Item) -> tuple[int, int, str]:
+        key = _key(item)
+        return functions.index(key["function"]), TRIED.index(key["property"]), key.get("variant", "")
+
+    items[:] = sorted((item for item in items if _key(item)["id"] not in done), key=place)
+
+
+def _key(item: pytest.Item) -> dict[str, Any]:
+    subject: OwnSubject = item.callspec.params["subject"]  # type: ignore[attr-defined]
+    return subject.key
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Limit the time of the test, and that of each call of the Function: a slow one does not hang."""
+    subject: OwnSubject = item.callspec.params["subject"]  # type: ignore[attr-defined]
+    share = subject.share * item.obj.conformance_share  # type: ignore[attr-defined]
+    subject.record.limit(item.config.option.time_limit, number(share, PROFILES["quick"].examples))
+    box = item.config.stash[BOX]
+
+    def on_call() -> None:
+        box.goes_on()
+        # An example that has begun gets as much time again.
+        late = time.monotonic() > subject.record.until + subject.record.allowed
+        if late and not explaining() and threading.current_thread() is threading.main_thread():
+            raise OutOfTime
+
+    subject.implementation.on_call = on_call  # type: ignore[attr-defined]
+    return (yield)
