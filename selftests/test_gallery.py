@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.report.printing import adds_nothing
+from autograd_conformance.harness.check.report.grouping import adds_nothing
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import faults_of
 

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.suites.declared import Checked
@@ -64,7 +64,7 @@ class Reduced(Function):
 
 def test_what_a_change_of_a_cotangent_explains_is_one_fault():
     faults = faults_of(Declaration(Halved, "float[n]", once=True), "VJP-FD", "VJP-REF", "VJP-PURE", shrink=False)
-    (head,) = printing.headlines(faults)
+    (head,) = grouping.headlines(faults)
     assert head["property"] == "VJP-PURE"
 
 
@@ -100,4 +100,4 @@ def test_tests_that_meet_the_same_number_are_one_fault():
 
     for other, blocks in ((_ONE, 1), (_OTHER, 2)):
         lines = [line("VJP-FD", _ONE), line("VJP-FD/long", other)]
-        assert len(printing.headlines([(each, verdict(each)) for each in lines])) == blocks
+        assert len(grouping.headlines([(each, verdict(each)) for each in lines])) == blocks

@@ -17,7 +17,7 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.explain.explaining import Runs
-from autograd_conformance.harness.check.report.printing import headlines
+from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.check.session.announcing import Announcer
 from autograd_conformance.harness.check.session.child_discovery import Found

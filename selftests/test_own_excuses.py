@@ -14,7 +14,7 @@ import torch
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping, printing
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.check.report.verdicts import Verdict, judged, verdict
 from autograd_conformance.harness.checking.examined import raised_by_suite
@@ -221,7 +221,7 @@ def test_only_some_variants_are_the_cause_of_a_failure_where_the_plain_test_hold
         for line in (cause, follower):
             line["failure"] = {"kind": "wrong"}
         faults = [(cause, Verdict("wrong")), (follower, Verdict("wrong", follows=cause["property"]))]
-        assert len(printing.headlines(faults)) == blocks
+        assert len(grouping.headlines(faults)) == blocks
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from autograd_conformance.harness.check.bounds import sweeping
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals import declined, long_tensors
 from autograd_conformance.harness.check.refusals.long_tensors import LENGTHS
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.selftests import scripts
@@ -295,6 +295,6 @@ def test_long_tensors_that_the_plain_test_draws_are_one_fault_with_those_of_the_
     plain, long, second = (next(lines_of(checked, test)) for test in ("VJP-FD", "VJP-FD/long", "DBL-CORRECT"))
     assert (second["outcome"], second["failure"]["follows"]) == ("fail", "VJP-FD")
     assert plain["failure"]["likely"].startswith("short tensors are right, and this length is not")
-    finds = printing.Finds()
+    finds = grouping.Finds()
     assert [finds.rows(line) for line in (plain, long)] == [["found: LongSwish: WRONG: VJP-FD"], []]
-    assert printing.headlines([(line, verdict(line)) for line in (plain, long)]) == [plain]
+    assert grouping.headlines([(line, verdict(line)) for line in (plain, long)]) == [plain]

@@ -9,7 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.selftests.checking import accuses, faults_of, lines_of
 from autograd_conformance.suites.declared import Checked
 
@@ -177,7 +177,7 @@ class Seldom(torch.autograd.Function):
 
 def test_another_draw_is_named_where_other_seeds_seldom_show_it():
     faults = faults_of(Declaration(Seldom, "float[n]", stochastic=True), "VJP-FD")
-    assert "backward seems to use another draw than forward" in printing.headlines(faults)[0]["failure"]["likely"]
+    assert "backward seems to use another draw than forward" in grouping.headlines(faults)[0]["failure"]["likely"]
 
 
 class LossOfShapes(torch.autograd.Function):
@@ -196,7 +196,7 @@ class LossOfShapes(torch.autograd.Function):
 
 def test_one_fault_in_several_shapes_is_one_block():
     faults = faults_of(Declaration(LossOfShapes, "float[n,m]"), "VJP-FD", profile="quick", shrink=False)
-    assert [line["property"] for line in printing.headlines(faults)] == ["VJP-FD"]
+    assert [line["property"] for line in grouping.headlines(faults)] == ["VJP-FD"]
 
 
 class Targets(torch.autograd.Function):
@@ -268,7 +268,7 @@ MISSING = "if it is meant to have no gradient, declare it constant: 'float[n] un
 
 def test_an_argument_without_gradient_is_named():
     faults = faults_of(Declaration(Targets, "float[n]", "float[n] unit"), "VJP-FD", profile="quick")
-    likely = {line["failure"].get("likely", "") for line in printing.headlines(faults)}
+    likely = {line["failure"].get("likely", "") for line in grouping.headlines(faults)}
     assert len(likely) == 1
     assert all("backward returned None for argument 1 (t)" in each and MISSING in each for each in likely)
     assert "surrogate" not in " ".join(v.guess for _, v in faults)

@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.explain import hints
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.verdicts import TRIED, Verdict, verdict
 from autograd_conformance.selftests.checking import DRAWS, accuses, faults_of, first_fault
 from autograd_conformance.strategies.calls import Call, Tensor
@@ -155,7 +155,7 @@ def test_what_built_in_operations_lose_is_no_fault_of_them(profile, seed):
 @pytest.mark.parametrize("function", [DividingProduct, DividingNorm])
 def test_what_is_nan_at_zero_is_said_of_zero(function):
     faults = faults_of(Declaration(function, "float[b,n]", dtypes="float64"), *LOOKING)
-    (head,) = printing.headlines(faults)
+    (head,) = grouping.headlines(faults)
     assert head["property"] == "VJP-FINITE"
     assert "the entry is 0 in float64" in head["failure"]["hint"]
     # Another shape only lacks the number.
@@ -177,7 +177,7 @@ def test_an_output_that_is_nan_is_said_of_forward(met):
 
 
 def test_the_property_about_it_heads_what_is_nan():
-    (head,) = printing.headlines([_nan("VJP-UNUSED/severed"), _nan("VJP-LINEAR"), _nan("VJP-FINITE")])
+    (head,) = grouping.headlines([_nan("VJP-UNUSED/severed"), _nan("VJP-LINEAR"), _nan("VJP-FINITE")])
     assert head["property"] == "VJP-FINITE"
     assert TRIED.index("VJP-FINITE") < min(map(TRIED.index, ("VJP-UNUSED", "VJP-LINEAR", "VJP-CHAIN")))
 

@@ -11,7 +11,8 @@ pytest.importorskip("torch")
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.report.printing import Finds, rows
+from autograd_conformance.harness.check.report.grouping import Finds
+from autograd_conformance.harness.check.report.printing import rows
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.specimens.one_fault import GivenAway, writing
 from autograd_conformance.suites.declared import Checked

@@ -13,7 +13,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.oracle.oracle import Oracle
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.definitions import Array
@@ -129,7 +129,7 @@ class WrongInLayouts(WrongUnderMasks):
 def test_a_forward_that_misses_the_reference_hides_no_other_fault(function, other):
     declaration = Declaration(function, "float[n]", "float[n]", reference=lambda x, y: x * y + x)
     asked = "FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-FD", "VJP-MASK", "VJP-COTANGENT-LAYOUT", "VJP-CHAIN"
-    heads = printing.headlines(list(faults_in(lines_of(Checked(declaration, seed=0), *asked))))
+    heads = grouping.headlines(list(faults_in(lines_of(Checked(declaration, seed=0), *asked))))
     assert {line["property"] for line in heads} == {"FWD-VALUE", other}
 
 

@@ -17,7 +17,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
-from autograd_conformance.harness.check.report.printing import headlines
+from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault
 from autograd_conformance.selftests.conftest import unchanged_settings

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.check.report.printing import headlines
+from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests import specimens, tiers
 from autograd_conformance.selftests.checking import DRAWS, faults_in, lines_of

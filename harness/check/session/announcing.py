@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from autograd_conformance.harness.check.declaration.naming import module_name
-from autograd_conformance.harness.check.report import printing
+from autograd_conformance.harness.check.report import grouping, printing
 from autograd_conformance.harness.check.report.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
 from autograd_conformance.harness.check.session.child_discovery import Found
 from autograd_conformance.harness.check.session.child_session import Following
@@ -26,7 +26,7 @@ class Announcer:
         self.statuses: dict[str, int] = {}
         # Each module has a folder of its own: what lies there of other ones is not of this check.
         self._display, self._scripts = display, scripts / module_name(found.plan.target)
-        self._finds = printing.Finds()
+        self._finds = grouping.Finds()
         self._lines: dict[str, list[ndjson.Line]] = {}
         self._left = list(found.plan.facts)
 
