@@ -38,6 +38,7 @@ from autograd_conformance.strategies.shapes import shape_tuples
 class OwnSubject(Subject):
     """A user's Function under test."""
 
+    function: Own
     explores = True
 
     def examine(self, test: Any, attempt: Callable[[], None]) -> None:
@@ -59,7 +60,6 @@ class OwnSubject(Subject):
         For second derivatives mostly the most precise ones, because only there they are compared. For batches, and
         for what is declared of other calls, no half precision: measuring its noise for each call takes too long.
         """
-        assert isinstance(self.function, Own)
         unit = PRECISION[self.function.computes_in].unit
         precise = tuple(d for d in self.function.dtypes if PRECISION[d].unit <= unit)
         # What double precision would show is looked for in the most precise dtype that the Function takes.
@@ -80,49 +80,42 @@ class OwnSubject(Subject):
         With other layouts the same seed would give other random numbers. A call without elements verifies little: there
         are few of them, except in the tests that choose the shapes.
         """
-        assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             scope = replace(scope, layouts="contiguous")
         scope = replace(scope, steady=True, seldom_empty=shapes is None)
         shapes = self._showing_shapes if shapes is None else shapes
-        if self.function.emptied and self.replayed is None:
+        if self.function.facts.emptied and self.replayed is None:
             shapes = self._once_emptied(shape_tuples(self.function) if shapes is None else shapes)
         if self.function.declined and self.replayed is None:
             among = shape_tuples(self.function) if shapes is None else shapes
             shapes = fitting(among, self.function, self.function.declined, self.dtypes[0]) or shapes
         found = super().calls(scope, shapes=shapes)
-        return found.map(self.taken) if self.function.refused_layouts and self.replayed is None else found
+        return found.map(self.taken) if self.function.facts.refused_layouts and self.replayed is None else found
 
     def _once_emptied(self, among: tuple[Shapes, ...]) -> tuple[Shapes, ...]:
         """The shapes without those for which backward raises; where that is tested, no others without elements."""
-        assert isinstance(self.function, Own)
-        known = set(map(pattern, self.function.emptied))
+        known = set(map(pattern, self.function.facts.emptied))
         if self.property_id == "FWD-EMPTY":
             return tuple(each for each in among if pattern(each) in known or not any(map(any, pattern(each))))
         return tuple(each for each in among if pattern(each) not in known) or among
 
     def example(self, call: Call) -> Example:
-        assert isinstance(self.function, Own)
-        if self.function.resizes and self.replayed is None:
+        if self.function.facts.resizes and self.replayed is None:
             assume(not undecided(self.made(call)))
         return super().example(call)
 
     @property
     def restricted(self) -> bool:
-        assert isinstance(self.function, Own)
         return super().restricted or bool(self.function.declined)
 
     def _admitted(self, call: Call) -> bool:
-        assert isinstance(self.function, Own)
         return kind(call) not in self.function.declined and super()._admitted(call)
 
     def leave_out(self, what: str) -> None:
-        assert isinstance(self.function, Own)
-        super().leave_out(": ".join((what, *(each.why for each in self.function.refused_layouts[:1]))))
+        super().leave_out(": ".join((what, *(each.why for each in self.function.facts.refused_layouts[:1]))))
 
     def taken(self, call: Call) -> Call:
-        assert isinstance(self.function, Own)
-        return in_taken_layouts(call, self.function.refused_layouts)
+        return in_taken_layouts(call, self.function.facts.refused_layouts)
 
     @cached_property
     def _showing_shapes(self) -> tuple[Shapes, ...] | None:
@@ -137,21 +130,18 @@ class OwnSubject(Subject):
     @property
     def before(self) -> tuple[Before, ...]:
         """The operations that may come before the Function; few of them take sparse gradients."""
-        assert isinstance(self.function, Own)
-        return (SAME,) if self.function.sparse else super().before
+        return (SAME,) if self.function.facts.sparse else super().before
 
     def unseeded_example(self, call: Call) -> Example:
         example = self.example(call)
         return Example(unseeded(self.implementation), self.function, self.cls, call, expected=example.expected)
 
     def source(self) -> Source | str | None:
-        assert isinstance(self.function, Own)
         if self.function.declaration.stochastic:
             return "the Function draws random numbers"
-        return self.function.declaration.source(self.function.composite, PROPERTIES[self.property_id].compared)
+        return self.function.declaration.source(self.function.facts.composite, PROPERTIES[self.property_id].compared)
 
     def verify_reference(self, call: Call) -> None:
-        assert isinstance(self.function, Own)
         referee = self.function.referee
         if referee is None:
             return

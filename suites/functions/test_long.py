@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.check.refusals.long_tensors import LONG
 from autograd_conformance.harness.checking import transforms
 from autograd_conformance.harness.checking.marks import holds
@@ -14,7 +15,7 @@ PRECISE = (*DOUBLE, "float32", "complex64")
 
 
 def _is_long(function):
-    return bool(getattr(function, "long_shapes", ()))
+    return bool(facts_of(function).long_shapes)
 
 
 def _derives(function):
@@ -31,8 +32,8 @@ def _refers(function):
 
 def _drawn(subject, data, scope):
     """A call of each length."""
-    for length in dict.fromkeys(max(map(max, filter(None, shapes))) for shapes in subject.function.long_shapes):
-        shapes = tuple(s for s in subject.function.long_shapes if max(map(max, filter(None, s))) == length)
+    for length in dict.fromkeys(max(map(max, filter(None, shapes))) for shapes in subject.function.facts.long_shapes):
+        shapes = tuple(s for s in subject.function.facts.long_shapes if max(map(max, filter(None, s))) == length)
         scope = replace(scope, layouts="contiguous", specials="none")
         yield contiguous(data.draw(subject.calls(scope, shapes=shapes), label="call"))
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.strategies.precision import in_double
 from autograd_conformance.strategies.scope import PLAIN
@@ -12,7 +13,7 @@ DOUBLE = ("float64", "complex128")
 
 def _coarse(function, *, outputs):
     """Whether there are outputs, or gradients, that looked like single precision in the first calls."""
-    return any(name.startswith("output") is outputs for name in getattr(function, "coarse", ()))
+    return any(name.startswith("output") is outputs for name in facts_of(function).coarse)
 
 
 def _assert_precise(subject, data, *, outputs):

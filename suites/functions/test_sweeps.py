@@ -1,5 +1,6 @@
 """Every number of a 16-bit dtype in one call, for Functions that map single entries."""
 
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.harness.checking.transforms import first_order
@@ -7,7 +8,7 @@ from autograd_conformance.strategies.sweeps import HALF
 
 
 def _maps_entries(function):
-    return getattr(function, "maps_entries", False)
+    return facts_of(function).maps_entries
 
 
 def _derives(function):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.ranges import assert_in_range
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.checking import scenarios, transforms
 from autograd_conformance.harness.checking.marks import holds
 from autograd_conformance.harness.checking.observe import all_finite
@@ -21,7 +22,7 @@ DOUBLE = ("float64", "complex128")
 
 
 def _in_both_halves(function):
-    return getattr(function, "has_formula", False) and {"float16", "bfloat16"} <= set(function.dtypes)
+    return facts_of(function).has_formula and {"float16", "bfloat16"} <= set(function.dtypes)
 
 
 @holds("VJP-REF", examples=1.5)

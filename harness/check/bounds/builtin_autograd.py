@@ -63,7 +63,7 @@ def _formula(example: Example) -> Callable[..., Any] | None:
     function, cls = example.function, example.cls
     assert isinstance(function, Own)
     declared = function.declaration
-    given = declared.soft or (declared.reference if function.composite and not function.surrogate else None)
+    given = declared.soft or (declared.reference if function.facts.composite and not function.surrogate else None)
     if given is not None or function.surrogate:
         return given
     if isinstance(cls, Native):

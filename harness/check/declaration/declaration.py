@@ -8,11 +8,12 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from autograd_conformance.harness.check.declaration.calling import Native, Treatment, adapted, orderly
 from autograd_conformance.harness.check.declaration.declared_relations import relations
-from autograd_conformance.harness.check.declaration.facts import Facts, RefusedLayout
+from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.freedom import Canonical, within
 from autograd_conformance.harness.check.declaration.naming import (
     KEYWORDS,
@@ -29,7 +30,7 @@ from autograd_conformance.harness.checking.relations import Relation
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import FLOATING, Array, Function, Shapes, Static
+from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
@@ -340,16 +341,13 @@ class Declaration:
             devices=implementation.devices(),
             sees_inside=not isinstance(cls, Native),
             on=mine,
-            declined=frozenset(kind for each in facts.declined for kind in each.kinds),
-            **{name: getattr(facts, name) for name in _FACTS},
+            outputs=facts.outputs,
+            dtypes=facts.dtypes,
+            materialize=facts.materialize,
+            computes_in=facts.computes_in,
+            comes_back=facts.comes_back,
+            facts=facts,
         )
-
-
-_FACTS = (
-    "holds_others", "reads_new_memory", "composite", "maps_entries", "has_formula", "computes_in", "comes_back",
-    "sparse", "resizes", "coarse", "long_shapes", "emptied", "outputs", "dtypes", "materialize", "refused_layouts",
-    "tried_all",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -357,26 +355,19 @@ class Own(Function):
     """A user's Function.
 
     ``on`` is the implementation that calls it as its `Treatment` says, and ``referee`` its reference. ``sees_inside``
-    says whether it is a class, whose forward and backward can be observed. `Facts` describes the other fields.
+    says whether it is a class, whose forward and backward can be observed. ``facts`` are what discovery found out.
     """
 
     declaration: Declaration
     referee: Referee | None = field(default=None, repr=False)
     sees_inside: bool = True
-    holds_others: bool = False
-    reads_new_memory: bool = False
-    composite: bool = True
-    maps_entries: bool = False
-    has_formula: bool = False
-    long_shapes: tuple[Shapes, ...] = ()
-    emptied: tuple[Shapes, ...] = ()
-    sparse: bool = False
-    resizes: bool = False
-    coarse: tuple[str, ...] = ()
-    refused_layouts: tuple[RefusedLayout, ...] = ()
-    declined: frozenset[str] = frozenset()
-    tried_all: bool = False
+    facts: Facts = field(default_factory=Facts, repr=False)
     on: Implementation | None = field(default=None, repr=False)
+
+    @cached_property
+    def declined(self) -> frozenset[str]:
+        """The kinds of calls that are declared and forward refuses."""
+        return frozenset(kind for each in self.facts.declined for kind in each.kinds)
 
     @property
     def relations(self) -> Mapping[str, Relation]:
@@ -385,9 +376,9 @@ class Own(Function):
 
     def wants(self, claim: Claim) -> bool:
         """Whether a test applies to this Function."""
-        holds = not self.holds_others or PROPERTIES[claim.property_id].of_holding
+        holds = not self.facts.holds_others or PROPERTIES[claim.property_id].of_holding
         # Outputs of other sizes have no average.
-        averaged = self.resizes and claim.variant == "averages"
+        averaged = self.facts.resizes and claim.variant == "averages"
         return self.declaration.wants(claim) and holds and not averaged
 
 

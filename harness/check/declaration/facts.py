@@ -36,9 +36,9 @@ class RefusedLayout:
 class Facts:
     """What discovery found out about a Function."""
 
-    outputs: tuple[Output, ...]
+    outputs: tuple[Output, ...] = ()
     # The dtypes that it takes.
-    dtypes: tuple[str, ...]
+    dtypes: tuple[str, ...] = ()
     # Whether backward gets zeros, not None, for unused outputs.
     materialize: bool = True
     # Whether the reference takes tensors and not arrays.
@@ -107,3 +107,8 @@ class Facts:
         )
         known = {"outputs": outputs, "dtypes": dtypes, "refused_layouts": layouts, "declined": refused}
         return cls(**{**found, **known, **shapes, **sentences})
+
+
+def facts_of(function: Any) -> Facts:
+    """The facts about a user's Function; of a documented one there are none."""
+    return getattr(function, "facts", Facts())

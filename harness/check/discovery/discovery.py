@@ -132,7 +132,8 @@ def _discovered(
     _verify_inplace(declaration, list(map(subject.made, simple)))
     composite = composite_reference(declaration, subject, simple, len(outputs))
     examples = [untreated.made(call) for call in simple]
-    own = replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes, composite=composite)
+    so_far = Facts(outputs, dtypes, composite=composite)
+    own = replace(function, forward=oracle.forward, vjp=oracle.vjp, outputs=outputs, dtypes=dtypes, facts=so_far)
     known = replace(subject, function=own)
     _verify_relations(declaration, list(map(known.made, simple)))
     narrow = _coarse(declaration, known, working, dtypes)

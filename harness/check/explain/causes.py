@@ -310,7 +310,7 @@ QUESTIONS = (
     # Only what is kept explains what stays alive.
     Question("VJP-PURE", _memory, lambda f: f.fails("VJP-PURE/owned")),
     Question(ITSELF, _memory, _any),
-    Question("MEM-WRITTEN", _any, lambda f: f.function.reads_new_memory),
+    Question("MEM-WRITTEN", _any, lambda f: f.function.facts.reads_new_memory),
     Question("VJP-REPEAT", _any, Failure.varies),
     Question("ENV-RANDOM", _any, Failure.draws_in_backward),
     Question("FWD-MASK", _numbers, lambda f: f.fails("FWD-MASK")),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import replace
 from typing import Any
 
-from autograd_conformance.harness.check.declaration.facts import Declined
+from autograd_conformance.harness.check.declaration.facts import Declined, facts_of
 from autograd_conformance.harness.check.refusals.exception_kinds import deliberate
 from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.subject import Subject
@@ -116,7 +116,7 @@ def _was_tried(function: Function, call: Call) -> bool:
     alike = (
         (kind(each) for each in _in_shapes(function, shapes, call.dtype)) if shapes in shape_tuples(function) else ()
     )
-    return bool(getattr(function, "tried_all", False)) and kind(call) in alike
+    return facts_of(function).tried_all and kind(call) in alike
 
 
 def lines(found: Sequence[Declined]) -> Iterator[tuple[int, str]]:
