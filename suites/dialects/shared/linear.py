@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -108,12 +109,13 @@ def by_adapter(subject: ClauseSubject, f: Any, xs: Sequence[Any], cotangents: Se
 class Spelling:
     """How a framework writes a function with a rule, ``custom(forward, backward)``, and how it differentiates it.
 
-    ``forward(*xs)`` gives the outputs, ``backward(xs, cotangents)`` the gradients. ``options`` of `custom` are those of
-    the framework.
+    ``forward(*xs)`` gives the outputs, ``backward(xs, cotangents)`` the gradients. ``wordless``: its errors need not
+    name what is wrong.
     """
 
     custom: Callable[..., Any]
     pulled: Callable[[ClauseSubject, Any, Sequence[Any], Sequence[Any]], tuple[Any, Any]] = by_adapter
+    wordless: bool = False
 
 
 Spellings = Mapping[str, Spelling]
@@ -145,8 +147,9 @@ class Case:
         """The arrays as tensors of the function's dtype; None stays None."""
         return list(self.subject.tensors(arrays, self.linear.dtype))
 
-    @property
+    @cached_property
     def points(self) -> list[Any]:
+        """The arguments as tensors, the same in every call."""
         return self.tensors(self.linear.points)
 
     def pulled(self, f: Any, cotangents: Sequence[Any] | None = None) -> tuple[Any, Any]:
