@@ -88,11 +88,12 @@ class Linear:
 @st.composite
 def linears(
     draw: Any, *, dtypes: Sequence[str], shapes: Sequence[tuple[int, ...]] = SHAPES, arguments: int | None = None,
-    min_arguments: int = 1, max_arguments: int = 3, outputs: int | None = None, max_outputs: int = 3,
+    min_arguments: int = 1, max_arguments: int = 3, outputs: int | None = None, min_outputs: int = 1,
+    max_outputs: int = 3,
 ) -> Linear:  # fmt: skip
     """A function of one to three arguments with one to three outputs, or of given numbers."""
     columns = arguments or draw(st.integers(min_arguments, max_arguments))
-    rows = outputs or draw(st.integers(1, max_outputs))
+    rows = outputs or draw(st.integers(min_outputs, max_outputs))
     matrices = st.tuples(*[st.tuples(*[WEIGHTS] * columns)] * rows)
     negative = tuple(tuple(-w for w in row) for row in draw(matrices))
     return Linear(draw(matrices), negative, draw(st.sampled_from(shapes)), draw(st.sampled_from(dtypes)),
@@ -138,6 +139,10 @@ class Case:
     def rule(self, xs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
         """The gradients by the rule."""
         return self.linear.pulled(*cotangents)
+
+    def products(self, xs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
+        """The gradients by a rule that multiplies by the arguments, for tensors or arrays."""
+        return tuple(x * g for x, g in zip(xs, self.linear.pulled(*cotangents), strict=True))
 
     def custom(self, backward: Backward | None = None, forward: Forward | None = None, **options: Any) -> Any:
         """The function with its rule, or with another one."""

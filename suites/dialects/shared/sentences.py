@@ -29,9 +29,11 @@ def row(clause_id: str, sentence: Callable[..., None], spellings: Spellings, *, 
 def the_rule_decides(subject: ClauseSubject, data: Any, spellings: Spellings, **restrictions: Any) -> None:
     """Outputs are those of the function and gradients those of the rule, even if that is not its derivative."""
     case = Case(subject, data, spellings, **restrictions)
-    outputs, gradients = case.pulled(case.custom())
+    rule = case.products if subject.draw(data, st.booleans(), "the rule multiplies by the arguments") else case.rule
+    outputs, gradients = case.pulled(case.custom(rule))
     case.assert_outputs(outputs)
-    case.assert_gradients(gradients)
+    expected = map(np.asarray, rule(case.linear.points, case.linear.cotangents))
+    subject.assert_all_same("gradients", got=gradients, expected=list(expected))
 
 
 def _either(given: int, wanted: int) -> Sequence[Fact]:
@@ -40,11 +42,12 @@ def _either(given: int, wanted: int) -> Sequence[Fact]:
 
 def another_number_of_gradients_raises(
     subject: ClauseSubject, data: Any, spellings: Spellings, *, refusal: Refusal, naming: Any = _either,
-    numbers: Sequence[int] = range(6), kinds: Sequence[Callable[[Any], Any]] = (tuple,), **restrictions: Any,
+    fewer: bool = False, least: int = 0, kinds: Sequence[Callable[[Any], Any]] = (tuple,), **restrictions: Any,
 ) -> None:  # fmt: skip
     """A rule that returns fewer or more gradients than the function has arguments raises an error."""
     case = Case(subject, data, spellings, **restrictions)
     wanted = case.linear.arguments
+    numbers = range(least, wanted if fewer else wanted + 4)
     given = subject.draw(data, [n for n in numbers if n != wanted], "gradients returned")
     kind = subject.draw(data, kinds, "returned in a")
     f = case.custom(lambda _, cotangents: kind(cotangents[:1] * given))
@@ -146,10 +149,11 @@ def no_gradient_flows_through_stopped_arguments(
 
 
 def recomputation_runs_the_function_again(
-    subject: ClauseSubject, data: Any, spellings: Spellings, *, recompute: Callable[[Any], Any]
+    subject: ClauseSubject, data: Any, spellings: Spellings, *, ways: Mapping[str, Callable[[Any], Any]]
 ) -> None:
     """A recomputed function runs a second time in the backward pass, and has the same gradients."""
     case = Case(subject, data, spellings, outputs=1)
+    recompute = ways[subject.draw(data, tuple(ways), "recomputed by")]
     ran: list[int] = []
     f = case.custom()
 
