@@ -42,7 +42,7 @@ _PARTS = (
 CONTRACT: dict[str, Clause] = {clause.id: clause for part in _PARTS for clause in part.CLAUSES}
 
 DIALECTS: dict[str, dict[str, Clause]] = {
-    found.name: {clause.id: clause for clause in import_module(f"{dialects.__name__}.{found.name}").CLAUSES}
+    found.name: {id: clause(id) for id, clause in import_module(f"{dialects.__name__}.{found.name}").CLAUSES.items()}
     for found in pkgutil.iter_modules(dialects.__path__)
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,3 +62,17 @@ class Clause:
     def group(self) -> str:
         """The clauses that belong together: the id without its number."""
         return self.id.rsplit("-", 1)[0]
+
+
+# A clause without its id, which is its key in a dialect's module.
+Unnumbered = Callable[[str], Clause]
+
+
+def documented(sentence: str, document: str, quote: str, fault: str = "", unplanted: str = "") -> Unnumbered:
+    """A clause that the quotation from the document promises."""
+    return lambda id: Clause(id, "documented", sentence, document, quote, fault=fault, unplanted=unplanted)
+
+
+def observed(sentence: str, document: str, fault: str = "", unplanted: str = "") -> Unnumbered:
+    """A clause that can be read in the document, without a promise."""
+    return lambda id: Clause(id, "observed", sentence, document, fault=fault, unplanted=unplanted)

@@ -187,7 +187,7 @@ FUNCTIONS = (
     Fault("MINDSPORE-FUNCTION-09", ignored("mark_non_differentiable"), ("gradients",)),
     functions("FUNCTION-10", _defaults, "setup_context"),
     functions("FUNCTION-11", _handed_on, "gradients"),
-    functions("FUNCTION-12", backward(_constant), "second derivatives"),
+    functions("FUNCTION-12", backward(_constant), "second derivative"),
     functions("FUNCTION-13", _told, "raises"),
 )
 
@@ -257,7 +257,7 @@ CELLS = (
     cells("CELL-03", _filled, "gradients"),
     cells("CELL-04", _ones, "gradients"),
     wrapped("CELL-05", "jit", _doubling_jit, "gradients"),
-    cells("CELL-06", lambda cell, bprop, *given: _constant(None, _as_tuple(bprop(*given))), "second derivatives"),
+    cells("CELL-06", lambda cell, bprop, *given: _constant(None, _as_tuple(bprop(*given))), "second derivative"),
     cells("CELL-07", _first, "gradients"),
     cells("CELL-08", _without_parameters, "parameter"),
 )
@@ -458,7 +458,7 @@ HOOKS = (
     wrapped("HOOK-06", "register_forward_hook", _unheeded, "output", owner=nn.Cell),
     wrapped("HOOK-07", "register_forward_pre_hook", _unheeded, "output", owner=nn.Cell),
     wrapped("SAVED-01", "saved_tensors_hooks", lambda hooks: lambda pack, unpack: contextlib.nullcontext(), "packed"),
-    wrapped("RECOMPUTE-01", "recompute", _as_it_is, "number of calls"),
+    wrapped("RECOMPUTE-01", "recompute", _as_it_is, "runs of the function"),
     wrapped("RECOMPUTE-02", "recompute", lambda recompute: lambda block, *args, **kwargs: block(*args), "block"),
 )
 

@@ -201,7 +201,7 @@ FAULTS = (
     Fault("PADDLE-LAYER-02", _backward(lambda call, given: _tuple(call(*given))[::-1]), says=("gradients, position",)),
     Fault("PADDLE-LAYER-03", lambda: _lenient(_padded), says=("no error",)),
     Fault("PADDLE-LAYER-04", _backward(lambda call, given: list(_tuple(call(*given)))), says=("returns a tuple",)),
-    Fault("PADDLE-LAYER-05", _backward(_as_tensors), says=("no tensor as a gradient", "no error")),
+    Fault("PADDLE-LAYER-05", _backward(_as_tensors), says=("a gradient that is no tensor", "no error")),
     Fault("PADDLE-LAYER-06", lambda: _lenient(_masked), says=("a tensor for an input that stops gradients",)),
     Fault("PADDLE-LAYER-08", _apply(_without_factor), says=("output",)),
     Fault("PADDLE-LAYER-09", _apply(_first_only)),
@@ -215,7 +215,7 @@ FAULTS = (
         says=("saved tensors, position",),
     ),
     Fault("PADDLE-CTX-02", _context("saved_tensor", lambda usual, ctx: usual(ctx) or ()), says=("saved_tensor()",)),
-    Fault("PADDLE-CTX-03", _context("set_materialize_grads", _nothing), says=("gradients that backward gets",)),
+    Fault("PADDLE-CTX-03", _context("set_materialize_grads", _nothing), says=("cotangents that the rule gets",)),
     Fault("PADDLE-CTX-04", _context("mark_non_differentiable", _nothing), says=("stop_gradient of the outputs",)),
     Fault("PADDLE-CTX-05", _context("mark_not_inplace", _nothing), says=("is the input",)),
     Fault("PADDLE-CTX-06", _context("set_grad_in_dtype_consistent", _nothing), says=("dtype of the gradient",)),
@@ -234,7 +234,9 @@ FAULTS = (
     Fault("PADDLE-ENGINE-07", _patched(paddle.autograd, "backward", _generous_backward), says=("no error",)),
     Fault("PADDLE-ENGINE-09", _zero_at_last, says=("gradients, position 1",)),
     Fault("PADDLE-ENGINE-10", _always_recording, says=("stop_gradient of the outputs",)),
-    Fault("PADDLE-ENGINE-11", _patched(test_engine, "recompute", lambda f, *xs: f(*xs)), says=("runs of forward",)),
+    Fault(
+        "PADDLE-ENGINE-11", _patched(test_engine, "recompute", lambda f, *xs: f(*xs)), says=("runs of the function",)
+    ),
     Fault(
         "PADDLE-HOOK-01",
         _hook(lambda register, tensor, hook: register(tensor, lambda g: _nothing(hook(g)))),

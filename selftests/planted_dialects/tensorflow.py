@@ -277,7 +277,7 @@ FAULTS = (
     Fault(
         "TENSORFLOW-GRAD-15",
         lambda: ruled(lambda rule, xs, gs: _or([None] * len(xs), Exception, rule, *gs)),
-        ("an exception in grad_fn", "no error"),
+        ("an exception of the rule", "no error"),
     ),
     Fault("TENSORFLOW-GRAD-16", lambda: ruled(lambda *given: given[2]), ("gradient",)),
     Fault("TENSORFLOW-GRAD-17", lambda: ruled(lambda rule, _, gs: _shortened(rule(*gs))), ("gradient",)),
@@ -295,7 +295,7 @@ FAULTS = (
     Fault(
         "TENSORFLOW-NEST-01",
         lambda: ruled(lambda rule, _, gs: [tf.stop_gradient(g) for g in flatten(rule(*gs))]),
-        ("second derivative, position 1",),
+        ("second derivative",),
     ),
     Fault("TENSORFLOW-NEST-02", _inner_ones_scaled, ("second derivative, position 1",)),
     Fault("TENSORFLOW-NEST-04", _inner_ones_scaled, ("cotangent, position 1",)),

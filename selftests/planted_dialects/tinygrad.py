@@ -101,7 +101,7 @@ FAULTS = (
     Fault(
         "TINYGRAD-06",
         install=lambda: ruled(lambda rule, grads, _: rule(*grads[::-1])),
-        says=("gradients that grad_fxn gets",),
+        says=("cotangents that the rule gets",),
     ),
     Fault("TINYGRAD-07", install=_with(allow_implicit=True), says=("no error", "RuntimeError")),
     Fault("TINYGRAD-08", install=lambda: making(_tupled), says=("no error", "RuntimeError")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograd_conformance.reference.clauses.definitions import Clause
+from autograd_conformance.reference.clauses.definitions import documented, observed
 
 _API = "https://ml-explore.github.io/mlx/build/html/python/_autosummary/mlx.core."
 _USAGE = "https://ml-explore.github.io/mlx/build/html/usage/"
@@ -16,267 +16,204 @@ _RULES = (
 )
 _COMPOSED = "Any of the MLX function transformations can be composed in any order to any depth."
 
-CLAUSES = (
-    Clause(
-        "MLX-CALL-01",
-        "documented",
+CLAUSES = {
+    "MLX-CALL-01": documented(
         "A custom function gives what the function that it wraps gives, for any tree of arguments, by position or by "
         "keyword, whatever rules it has.",
         f"{_API}custom_function.html",
-        quote="Instances are callables that behave identically to the wrapped function.",
-        fault="a custom function loses its keyword arguments",
+        "Instances are callables that behave identically to the wrapped function.",
+        "a custom function loses its keyword arguments",
     ),
-    Clause(
-        "MLX-CALL-02",
-        "documented",
+    "MLX-CALL-02": documented(
         "Where a rule is not defined, the transformation differentiates or batches the wrapped function itself.",
         f"{_API}custom_function.html",
-        quote="Note, all custom transformations are optional. Undefined transformations fall back to the default "
-        "behaviour.",
-        fault="a custom function without a rule for mx.vjp gets one that gives zeros",
+        "Note, all custom transformations are optional. Undefined transformations fall back to the default behaviour.",
+        "a custom function without a rule for mx.vjp gets one that gives zeros",
     ),
-    Clause(
-        "MLX-CALL-03",
-        "documented",
+    "MLX-CALL-03": documented(
         "An array that a custom function captures is a constant: its gradient is zero, and no rule runs for it.",
         f"{_API}custom_function.html",
-        quote="All custom_function instances behave as pure functions. Namely, any variables captured will be treated "
+        "All custom_function instances behave as pure functions. Namely, any variables captured will be treated "
         "as constants and no gradients will be computed with respect to the captured arrays.",
-        fault="a custom function is differentiated with respect to what it captures",
+        "a custom function is differentiated with respect to what it captures",
     ),
-    Clause(
-        "MLX-VJP-01",
-        "documented",
+    "MLX-VJP-01": documented(
         "A vjp rule is used instead of the default derivative, by mx.vjp, mx.grad and mx.value_and_grad.",
         f"{_API}custom_function.html",
-        quote=_RULES,
-        fault="mx.custom_function forgets its vjp rule",
+        _RULES,
+        "mx.custom_function forgets its vjp rule",
     ),
-    Clause(
-        "MLX-VJP-02",
-        "documented",
+    "MLX-VJP-02": documented(
         "A vjp rule gets its primals as they were given by position: a single argument as itself, several as a tuple.",
         f"{_API}custom_function.vjp.html",
-        quote="primals: A pytree that contains all the positional arguments to the function. It could be a single "
+        "primals: A pytree that contains all the positional arguments to the function. It could be a single "
         "array, a tuple of arrays or a full blown tuple of dicts of arrays etc.",
-        fault="a vjp rule gets its primals in reverse",
+        "a vjp rule gets its primals in reverse",
     ),
-    Clause(
-        "MLX-VJP-03",
-        "documented",
+    "MLX-VJP-03": documented(
         "A vjp rule gets cotangents in the structure of the output.",
         f"{_API}custom_function.vjp.html",
-        quote="cotangents: A pytree that matches the structure of the output but contains the cotangents (usually the "
+        "cotangents: A pytree that matches the structure of the output but contains the cotangents (usually the "
         "gradients of the loss function with respect to the outputs).",
-        fault="a vjp rule gets a cotangent of ones for each output",
+        "a vjp rule gets a cotangent of ones for each output",
     ),
-    Clause(
-        "MLX-VJP-04",
-        "documented",
+    "MLX-VJP-04": documented(
         "A vjp rule gets the outputs of the function, in their structure.",
         f"{_API}custom_function.vjp.html",
-        quote="outputs: The outputs of the function to be used to avoid recomputing them for the gradient computation.",
-        fault="a vjp rule gets its cotangents where the outputs should be",
+        "outputs: The outputs of the function to be used to avoid recomputing them for the gradient computation.",
+        "a vjp rule gets its cotangents where the outputs should be",
     ),
-    Clause(
-        "MLX-VJP-05",
-        "documented",
+    "MLX-VJP-05": documented(
         "What a vjp rule returns in the structure of its primals are their gradients, each at its place.",
         f"{_API}custom_function.vjp.html",
-        quote="The vjp function should return the same pytree structure as the primals but containing the "
+        "The vjp function should return the same pytree structure as the primals but containing the "
         "corresponding computed cotangents.",
-        fault="the gradients that a vjp rule returns are given to the arguments in reverse",
+        "the gradients that a vjp rule returns are given to the arguments in reverse",
     ),
-    Clause(
-        "MLX-VJP-06",
-        "observed",
+    "MLX-VJP-06": observed(
         "The cotangent of an output that the loss does not use is zero, in the output's shape and dtype.",
         "https://github.com/ml-explore/mlx/blob/main/mlx/transforms.cpp, vjp",
-        fault="a vjp rule gets ones for the outputs that are not used",
+        "a vjp rule gets ones for the outputs that are not used",
     ),
-    Clause(
-        "MLX-VJP-07",
-        "documented",
+    "MLX-VJP-07": documented(
         "Gradients of any order are taken through the rule: a rule made of differentiable operations, and the outputs "
         "that it gets, are differentiated again.",
         f"{_USAGE}function_transforms.html",
-        quote="Using grad() on the output of grad() is always ok. You keep getting higher order derivatives.",
-        fault="what a vjp rule returns is cut off from its primals",
+        "Using grad() on the output of grad() is always ok. You keep getting higher order derivatives.",
+        "what a vjp rule returns is cut off from its primals",
     ),
-    Clause(
-        "MLX-VJP-08",
-        "documented",
+    "MLX-VJP-08": documented(
         "mx.vjp gives the outputs, and for each primal the sum over all outputs of cotangent times derivative.",
         f"{_API}vjp.html",
-        quote="Computes the product of the cotangents with the Jacobian of a function fun evaluated at primals.",
-        fault="mx.vjp leaves the last output's cotangent out",
+        "Computes the product of the cotangents with the Jacobian of a function fun evaluated at primals.",
+        "mx.vjp leaves the last output's cotangent out",
     ),
-    Clause(
-        "MLX-VJP-09",
-        "observed",
+    "MLX-VJP-09": observed(
         "A vjp rule runs once for each call on the way from a differentiated input to a used output, and else not.",
         "https://github.com/ml-explore/mlx/blob/main/mlx/transforms.cpp, vjp",
-        fault="a vjp rule runs twice",
+        "a vjp rule runs twice",
     ),
-    Clause(
-        "MLX-JVP-01",
-        "documented",
+    "MLX-JVP-01": documented(
         "A jvp rule is used instead of the default derivative by mx.jvp, and by nothing else.",
         f"{_API}custom_function.html",
-        quote=_RULES,
-        fault="mx.custom_function forgets its jvp rule",
+        _RULES,
+        "mx.custom_function forgets its jvp rule",
     ),
-    Clause(
-        "MLX-JVP-02",
-        "documented",
+    "MLX-JVP-02": documented(
         "A jvp rule gets tangents in the structure of its primals, None for an input that does not move.",
         f"{_API}custom_function.jvp.html",
-        quote="tangents: A pytree that matches the structure of the inputs but instead contains the gradients wrt to "
+        "tangents: A pytree that matches the structure of the inputs but instead contains the gradients wrt to "
         "each input. Tangents could be None if some inputs don't have an associated gradient.",
-        fault="a jvp rule gets the primals' values for tangents",
+        "a jvp rule gets the primals' values for tangents",
     ),
-    Clause(
-        "MLX-JVP-03",
-        "documented",
+    "MLX-JVP-03": documented(
         "What a jvp rule returns in the structure of the outputs are their tangents, each at its place.",
         f"{_API}custom_function.jvp.html",
-        quote="The jvp function should return the same pytree structure as the outputs of the function but containing "
+        "The jvp function should return the same pytree structure as the outputs of the function but containing "
         "the tangents.",
-        fault="the tangents that a jvp rule returns are given to the outputs in reverse",
+        "the tangents that a jvp rule returns are given to the outputs in reverse",
     ),
-    Clause(
-        "MLX-VMAP-01",
-        "documented",
+    "MLX-VMAP-01": documented(
         "A vmap rule gets the complete inputs and the axis of each, None for an input that is not batched.",
         f"{_API}custom_function.vmap.html",
-        quote="axes: A pytree that matches the structure of the inputs but instead contains the vectorization axis for "
+        "axes: A pytree that matches the structure of the inputs but instead contains the vectorization axis for "
         "each input or None if an input is not vectorized.",
-        fault="a vmap rule gets 0 as the axis of every input",
+        "a vmap rule gets 0 as the axis of every input",
     ),
-    Clause(
-        "MLX-VMAP-02",
-        "documented",
+    "MLX-VMAP-02": documented(
         "The axes that a vmap rule returns say where its outputs are batched; one with the axis None is not.",
         f"{_API}custom_function.vmap.html",
-        quote="It should also return a pytree with the vectorization axes of each output. If some outputs are no "
+        "It should also return a pytree with the vectorization axes of each output. If some outputs are no "
         "longer vectorized, then their vectorization axis should be None.",
-        fault="the axes that a vmap rule returns are taken for 0",
+        "the axes that a vmap rule returns are taken for 0",
     ),
-    Clause(
-        "MLX-COMP-01",
-        "documented",
+    "MLX-COMP-01": documented(
         "The rule holds under any composition of transformations: of gradients, batches, compilation and checkpoints.",
         f"{_USAGE}function_transforms.html",
-        quote=_COMPOSED,
-        fault="a compiled function has no gradient",
+        _COMPOSED,
+        "a compiled function has no gradient",
     ),
-    Clause(
-        "MLX-GRAD-01",
-        "documented",
+    "MLX-GRAD-01": documented(
         "mx.grad gives the gradients of the arguments that argnums and argnames name: of one position by itself, of "
         "several in a tuple, of keywords in a dict that comes second.",
         f"{_API}grad.html",
-        quote="argnums (int or list(int), optional) - Specify the index (or indices) of the positional arguments of "
+        "argnums (int or list(int), optional) - Specify the index (or indices) of the positional arguments of "
         "fun to compute the gradient with respect to. ... argnames (str or list(str), optional) - Specify keyword "
         "arguments of fun to compute gradients with respect to.",
-        fault="mx.grad leaves argnums out and takes the first argument",
+        "mx.grad leaves argnums out and takes the first argument",
     ),
-    Clause(
-        "MLX-GRAD-02",
-        "documented",
+    "MLX-GRAD-02": documented(
         "The gradient of an argument that is a tree of arrays is a tree of the same structure.",
         f"{_USAGE}function_transforms.html",
-        quote="Notice the tree structure of the parameters is preserved in the gradients.",
-        fault="mx.grad gives a flat list of gradients for a tree",
+        "Notice the tree structure of the parameters is preserved in the gradients.",
+        "mx.grad gives a flat list of gradients for a tree",
     ),
-    Clause(
-        "MLX-GRAD-03",
-        "documented",
+    "MLX-GRAD-03": documented(
         "mx.value_and_grad returns all that the function returns: a scalar, or a tuple of a scalar and anything else.",
         f"{_API}value_and_grad.html",
-        quote="The function passed to value_and_grad() should return either a scalar loss or a tuple in which the "
+        "The function passed to value_and_grad() should return either a scalar loss or a tuple in which the "
         "first element is a scalar loss and the remaining elements can be anything.",
-        fault="mx.value_and_grad returns the loss alone",
+        "mx.value_and_grad returns the loss alone",
     ),
-    Clause(
-        "MLX-GRAD-04",
-        "observed",
+    "MLX-GRAD-04": observed(
         "mx.grad raises ValueError for a result that is not a scalar array, and for an argnums that is negative, "
         "repeated or beyond the arguments.",
         f"{_TESTS}test_autograd.py, test_grad",
-        fault="mx.grad takes argnums modulo the number of arguments",
+        "mx.grad takes argnums modulo the number of arguments",
     ),
-    Clause(
-        "MLX-STOP-01",
-        "documented",
+    "MLX-STOP-01": documented(
         "mx.stop_gradient gives its input unchanged, and no gradient flows through it.",
         f"{_API}stop_gradient.html",
-        quote="The operation is the identity but it prevents gradients from flowing through the array.",
-        fault="mx.stop_gradient lets gradients through",
+        "The operation is the identity but it prevents gradients from flowing through the array.",
+        "mx.stop_gradient lets gradients through",
     ),
-    Clause(
-        "MLX-DEP-01",
-        "documented",
+    "MLX-DEP-01": documented(
         "mx.depends gives its inputs unchanged, and gradients flow through it to the inputs and not to the "
         "dependencies.",
         f"{_API}depends.html",
-        quote="The outputs are identical to inputs but with dependencies on dependencies.",
-        fault="mx.depends adds its dependencies to its inputs",
+        "The outputs are identical to inputs but with dependencies on dependencies.",
+        "mx.depends adds its dependencies to its inputs",
     ),
-    Clause(
-        "MLX-CKPT-01",
-        "documented",
+    "MLX-CKPT-01": documented(
         "A checkpointed function gives the same results and gradients, and is called again for a gradient.",
         f"{_API}checkpoint.html",
-        quote="A callable that recomputes intermediate states during gradient computation.",
-        fault="mx.checkpoint returns the function itself",
+        "A callable that recomputes intermediate states during gradient computation.",
+        "mx.checkpoint returns the function itself",
     ),
-    Clause(
-        "MLX-COMPILE-01",
-        "documented",
+    "MLX-COMPILE-01": documented(
         "A compiled function gives what the function gives, and so does its gradient.",
         f"{_API}compile.html",
-        quote="Returns a compiled function which produces the same output as fun.",
-        fault="a compiled function gives what it gave first",
+        "Returns a compiled function which produces the same output as fun.",
+        "a compiled function gives what it gave first",
     ),
-    Clause(
-        "MLX-COMPILE-02",
-        "documented",
+    "MLX-COMPILE-02": documented(
         "A function is compiled once for inputs of the same number, shapes and dtypes, and again for others.",
         f"{_USAGE}compile.html",
-        quote="However, MLX will cache compiled functions, so calling a compiled function multiple times will not "
+        "However, MLX will cache compiled functions, so calling a compiled function multiple times will not "
         "initiate a new compilation.",
-        fault="mx.compile traces the function at every call",
+        "mx.compile traces the function at every call",
     ),
-    Clause(
-        "MLX-COMPILE-03",
-        "documented",
+    "MLX-COMPILE-03": documented(
         "What a compiled function captures is a constant of the first call, unless it is among its inputs.",
         f"{_USAGE}compile.html",
-        quote="Compiled functions will also treat any inputs not in the parameter list as constants.",
-        fault="mx.compile leaves its inputs out",
+        "Compiled functions will also treat any inputs not in the parameter list as constants.",
+        "mx.compile leaves its inputs out",
     ),
-    Clause(
-        "MLX-EVAL-01",
-        "documented",
+    "MLX-EVAL-01": documented(
         "A function may evaluate its arrays, and decide by them, while it is differentiated.",
         f"{_USAGE}lazy_evaluation.html",
-        quote="The above example works and can even be used with gradient transformations.",
-        fault="mx.eval raises for arrays within a gradient",
+        "The above example works and can even be used with gradient transformations.",
+        "mx.eval raises for arrays within a gradient",
     ),
-    Clause(
-        "MLX-EVAL-02",
-        "documented",
+    "MLX-EVAL-02": documented(
         "Arrays cannot be evaluated within a compiled or batched function: ValueError.",
         f"{_USAGE}compile.html#debugging",
-        quote="This means you can't evaluate arrays (for example to print their contents) inside compiled functions.",
-        fault="mx.compile calls the function without tracing it",
+        "This means you can't evaluate arrays (for example to print their contents) inside compiled functions.",
+        "mx.compile calls the function without tracing it",
     ),
-    Clause(
-        "MLX-CPLX-01",
-        "observed",
+    "MLX-CPLX-01": observed(
         "The gradient of a holomorphic function is the cotangent times the conjugate of the derivative.",
         f"{_TESTS}test_autograd.py, test_complex_vjps",
-        fault="mx.vjp conjugates its cotangents",
+        "mx.vjp conjugates its cotangents",
     ),
-)
+}

@@ -1,66 +1,50 @@
 """Clauses on tinygrad: functions with their own gradients, as its tests and its source have them."""
 
-from autograd_conformance.reference.clauses.definitions import Clause
+from autograd_conformance.reference.clauses.definitions import observed
 
 _TESTS = "test/unit/test_function.py of tinygrad"
 _FUNCTION = "tinygrad/function.py"
 _GRADIENT = "tinygrad/mixin/gradient.py"
 
-CLAUSES = (
-    Clause(
-        "TINYGRAD-01",
-        "observed",
+CLAUSES = {
+    "TINYGRAD-01": observed(
         "grad_fxn gets the gradient of the output, in its shape and dtype, and the call, whose inputs follow its body.",
         f"{_TESTS}, test_grad_fxn",
-        fault="grad_fxn gets ones",
+        "grad_fxn gets ones",
     ),
-    Clause(
-        "TINYGRAD-02",
-        "observed",
+    "TINYGRAD-02": observed(
         "What grad_fxn returns is the gradient of each input, whatever the body computes.",
         f"{_TESTS}, test_grad_fxn",
-        fault="the body is differentiated instead",
+        "the body is differentiated instead",
     ),
-    Clause(
-        "TINYGRAD-03",
-        "observed",
+    "TINYGRAD-03": observed(
         "A tensor that is given several times is one input of the call, in the place where it comes first.",
         f"{_FUNCTION}, _function.__call__",
-        fault="an input is placed where it comes last",
+        "an input is placed where it comes last",
     ),
-    Clause(
-        "TINYGRAD-04",
-        "observed",
+    "TINYGRAD-04": observed(
         "Another number of gradients than of inputs is an AssertionError that names both numbers, counting the body.",
         f"{_GRADIENT}, compute_gradient",
-        fault="missing gradients count as None",
+        "missing gradients count as None",
     ),
-    Clause(
-        "TINYGRAD-05",
-        "observed",
+    "TINYGRAD-05": observed(
         "None means no gradient: the input gets zeros, or the gradients from its other uses.",
         f"{_GRADIENT}, compute_gradient",
-        fault="None counts as ones",
+        "None counts as ones",
     ),
-    Clause(
-        "TINYGRAD-06",
-        "observed",
+    "TINYGRAD-06": observed(
         "If all outputs are used, grad_fxn gets their gradients in order, and the call by keyword.",
         f"{_TESTS}, test_grad_fxn_tuple",
-        fault="the gradients come in reverse order",
+        "the gradients come in reverse order",
     ),
-    Clause(
-        "TINYGRAD-07",
-        "observed",
+    "TINYGRAD-07": observed(
         "A realized tensor that is captured instead of given is a RuntimeError, unless allow_implicit is set.",
         f"{_TESTS}, test_implicit_input",
-        fault="captured tensors are let through",
+        "captured tensors are let through",
     ),
-    Clause(
-        "TINYGRAD-08",
-        "observed",
+    "TINYGRAD-08": observed(
         "A function that returns anything but a tensor or a tuple of tensors raises RuntimeError.",
         f"{_FUNCTION}, _function.__call__",
-        fault="a list of outputs is accepted as a tuple",
+        "a list of outputs is accepted as a tuple",
     ),
-)
+}

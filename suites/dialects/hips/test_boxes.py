@@ -7,26 +7,14 @@ from autograd import numpy as anp
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.hips._primitives import (
-    arguments,
-    cotangent,
-    drawn_polynomial,
-    expected_gradients,
-    output_function,
-    primitive_with_rules,
-    pulled,
-    slope,
-    some_of,
-)
+from autograd_conformance.suites.dialects.hips._primitives import HipsCase, with_vjps
 
 VALUES = st.integers(-3, 3).map(float)
 
 
 def _affine(weight, offset):
     """weight * x + offset as a primitive."""
-    f = extend.primitive(lambda x: weight * x + offset)
-    extend.defvjp(f, lambda ans, x: lambda g: weight * g)
-    return f
+    return with_vjps(lambda x: weight * x + offset, lambda ans, x: lambda g: weight * g)
 
 
 @keeps("HIPS-FLOW-01")
@@ -103,23 +91,19 @@ def test_isinstance_of_what_is_traced(subject, data):
 @keeps("HIPS-BOX-02")
 def test_boxes_within_containers(subject, data):
     """Boxes inside autograd's list, tuple or dict reach a primitive and are differentiated."""
-    polynomial = drawn_polynomial(subject, data, outputs=("float",))
-    argnums = some_of(subject, data, polynomial)
-    kind = subject.draw(data, ("list", "tuple", "dict"), "container")
-    count = len(polynomial.tensors)
-    keys = [f"k{n}" for n in range(count)] if kind == "dict" else list(range(count))
-    plain = {"list": list, "tuple": tuple, "dict": lambda xs: dict(zip(keys, xs, strict=True))}[kind]
-    traced = {
-        "list": builtins.list,
-        "tuple": builtins.tuple,
-        "dict": lambda xs: builtins.dict(zip(keys, xs, strict=True)),
-    }[kind]
+    case, kind = HipsCase(subject, data), subject.draw(data, ("list", "tuple", "dict"), "container")
     factor = subject.draw(data, (2.0, -1.0), "factor by which the rule is wrong")
-    f = extend.primitive(lambda xs: output_function(polynomial)(*(xs[key] for key in keys)))
-    rule = lambda xs, g: [factor * (slope(polynomial, i, xs[k]) * g) for i, k in enumerate(keys)]  # noqa: E731
-    extend.defvjp(f, lambda ans, xs: lambda g: plain(rule(xs, g)))
-    got = pulled(lambda *xs: f(traced(xs)), arguments(subject, polynomial), argnums, cotangent(subject, polynomial))
-    subject.assert_all_same("gradients", got=got, expected=expected_gradients(polynomial, argnums, factor=factor))
+    keys = [f"k{n}" for n in case.every] if kind == "dict" else list(case.every)
+
+    def packed(make, xs):
+        return make(zip(keys, xs, strict=True)) if kind == "dict" else make(xs)
+
+    def rule(ans, xs):
+        python = {"list": list, "tuple": tuple, "dict": dict}[kind]
+        return lambda g: packed(python, [factor * (case.slope(i, xs[k]) * g) for i, k in enumerate(keys)])
+
+    f = with_vjps(lambda xs: case.function(*(xs[key] for key in keys)), rule)
+    case.assert_gradients(case.pulled(lambda *xs: f(packed(getattr(builtins, kind), xs))), factor=factor)
 
 
 @keeps("HIPS-BOX-02", variant="plain")
@@ -156,7 +140,7 @@ def test_assignments_are_refused(subject, data):
         return y
 
     subject.assert_raises(TypeError, lambda: autograd.make_vjp(assigning)(x), "an assignment", naming=["assignment"])
-    got = pulled(lambda x: f(x)[index], [x], [0], np.ones(shape)[index])[0]
+    got = autograd.make_vjp(lambda x: f(x)[index])(x)[0](np.ones(shape)[index])
     expected = np.zeros(shape)
     expected[index] = 2.0
     subject.assert_same("gradient through indexing", got=got, expected=expected)
@@ -169,8 +153,7 @@ def test_changes_in_place_are_seen_in_the_pass_back(subject, data):
     later = subject.draw(data, VALUES, "value that it is filled with afterwards")
     fixed, x = subject.tensor(values), subject.tensor(np.ones(len(values)))
     builtin = subject.draw(data, (False, True), "by an operation of autograd.numpy")
-    product = extend.primitive(lambda a, b: a * b)
-    extend.defvjp(product, lambda ans, a, b: lambda g: g * b, None)
+    product = with_vjps(lambda a, b: a * b, lambda ans, a, b: lambda g: g * b, None)
     f = anp.multiply if builtin else product
     back, value = autograd.make_vjp(lambda x: f(x, fixed))(x)
     subject.assert_same("value", got=value, expected=np.asarray(values))
@@ -212,15 +195,15 @@ def test_classes_of_ones_own(subject, data):
     """A class with a registered Box and VSpace works as input and output of primitives, also if unused."""
     metres = subject.draw(data, VALUES, "length")
     factors = subject.draw(data, st.lists(VALUES, min_size=1, max_size=4), "factors of the lengths that are summed")
-    scaled = extend.primitive(lambda length, factor: _Length(length.metres * factor))
-    extend.defvjp(scaled, lambda ans, length, factor: lambda g: _Length(g.metres * factor), None)
-    measured = extend.primitive(lambda length: length.metres)
-    extend.defvjp(measured, lambda ans, length: lambda g: _Length(g))
+    of_scaled = lambda ans, length, factor: lambda g: _Length(g.metres * factor)  # noqa: E731
+    scaled = with_vjps(lambda length, factor: _Length(length.metres * factor), of_scaled, None)
+    measured = with_vjps(lambda length: length.metres, lambda ans, length: lambda g: _Length(g))
 
     def total(length):
         return sum(measured(scaled(length, factor)) for factor in factors)
 
-    value, got = autograd.make_vjp(total)(_Length(metres))[1], autograd.make_vjp(total)(_Length(metres))[0](2.0)
+    back, value = autograd.make_vjp(total)(_Length(metres))
+    got = back(2.0)
     subject.assert_equal("value", got=float(value), expected=metres * sum(factors))
     subject.assert_equal("type of the gradient", got=type(got).__name__, expected="_Length")
     subject.assert_equal("gradient", got=got.metres, expected=2.0 * sum(factors))
@@ -243,9 +226,8 @@ class _CallNode(tracer.Node):
 @keeps("HIPS-BOX-07")
 def test_tracers_of_ones_own(subject, data):
     """A custom tracer node gets the value, primitive, arguments, keywords, positions and parents of a call."""
-    polynomial = drawn_polynomial(subject, data, arguments=("tracked", "number"))
-    traced = some_of(subject, data, polynomial, "arguments that are traced")
-    f, xs = primitive_with_rules(polynomial), arguments(subject, polynomial)
+    case = HipsCase(subject, data, "arguments that are traced", arguments=("tracked", "number"))
+    traced, xs, f = sorted(case.argnums), case.xs, case.with_rules()
     root = _CallNode.new_root()
     given = dict.fromkeys(traced)
 
@@ -256,16 +238,13 @@ def test_tracers_of_ones_own(subject, data):
     first = extend.primitive(lambda start, i: xs[i])
     value, node = tracer.trace(root, call, 1.0)
     got_value, fun, args, named, positions, parents = node.call
-    subject.assert_same("value", got=value, expected=polynomial.forward()[0])
-    subject.assert_same("value that the tracer gets", got=got_value, expected=polynomial.forward()[0])
+    subject.assert_same("value", got=value, expected=case.value)
+    subject.assert_same("value that the tracer gets", got=got_value, expected=case.value)
     subject.assert_equal("whether it gets the primitive", got=fun is f, expected=True)
     subject.assert_equal("keyword arguments", got=named, expected={"key": 3})
-    subject.assert_equal("positions that are traced", got=positions, expected=tuple(sorted(traced)))
-    subject.assert_all_same("arguments", got=[args[i] for i in polynomial.tensors], expected=_tensors(polynomial))
-    nodes = [given[i]._node is parent for i, parent in zip(sorted(traced), parents, strict=True)]
+    subject.assert_equal("positions that are traced", got=positions, expected=tuple(traced))
+    arrays = [case.polynomial.values[i] for i in case.every]
+    subject.assert_all_same("arguments", got=[args[i] for i in case.every], expected=arrays)
+    nodes = [given[i]._node is parent for i, parent in zip(traced, parents, strict=True)]
     subject.assert_equal("whether these positions come from these nodes", got=nodes, expected=[True] * len(traced))
     subject.assert_equal("primitive that the first node gets", got=parents[0].call[1] is first, expected=True)
-
-
-def _tensors(polynomial):
-    return [polynomial.values[i] for i in polynomial.tensors]

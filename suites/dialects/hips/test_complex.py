@@ -2,11 +2,11 @@
 
 import autograd
 import numpy as np
-from autograd import extend
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.hips._primitives import with_vjps
 
 INTEGERS = st.integers(-3, 3)
 NUMBERS = st.builds(complex, INTEGERS, INTEGERS)
@@ -23,9 +23,7 @@ def _drawn(subject, data):
 
 def _squared(factor):
     """factor * z ** 2, with the rule of the real function."""
-    f = extend.primitive(lambda z: factor * z * z)
-    extend.defvjp(f, lambda ans, z: lambda g: g * (2 * factor * z))
-    return f
+    return with_vjps(lambda z: factor * z * z, lambda ans, z: lambda g: g * (2 * factor * z))
 
 
 @keeps("HIPS-CPLX-01")
@@ -33,8 +31,8 @@ def test_the_gradient_of_a_real_function(subject, data):
     """For a real function as one primitive, the gradient is dL/dx - i dL/dy."""
     z, a, b = _drawn(subject, data), *subject.draw(data, st.tuples(INTEGERS, INTEGERS), "weights of x, y squared")
     # L = sum(a x**2 + b y**2), so that dL/dx - i dL/dy = 2 a x - 2 i b y.
-    loss = extend.primitive(lambda z: np.sum(a * z.real**2 + b * z.imag**2))
-    extend.defvjp(loss, lambda ans, z: lambda g: g * (2 * a * anp.real(z) - 2j * b * anp.imag(z)))
+    of_z = lambda ans, z: lambda g: g * (2 * a * anp.real(z) - 2j * b * anp.imag(z))  # noqa: E731
+    loss = with_vjps(lambda z: np.sum(a * z.real**2 + b * z.imag**2), of_z)
     got = autograd.grad(lambda z: loss(1 * z))(z)
     subject.assert_same("gradient", got=got, expected=2 * a * z.real - 2j * b * z.imag)
 
@@ -69,8 +67,7 @@ def test_the_vjp_of_a_holomorphic_primitive(subject, data):
     z, factor = _drawn(subject, data), subject.draw(data, NUMBERS, "factor")
     g = subject.draw(data, NUMBERS, "gradient of each output") * np.ones_like(z)
     arrived = []
-    f = extend.primitive(lambda z: factor * z * z)
-    extend.defvjp(f, lambda ans, z: lambda g: (arrived.append(g), g * (2 * factor * z))[1])
+    f = with_vjps(lambda z: factor * z * z, lambda ans, z: lambda g: (arrived.append(g), g * (2 * factor * z))[1])
     back, _ = autograd.make_vjp(f)(z)
     subject.assert_same("gradient", got=back(g), expected=g * (2 * factor * z))
     subject.assert_all_same("gradients that the VJP gets", got=arrived, expected=[g])

@@ -6,29 +6,24 @@ from hypothesis import strategies as st
 from jax import numpy as jnp
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.jax._linear_functions import PACKS, jax_arrays, leaves, linears
-
-FACTORS = st.integers(-3, 3).filter(bool)
-TRANSFORMED = {"call": lambda f: f, "jit": jax.jit, "vmap": jax.vmap, "jit of vmap": lambda f: jax.jit(jax.vmap(f))}
+from autograd_conformance.suites.dialects.jax._functions import CALLS, FACTORS, JaxCase, drawn_pack, leaves, structure
 
 
 @keeps("JAX-GRADIENT-01")
 def test_the_gradient_function_gives_the_cotangents(subject, data):
     """The output is the function's and the gradients are those of the returned gradient function."""
-    linear = subject.draw(data, linears(max_outputs=1), "function")
-    function = jax.custom_gradient(lambda *xs: (linear.primal(*xs)[0], lambda g: linear.pulled(g)))
-    output, pullback = jax.vjp(function, *jax_arrays(subject, linear, linear.points))
-    gradients = pullback(jax_arrays(subject, linear, linear.cotangents)[0])
-    subject.assert_same("output", got=output, expected=linear.primal(*linear.points)[0])
-    subject.assert_all_same("gradients", got=gradients, expected=linear.pulled(*linear.cotangents))
-    called = function(*jax_arrays(subject, linear, linear.points))
-    subject.assert_same("output of a call", got=called, expected=linear.primal(*linear.points)[0])
+    case = JaxCase(subject, data, outputs=1)
+    function = jax.custom_gradient(lambda *xs: (case.linear.primal(*xs)[0], lambda g: case.linear.pulled(g)))
+    output, pullback = jax.vjp(function, *case.points)
+    case.assert_outputs([output])
+    case.assert_gradients(pullback(*case.cotangents))
+    case.assert_outputs([function(*case.points)])
 
 
 @keeps("JAX-GRADIENT-02")
 def test_intermediate_values_are_closed_over(subject, data):
     """The gradient function uses intermediate values of its own call, also under jit and vmap."""
-    way = subject.draw(data, tuple(TRANSFORMED), "transformation")
+    way = subject.draw(data, ("call", "jit", "vmap", "jit of vmap"), "transformation")
     factor = subject.draw(data, FACTORS, "factor of the gradient")
     points = subject.draw(data, st.lists(st.lists(FACTORS, min_size=2, max_size=2), min_size=1, max_size=3), "points")
 
@@ -37,7 +32,7 @@ def test_intermediate_values_are_closed_over(subject, data):
         square = x * x
         return square * x, lambda g: (g * factor * square,)
 
-    pullbacks = [jax.vjp(TRANSFORMED[way](function), jnp.asarray(p, "float64"))[1] for p in points]
+    pullbacks = [jax.vjp(CALLS[way](function), jnp.asarray(p, "float64"))[1] for p in points]
     got = [pullback(jnp.ones(2))[0] for pullback in pullbacks]
     subject.assert_all_same("gradients", got=got, expected=[factor * np.square(np.asarray(p, float)) for p in points])
 
@@ -75,52 +70,48 @@ def test_arguments_may_be_given_by_keyword(subject, data):
     subject.assert_equal("output", got=float(got), expected=2.0)
 
 
-def _linear(linear, pack, residual):
-    """A linear_call whose transpose has the weights of the rule."""
-    total = pack(list(range(linear.arguments)))
+def _drawn_call(subject, data):
+    """A linear_call whose transpose has the weights of the rule, and the residual that both multiply by."""
+    case, pack = JaxCase(subject, data), drawn_pack(subject, data, "linear inputs in a")
+    residual = float(subject.draw(data, FACTORS, "residual"))
+    inputs = structure(pack(list(range(case.linear.arguments))))
 
     def fun(r, tree):
-        return tuple(r * y for y in linear.primal(*leaves(tree)))
+        return tuple(r * y for y in case.linear.primal(*leaves(tree)))
 
     def transpose(r, cotangents):
-        structure = jax.tree_util.tree_structure(total)
-        return jax.tree_util.tree_unflatten(structure, [r * g for g in linear.pulled(*cotangents)])
+        return jax.tree_util.tree_unflatten(inputs, [r * g for g in case.linear.pulled(*cotangents)])
 
-    return lambda *xs: jax.custom_derivatives.linear_call(fun, transpose, residual, pack(list(xs)))
+    held = subject.tensor(np.asarray(residual), case.linear.dtype)
+    return case, residual, lambda *xs: jax.custom_derivatives.linear_call(fun, transpose, held, pack(list(xs)))
 
 
-def _drawn_call(subject, data):
-    linear = subject.draw(data, linears(), "function")
-    pack = PACKS[subject.draw(data, tuple(PACKS), "linear inputs in a")]
-    residual = float(subject.draw(data, FACTORS, "residual"))
-    return linear, residual, _linear(linear, pack, subject.tensor(np.asarray(residual), linear.dtype))
+def _times(residual, arrays):
+    return [np.asarray(residual * y) for y in arrays]
 
 
 @keeps("JAX-LINEAR-01")
 def test_a_linear_call_is_its_function(subject, data):
     """A linear_call has its function's values and tangents, also under jit."""
-    linear, residual, f = _drawn_call(subject, data)
-    points, tangents = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.tangents)
-    got, moved = (jax.jit(f) if subject.draw(data, st.booleans(), "under jit") else f), tuple(tangents)
-    outputs, found = jax.jvp(got, tuple(points), moved)
-    values, slopes = ([residual * y for y in linear.primal(*xs)] for xs in (linear.points, linear.tangents))
-    subject.assert_all_same("outputs", got=outputs, expected=list(map(np.asarray, values)))
-    subject.assert_all_same("tangents", got=found, expected=list(map(np.asarray, slopes)))
-    subject.assert_all_same("outputs of a call", got=f(*points), expected=list(map(np.asarray, values)))
+    case, residual, f = _drawn_call(subject, data)
+    outputs, tangents = case.moved(CALLS[subject.draw(data, ("call", "jit"), "call")](f))
+    values, slopes = (_times(residual, case.linear.primal(*xs)) for xs in (case.linear.points, case.linear.tangents))
+    subject.assert_all_same("outputs", got=outputs, expected=values)
+    subject.assert_all_same("tangents", got=tangents, expected=slopes)
+    subject.assert_all_same("outputs of a call", got=f(*case.points), expected=values)
 
 
 @keeps("JAX-LINEAR-02")
 def test_a_transpose_is_transposed_back(subject, data):
     """Transposing once or three times gives the transpose; twice or four times the function itself."""
-    linear, residual, f = _drawn_call(subject, data)
+    case, residual, f = _drawn_call(subject, data)
     times = subject.draw(data, st.integers(1, 4), "transpositions")
-    points, cotangents = jax_arrays(subject, linear, linear.points), jax_arrays(subject, linear, linear.cotangents)
     for number in range(times):
-        f = _transposed(f, points if number % 2 == 0 else cotangents)
+        f = _transposed(f, case.points if number % 2 == 0 else case.cotangents)
     odd = times % 2 == 1
-    got = f(*(cotangents if odd else points))
-    found = linear.pulled(*linear.cotangents) if odd else linear.primal(*linear.points)
-    subject.assert_all_same("result", got=got, expected=[np.asarray(residual * y) for y in found])
+    found = case.linear.pulled(*case.linear.cotangents) if odd else case.linear.primal(*case.linear.points)
+    got = f(*(case.cotangents if odd else case.points))
+    subject.assert_all_same("result", got=got, expected=_times(residual, found))
 
 
 def _transposed(f, examples):
@@ -131,11 +122,9 @@ def _transposed(f, examples):
 @keeps("JAX-LINEAR-02", variant="gradient")
 def test_reverse_mode_calls_the_transpose(subject, data):
     """Reverse mode of a linear_call gives what its transpose computes."""
-    linear, residual, f = _drawn_call(subject, data)
-    _, pullback = jax.vjp(f, *jax_arrays(subject, linear, linear.points))
-    gradients = pullback(tuple(jax_arrays(subject, linear, linear.cotangents)))
-    expected = [np.asarray(residual * g) for g in linear.pulled(*linear.cotangents)]
-    subject.assert_all_same("gradients", got=gradients, expected=expected)
+    case, residual, f = _drawn_call(subject, data)
+    expected = _times(residual, case.linear.pulled(*case.linear.cotangents))
+    subject.assert_all_same("gradients", got=case.differentiated(f)[1], expected=expected)
 
 
 @keeps("JAX-LINEAR-03")

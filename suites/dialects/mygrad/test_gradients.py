@@ -7,7 +7,7 @@ from mygrad._utils import SkipGradient
 from mygrad.errors import InvalidGradient
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.mygrad._weighted_sums import input_gradients, similar_operation, sums
+from autograd_conformance.suites.dialects.mygrad._operations import MyGradCase, gradients_of
 
 NO_GRADIENTS = {
     "None": None,
@@ -19,155 +19,121 @@ NO_GRADIENTS = {
 }
 
 
-def _changed(cls, change):
-    """The operation with a backward_var that returns ``change(index, gradient)``."""
-
-    class Changed(cls):
-        def backward_var(self, grad, index, **kwargs):
-            return change(index, super().backward_var(grad, index))
-
-    return Changed
-
-
 @keeps("MYGRAD-OP-05")
 def test_backward_var_gets_the_total_derivative(subject, data):
     """backward_var gets the sum over all uses of the output, in the output's shape."""
-    drawn = subject.draw(data, sums(broadcast=True), "operation")
+    case = MyGradCase(subject, data, broadcast=True)
     uses = subject.draw(data, st.lists(st.sampled_from((-2, -1, 1, 2)), min_size=1, max_size=3), "factors of its uses")
-    log, g, inputs = [], drawn.cotangent(), drawn.inputs()
-    y = drawn.call(inputs, log)
-    mg.add_sequence(0, 0, *(y * factor for factor in uses)).backward(g)
-    total = sum(uses) * g
-    got = [grad for _, grad in log]
-    subject.assert_all_same("derivatives that backward_var gets", got=got, expected=[total] * len(drawn.variables))
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(total))
+    y, total = case.call(), sum(uses) * case.g
+    mg.add_sequence(0, 0, *(y * factor for factor in uses)).backward(case.g)
+    got, expected = [grad for _, grad in case.log], [total] * len(case.drawn.variables)
+    subject.assert_all_same("derivatives that backward_var gets", got=got, expected=expected)
+    case.assert_gradients(cotangent=total)
 
 
 @keeps("MYGRAD-OP-06")
 def test_backward_var_is_called_once_for_each_variable(subject, data):
     """backward_var is called once per variable, with its position among the inputs."""
-    drawn = subject.draw(data, sums(), "operation")
-    log, inputs = [], drawn.inputs()
-    drawn.call(inputs, log).backward(drawn.cotangent())
-    got = sorted(index for index, _ in log)
-    subject.assert_equal("positions that backward_var gets, sorted", got=got, expected=drawn.variables)
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
+    case = MyGradCase(subject, data)
+    case.call().backward(case.g)
+    got = sorted(index for index, _ in case.log)
+    subject.assert_equal("positions that backward_var gets, sorted", got=got, expected=case.drawn.variables)
+    case.assert_gradients()
 
 
 @keeps("MYGRAD-OP-07")
 def test_gradients_are_summed_where_an_input_was_broadcast(subject, data):
     """Gradients of broadcast inputs are summed to the input's shape."""
-    drawn = subject.draw(data, sums(broadcast=True), "operation")
-    inputs = drawn.inputs()
-    drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
+    case = MyGradCase(subject, data, broadcast=True)
+    case.call().backward(case.g)
+    case.assert_gradients()
 
 
 @keeps("MYGRAD-OP-08")
 def test_what_is_no_gradient_is_refused(subject, data):
     """A non-gradient from backward_var raises InvalidGradient; a later backward works."""
-    drawn = subject.draw(data, sums(), "operation")
-    position = subject.draw(data, drawn.variables, "position")
+    case = MyGradCase(subject, data)
+    position = subject.draw(data, case.drawn.variables, "position")
     value = NO_GRADIENTS[subject.draw(data, NO_GRADIENTS, "returned by backward_var")]
-    cls = _changed(drawn.operation(), lambda index, found: value if index == position else found)
-    what = f"a gradient that is a {type(value).__name__}"
-    subject.assert_raises(
-        InvalidGradient,
-        lambda: mg.execute_op(cls, *drawn.inputs()).backward(drawn.cotangent()),
-        what,
-        naming=[type(value).__name__, position, "backward_var"],
-    )
-    inputs = drawn.inputs()
-    drawn.call(inputs).backward(drawn.cotangent())
-    subject.assert_all_same(
-        "gradients after that", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent())
-    )
+    kind = type(value).__name__
+    cls = case.returning(lambda index, found: value if index == position else found)
+    action = lambda: mg.execute_op(cls, *case.new_inputs()).backward(case.g)  # noqa: E731
+    naming = [kind, position, "backward_var"]
+    subject.assert_raises(InvalidGradient, action, f"a gradient that is a {kind}", naming=naming)
+    case.call().backward(case.g)
+    case.assert_gradients(what="gradients after that")
 
 
-@keeps("MYGRAD-OP-09")
-def test_a_skipped_gradient_adds_nothing(subject, data):
-    """SkipGradient leaves that input with the gradients of its other uses, and the other inputs with theirs."""
-    drawn = subject.draw(data, sums(kinds=("variable", "variable", "array"), least=2), "operation")
-    skipped = subject.draw(data, st.sets(st.sampled_from(drawn.variables), max_size=2), "positions that are skipped")
+def _skipping(case, skipped):
+    """What the operation gives if backward_var raises SkipGradient for these positions."""
 
     def change(index, found):
         if index in skipped:
             raise SkipGradient
         return found
 
-    other, g, inputs = similar_operation(drawn, 1), drawn.cotangent(), drawn.inputs()
-    y = mg.execute_op(_changed(drawn.operation(), change), *inputs)
-    (y + other.call(inputs)).backward(g)
-    pairs = zip(drawn.gradients(g), other.gradients(g), strict=True)
+    return mg.execute_op(case.returning(change), *case.inputs)
+
+
+SEVERAL = {"kinds": ("variable", "variable", "array"), "least": 2}
+
+
+@keeps("MYGRAD-OP-09")
+def test_a_skipped_gradient_adds_nothing(subject, data):
+    """SkipGradient leaves that input with the gradients of its other uses, and the other inputs with theirs."""
+    case = MyGradCase(subject, data, **SEVERAL)
+    positions = st.sets(st.sampled_from(case.drawn.variables), max_size=2)
+    skipped, other = subject.draw(data, positions, "positions that are skipped"), case.similar(1)
+    (_skipping(case, skipped) + other.call(case.inputs)).backward(case.g)
+    pairs = zip(case.drawn.gradients(case.g), other.drawn.gradients(case.g), strict=True)
     expected = [b if a is None or i in skipped else a + b for i, (a, b) in enumerate(pairs)]
-    subject.assert_all_same(
-        "gradients, with another operation next to it", got=input_gradients(inputs), expected=expected
-    )
+    case.assert_gradients(expected, what="gradients, with another operation next to it")
 
 
 @keeps("MYGRAD-OP-09", variant="alone")
 def test_a_tensor_that_is_skipped_everywhere_has_no_gradient(subject, data):
     """SkipGradient for the only use of a tensor leaves it without a gradient."""
-    drawn = subject.draw(data, sums(kinds=("variable", "variable", "array"), least=2), "operation")
-    skipped = subject.draw(data, st.sampled_from(drawn.variables), "position that is skipped")
-
-    def change(index, found):
-        if index == skipped:
-            raise SkipGradient
-        return found
-
-    g, inputs = drawn.cotangent(), drawn.inputs()
-    subject.assert_accepted(
-        lambda: mg.execute_op(_changed(drawn.operation(), change), *inputs).backward(g), "a pass that skips a tensor"
-    )
-    expected = [None if i == skipped else found for i, found in enumerate(drawn.gradients(g))]
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
+    case = MyGradCase(subject, data, **SEVERAL)
+    skipped = subject.draw(data, case.drawn.variables, "position that is skipped")
+    subject.assert_accepted(lambda: _skipping(case, [skipped]).backward(case.g), "a pass that skips a tensor")
+    case.assert_gradients([None if i == skipped else g for i, g in enumerate(case.drawn.gradients(case.g))])
 
 
 @keeps("MYGRAD-OP-10")
 def test_gradients_have_the_dtype_of_their_tensors(subject, data):
     """Gradients are cast to the dtype of their tensor, whatever backward_var returned."""
-    drawn = subject.draw(data, sums(kinds=("variable",), dtypes=subject.dtypes), "operation")
-    kinds = ("float64", "float32", "float16", "int64", "bool")
-    dtypes = subject.draw(data, st.tuples(*[st.sampled_from(kinds)] * len(drawn.kinds)), "dtypes of the gradients")
-    ones = np.ones(drawn.shape)
-    cls = _changed(drawn.operation(), lambda index, _: ones.astype(dtypes[index]))
-    inputs = drawn.inputs()
-    mg.execute_op(cls, *inputs).backward(drawn.cotangent())
-    got = [str(g.dtype) for g in input_gradients(inputs)]
-    subject.assert_equal("dtypes of the gradients", got=got, expected=[drawn.dtype] * len(inputs))
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=[ones.astype(drawn.dtype)] * len(inputs))
+    case = MyGradCase(subject, data, kinds=("variable",), dtypes=subject.dtypes)
+    count, dtype, ones = len(case.inputs), case.drawn.dtype, np.ones(case.drawn.shape)
+    kinds = st.sampled_from(("float64", "float32", "float16", "int64", "bool"))
+    dtypes = subject.draw(data, st.tuples(*[kinds] * count), "dtypes of the gradients")
+    mg.execute_op(case.returning(lambda index, _: ones.astype(dtypes[index])), *case.inputs).backward(case.g)
+    got = [str(g.dtype) for g in gradients_of(case.inputs)]
+    subject.assert_equal("dtypes of the gradients", got=got, expected=[dtype] * count)
+    case.assert_gradients([ones.astype(dtype)] * count)
 
 
 @keeps("MYGRAD-OP-11")
 def test_a_tensor_given_twice_gets_the_sum(subject, data):
     """A tensor at several positions gets the sum of the gradients of those positions."""
-    drawn = subject.draw(data, sums(kinds=("variable",)), "operation")
-    count = len(drawn.kinds)
-    which = subject.draw(data, st.tuples(*[st.integers(0, 1)] * count), "tensor given at each position")
-    leaves = [mg.tensor(drawn.integers(50 + k, drawn.shape)) for k in range(2)]
-    drawn.call([leaves[k] for k in which]).backward(drawn.cotangent())
-    each = drawn.gradients(drawn.cotangent())
+    case = MyGradCase(subject, data, kinds=("variable",))
+    positions = st.tuples(*[st.integers(0, 1)] * len(case.inputs))
+    which = subject.draw(data, positions, "tensor given at each position")
+    leaves = [mg.tensor(case.drawn.integers(50 + k, case.drawn.shape)) for k in range(2)]
+    case.call([leaves[k] for k in which]).backward(case.g)
+    each = case.drawn.gradients(case.g)
     parts = [[g for g, k in zip(each, which, strict=True) if k == leaf] for leaf in range(2)]
     expected = [np.asarray(sum(part)) if part else None for part in parts]
-    subject.assert_all_same("gradients of the two tensors", got=input_gradients(leaves), expected=expected)
+    subject.assert_all_same("gradients of the two tensors", got=gradients_of(leaves), expected=expected)
 
 
 @keeps("MYGRAD-OP-11", variant="handed-on")
 def test_a_gradient_that_is_handed_on_is_not_shared(subject, data):
     """A backward_var that returns the gradient it got shares it with no other tensor."""
-    drawn = subject.draw(data, sums(kinds=("variable",), least=2), "operation")
-    position = subject.draw(data, range(len(drawn.kinds)), "input that is used next to it")
+    case = MyGradCase(subject, data, kinds=("variable",), least=2)
+    position = subject.draw(data, range(len(case.inputs)), "input that is used next to it")
     first = subject.draw(data, st.booleans(), "the operation comes first")
-
-    class Handing(drawn.operation()):
-        def backward_var(self, grad, index, **kwargs):
-            return grad
-
-    inputs, g = drawn.inputs(), drawn.cotangent()
-    y = mg.execute_op(Handing, *inputs)
-    both = (y, inputs[position] * 2)
-    mg.add(*(both if first else both[::-1])).backward(g)
-    expected = [g + 2 * g * (i == position) for i, _ in enumerate(inputs)]
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
-    subject.assert_same("gradient of the output", got=y.grad, expected=g)
+    y = mg.execute_op(case.operation(backward_var=lambda _, grad, index, **kwargs: grad), *case.inputs)
+    both = (y, case.inputs[position] * 2)
+    mg.add(*(both if first else both[::-1])).backward(case.g)
+    case.assert_gradients([case.g + 2 * case.g * (i == position) for i, _ in enumerate(case.inputs)])
+    subject.assert_same("gradient of the output", got=y.grad, expected=case.g)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mygrad.operation_base import BinaryUfunc, Operation, UnaryUfunc
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.mygrad._weighted_sums import KINDS, input_gradients, sums
+from autograd_conformance.suites.dialects.mygrad._operations import KINDS, MyGradCase, gradients_of
 
 OBJECTS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))
 
@@ -16,64 +16,61 @@ OBJECTS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.i
 @keeps("MYGRAD-OP-01")
 def test_every_input_becomes_a_tensor(subject, data):
     """The operation gets a tensor for every input: tensors as they are, other inputs as constants."""
-    drawn = subject.draw(data, sums(), "operation")
-    given, inputs = [], drawn.inputs()
+    case = MyGradCase(subject, data)
+    given, inputs, sound = [], case.inputs, case.operation()
 
-    class Watching(drawn.operation()):
+    class Watching(sound):
         def __call__(self, *variables):
             given.extend(variables)
             return super().__call__(*variables)
 
     y = mg.execute_op(Watching, *inputs)
     subject.assert_equal("types of the inputs", got=[type(x) for x in given], expected=[mg.Tensor] * len(inputs))
-    constants = [kind != "variable" for kind in drawn.kinds]
+    constants = [kind != "variable" for kind in case.drawn.kinds]
     subject.assert_equal("whether the inputs are constants", got=[x.constant for x in given], expected=constants)
-    subject.assert_all_same("inputs", got=given, expected=drawn.values)
+    subject.assert_all_same("inputs", got=given, expected=case.drawn.values)
     same = [a is b for a, b in zip(given, inputs, strict=True)]
     expected = [isinstance(x, mg.Tensor) for x in inputs]
     subject.assert_equal("inputs that are the very objects", got=same, expected=expected)
-    subject.assert_same("output", got=y, expected=drawn.output)
+    subject.assert_same("output", got=y, expected=case.drawn.output)
 
 
 @keeps("MYGRAD-OP-02")
 def test_constants_make_constants(subject, data):
     """The output is a constant if and only if all inputs are, and so are later results."""
-    drawn = subject.draw(data, sums(), "operation")
+    case = MyGradCase(subject, data)
     variable = subject.draw(data, st.booleans(), "one input is not constant")
-    inputs = [x if variable else mg.asarray(x) for x in drawn.inputs()]
-    y = drawn.call(inputs)
+    case.inputs = [x if variable else mg.asarray(x) for x in case.inputs]
+    y = case.call()
     subject.assert_equal("whether the output is a constant", got=y.constant, expected=not variable)
     z = y * 1
     subject.assert_equal("whether what is made of it is a constant", got=z.constant, expected=not variable)
-    z.backward(drawn.cotangent())
-    expected = drawn.gradients(drawn.cotangent()) if variable else [None] * len(inputs)
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
+    z.backward(case.g)
+    case.assert_gradients(None if variable else [None] * len(case.inputs))
 
 
 @keeps("MYGRAD-OP-03")
 def test_a_constant_output_passes_nothing_on(subject, data):
     """With constant=True backward_var does not run, and the inputs get no gradient."""
-    drawn = subject.draw(data, sums(), "operation")
+    case = MyGradCase(subject, data)
     constant = subject.draw(data, (True, False, None), "constant=")
-    inputs, log = drawn.inputs(), []
-    y = drawn.call(inputs, log, constant=constant)
+    y = case.call(constant=constant)
     subject.assert_equal("whether the output is a constant", got=y.constant, expected=constant is True)
-    y.backward(drawn.cotangent())
-    expected = [None] * len(inputs) if constant else drawn.gradients(drawn.cotangent())
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
-    subject.assert_equal("whether backward_var ran", got=bool(log), expected=constant is not True)
+    y.backward(case.g)
+    case.assert_gradients([None] * len(case.inputs) if constant else None)
+    subject.assert_equal("whether backward_var ran", got=bool(case.log), expected=constant is not True)
 
 
 @keeps("MYGRAD-OP-04")
 def test_other_arguments_are_passed_as_they_are(subject, data):
     """op_args and op_kwargs reach the operation after its inputs, as the same objects."""
-    drawn = subject.draw(data, sums(), "operation")
+    case = MyGradCase(subject, data)
     args = subject.draw(data, st.lists(OBJECTS, max_size=3), "op_args")
     names = st.sampled_from(("axis", "scale", "mode"))
     kwargs = subject.draw(data, st.dictionaries(names, OBJECTS, max_size=2), "op_kwargs")
-    given, inputs = [], drawn.inputs()
+    given, inputs, sound = [], case.inputs, case.operation()
 
-    class Taking(drawn.operation()):
+    class Taking(sound):
         def __call__(self, *everything, **options):
             given.extend((everything[len(inputs) :], options))
             return super().__call__(*everything[: len(inputs)])
@@ -81,16 +78,16 @@ def test_other_arguments_are_passed_as_they_are(subject, data):
     y = mg.execute_op(Taking, *inputs, op_args=args, op_kwargs=kwargs)
     subject.assert_equal("arguments after the inputs, and keywords", got=given, expected=[tuple(args), kwargs])
     subject.assert_equal("the objects are the same", got=all(map(operator.is_, given[0], args)), expected=True)
-    y.backward(drawn.cotangent())
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=drawn.gradients(drawn.cotangent()))
+    y.backward(case.g)
+    case.assert_gradients()
 
 
 @keeps("MYGRAD-OP-12")
 def test_a_creator_holds_its_inputs(subject, data):
     """Each output has a creator of its own, whose variables are the input tensors themselves."""
-    drawn = subject.draw(data, sums(), "operation")
+    case = MyGradCase(subject, data)
     calls = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
-    inputs, cls = drawn.inputs(), drawn.operation()
+    inputs, cls = case.inputs, case.operation()
     outputs = [mg.execute_op(cls, *inputs) for _ in range(calls)]
     creators = [y.creator for y in outputs]
     subject.assert_equal("types of the creators", got=[type(f) for f in creators], expected=[cls] * calls)
@@ -131,7 +128,7 @@ def test_nothing_is_computed_where_the_mask_is_false(subject, data):
     y.backward(g)
     slopes = [2 * values[0]] if count == 1 else [values[1], values[0]]
     expected = [np.where(mask, g * slope, 0.0) for slope in slopes]
-    subject.assert_all_same("gradients", got=input_gradients(inputs), expected=expected)
+    subject.assert_all_same("gradients", got=gradients_of(inputs), expected=expected)
 
 
 class _Tripled(Operation):
@@ -166,8 +163,8 @@ def test_out_becomes_the_result(subject, data):
 @keeps("MYGRAD-OP-01", variant="numbers")
 def test_an_operation_works_for_array_likes_alone(subject, data):
     """An operation on lists and numbers only gives a tensor with the right values."""
-    drawn = subject.draw(data, sums(kinds=KINDS[2:]), "operation")
-    inputs = [x.tolist() if isinstance(x, np.ndarray) else mg.asarray(x).tolist() for x in drawn.inputs()]
-    y = drawn.call(inputs)
+    case = MyGradCase(subject, data, kinds=KINDS[2:])
+    inputs = [x.tolist() if isinstance(x, np.ndarray) else mg.asarray(x).tolist() for x in case.inputs]
+    y = case.call(inputs)
     subject.assert_equal("type of the output", got=type(y), expected=mg.Tensor)
-    subject.assert_same("output", got=y, expected=drawn.output)
+    subject.assert_same("output", got=y, expected=case.drawn.output)

@@ -9,6 +9,8 @@ import numpy as np
 import paddle
 from hypothesis import strategies as st
 
+from autograd_conformance.suites.dialects.shared.linear import Spelling
+
 INTEGERS = st.integers(-4, 4).filter(bool).map(float)
 WEIGHTS = st.lists(INTEGERS, min_size=1, max_size=4)
 SHAPES = st.sampled_from(((), (1,), (3,), (2, 3), (0,)))
@@ -19,6 +21,21 @@ def layer(forward, backward):
     """A PyLayer with these methods."""
     methods = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
     return type(paddle.autograd.PyLayer)("Layer", (paddle.autograd.PyLayer,), methods)
+
+
+def custom(forward, backward, materialize=None):
+    """A PyLayer that saves its inputs, by its ``apply``."""
+
+    def saving(ctx, *xs):
+        if materialize is not None:
+            ctx.set_materialize_grads(materialize)
+        ctx.save_for_backward(*xs)
+        return forward(*xs)
+
+    return layer(saving, lambda ctx, *gs: backward(ctx.saved_tensor(), gs)).apply
+
+
+PADDLE = {"PyLayer": Spelling(custom)}
 
 
 def scaling(weights):

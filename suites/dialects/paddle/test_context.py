@@ -7,14 +7,22 @@ from paddle.autograd.py_layer import once_differentiable
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
-    DTYPES,
     INTEGERS,
+    PADDLE,
     SHAPES,
     WEIGHTS,
     constant,
     layer,
     leaf,
-    scaling,
+)
+from autograd_conformance.suites.dialects.shared import sentences
+from autograd_conformance.suites.dialects.shared.sentences import row
+
+test_unused_outputs = row(
+    "PADDLE-CTX-03",
+    sentences.unused_outputs_have_cotangents_of_zeros,
+    PADDLE,
+    options=[{}, {"materialize": True}, {"materialize": False}],
 )
 
 
@@ -53,34 +61,6 @@ def test_without_saved_tensors_there_are_none(subject, data):
     y = layer(forward, lambda ctx, g: (seen.append(ctx.saved_tensor()), g)[1]).apply(x)
     paddle.grad(y, x)
     subject.assert_equal("saved_tensor() in forward and backward", got=seen, expected=[None, None])
-
-
-@keeps("PADDLE-CTX-03")
-def test_gradients_of_unused_outputs(subject, data):
-    """backward gets zeros for unused outputs, or None after set_materialize_grads(False)."""
-    weights = subject.draw(data, st.lists(INTEGERS, min_size=2, max_size=4), "weights of the outputs")
-    used = subject.draw(data, st.integers(0, len(weights) - 1), "the output that is used")
-    flag = subject.draw(data, (None, True, False), "set_materialize_grads")
-    dtype, shape = subject.draw(data, DTYPES, "dtype"), subject.draw(data, SHAPES, "shape")
-    seen, scaled = [], scaling(weights)
-
-    def forward(ctx, x):
-        ctx.set_materialize_grads(flag) if flag is not None else None
-        return scaled.forward(ctx, x)
-
-    def backward(ctx, *cotangents):
-        seen.extend(cotangents)
-        return weights[used] * cotangents[used]
-
-    x = leaf(np.ones(shape), dtype)
-    y = layer(forward, backward).apply(x)[used]
-    (found,) = paddle.grad(y, x)
-    subject.assert_same("gradient", got=found, expected=np.full(shape, weights[used]))
-    unused = None if flag is False else np.zeros(shape)
-    expected = [np.ones(shape) if n == used else unused for n in range(len(weights))]
-    subject.assert_all_same("gradients that backward gets", got=seen, expected=expected)
-    got = {str(g.dtype) for g in seen if g is not None}
-    subject.assert_equal("their dtypes", got=got, expected={f"paddle.{dtype}"})
 
 
 @keeps("PADDLE-CTX-04")

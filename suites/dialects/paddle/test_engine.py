@@ -8,26 +8,24 @@ from paddle.distributed.fleet.utils import recompute
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     INTEGERS,
+    PADDLE,
     SHAPES,
     WEIGHTS,
     constant,
+    custom,
     in_a_child,
-    layer,
     leaf,
     scaling,
     summing,
     values,
 )
+from autograd_conformance.suites.dialects.shared import sentences
+from autograd_conformance.suites.dialects.shared.sentences import row
 
 
-def square():
-    """A PyLayer that squares its input, which it saves."""
-
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-
-    return layer(forward, lambda ctx, g: 2 * ctx.saved_tensor()[0] * g)
+def square(x):
+    """A square by a PyLayer, which saves its input."""
+    return custom(lambda x: x * x, lambda saved, gs: 2 * saved[0] * gs[0])(x)
 
 
 @keeps("PADDLE-ENGINE-01")
@@ -66,7 +64,7 @@ def test_gradients_can_be_differentiated_under_create_graph(subject, data):
     number = subject.draw(data, INTEGERS, "x")
     create_graph = subject.draw(data, st.booleans(), "create_graph")
     x = leaf(number)
-    (first,) = paddle.grad(square().apply(x) * x, x, create_graph=create_graph)
+    (first,) = paddle.grad(square(x) * x, x, create_graph=create_graph)
     subject.assert_same("gradient", got=first, expected=np.array(3 * number**2))
     subject.assert_equal("stop_gradient of the gradient", got=first.stop_gradient, expected=not create_graph)
     y = first + x * 0
@@ -161,7 +159,7 @@ def test_a_retained_graph_gives_the_same_again(subject, data):
     """paddle.grad gives the same gradients in each pass over a retained graph."""
     number, passes = subject.draw(data, INTEGERS, "x"), subject.draw(data, st.integers(1, 3), "passes")
     x = leaf(number)
-    y = square().apply(x)
+    y = square(x)
     got = [paddle.grad(y, x, retain_graph=True)[0] for _ in range(passes)]
     subject.assert_all_same("gradients", got=got, expected=[np.array(2 * number)] * passes)
 
@@ -173,7 +171,7 @@ def test_a_retained_graph_gives_the_same_again_in_backward(subject, data):
 
     def accumulated():
         x = leaf(number)
-        y = square().apply(x)
+        y = square(x)
         for _ in range(passes):
             y.backward(retain_graph=True)
         return x.grad.item()
@@ -189,7 +187,7 @@ def test_a_freed_graph_gives_an_error(subject, data):
 
     def twice():
         x = leaf(number)
-        y = x * x if built_in else square().apply(x)
+        y = x * x if built_in else square(x)
         y.backward()
         y.backward()
         return "no error"
@@ -213,17 +211,9 @@ def test_nothing_is_recorded_under_no_grad(subject, data):
     subject.assert_all_same("gradient", got=found, expected=[np.array(expected)])
 
 
-@keeps("PADDLE-ENGINE-11")
-def test_recompute_runs_forward_again(subject, data):
-    """recompute gives right gradients and runs forward a second time in backward."""
-    weights, runs = subject.draw(data, WEIGHTS, "weights of the inputs"), []
-    inner = summing(weights)
-    apply = layer(lambda ctx, *xs: (runs.append(1), inner.forward(ctx, *xs))[1], inner.backward).apply
-    inputs = [leaf(1.0) for _ in weights]
-    y = recompute(lambda *given: apply(*given), *inputs)
-    subject.assert_same("output", got=y, expected=np.array(sum(weights)))
-    before = len(runs)
-    y.backward()
-    got = [x.grad for x in inputs]
-    subject.assert_all_same("gradients", got=got, expected=[np.array(w) for w in weights])
-    subject.assert_equal("runs of forward before and after backward", got=(before, len(runs)), expected=(1, 2))
+test_recomputation = row(
+    "PADDLE-ENGINE-11",
+    sentences.recomputation_runs_the_function_again,
+    PADDLE,
+    ways={"recompute": lambda f: lambda *xs: recompute(f, *xs)},
+)

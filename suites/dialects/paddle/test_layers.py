@@ -8,6 +8,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     DTYPES,
     INTEGERS,
+    PADDLE,
     SHAPES,
     WEIGHTS,
     constant,
@@ -18,8 +19,27 @@ from autograd_conformance.suites.dialects.paddle._layers import (
     summing,
     values,
 )
+from autograd_conformance.suites.dialects.shared import sentences
+from autograd_conformance.suites.dialects.shared.sentences import row
 
 OBJECTS = st.lists(st.sampled_from((None, 2, 0.5, "text", (1, 2), {"key": 1})), max_size=2)
+
+test_number_of_gradients = row(
+    "PADDLE-LAYER-03",
+    sentences.another_number_of_gradients_raises,
+    PADDLE,
+    refusal=ValueError,
+    naming=lambda given, wanted: [wanted, given] if given > wanted else ["empty", given],
+    least=1,
+)
+test_what_is_no_gradient = row(
+    "PADDLE-LAYER-05",
+    sentences.what_is_no_gradient_is_refused,
+    PADDLE,
+    values={"float": 1.0, "integer": 2, "text": "text", "of NumPy": np.float64(1), "array": np.ones(()), "tuple": ()},
+    refusal=ValueError,
+    naming=["Tensor"],
+)
 
 
 @keeps("PADDLE-LAYER-01")
@@ -59,17 +79,6 @@ def test_backward_returns_a_gradient_for_each_tensor(subject, data):
     subject.assert_all_same("gradients", got=found, expected=[np.array(w) for w in weights])
 
 
-@keeps("PADDLE-LAYER-03")
-def test_the_number_of_gradients_is_checked(subject, data):
-    """Too many or too few gradients from backward raise ValueError."""
-    count, returned = subject.draw(data, st.permutations((1, 2, 3)), "inputs, gradients returned")[:2]
-    apply = layer(lambda _, *xs: 2 * sum(xs), lambda _, g: (g,) * returned).apply
-    inputs = [leaf(1.0) for _ in range(count)]
-    what = f"a backward that returns {returned} gradients for {count} inputs"
-    naming = [str(count), str(returned)] if returned > count else ["empty", str(returned)]
-    subject.assert_raises(ValueError, lambda: paddle.grad(apply(*inputs), inputs), what, naming=naming)
-
-
 def _returning(subject, data, returned):
     weights = subject.draw(data, WEIGHTS, "weights of the inputs")
     inputs = [leaf(subject.draw(data, INTEGERS, f"input {n}")) for n in range(len(weights))]
@@ -89,15 +98,6 @@ def test_backward_may_return_a_tuple(subject, data):
 def test_backward_may_return_a_list(subject, data):
     """backward may return its gradients in a list."""
     _returning(subject, data, list)
-
-
-@keeps("PADDLE-LAYER-05")
-def test_backward_must_return_tensors(subject, data):
-    """A non-tensor from backward raises ValueError."""
-    value = subject.draw(data, (1.0, 2, "text", np.float64(1.0), np.ones(()), ()), "what backward returns")
-    apply = layer(lambda _, x: 2 * x, lambda _, g: (value,)).apply
-    x = leaf(1.0)
-    subject.assert_raises(ValueError, lambda: paddle.grad(apply(x), x), "no tensor as a gradient", naming=["Tensor"])
 
 
 @keeps("PADDLE-LAYER-06")

@@ -5,35 +5,31 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.tensorflow._custom_rules import drawn_rule, outputs_and_gradients
+from autograd_conformance.suites.dialects.tensorflow._functions import TensorFlowCase, outputs_and_gradients
 
 
 def _drawn(subject, data):
-    """A function of one vector with its rule, and a batch of at least two vectors; a single one is not vectorized."""
-    rule = drawn_rule(subject, data, inputs=1, outputs=1, shape=(2,))
+    """A function of a vector, its weight and that of its rule, and a batch of vectors; one is not vectorized."""
+    case = TensorFlowCase(subject, data, arguments=1, outputs=1, shapes=((2,),))
     batch = np.arange(1.0, 1 + 2 * subject.draw(data, st.integers(2, 4), "batch")).reshape(-1, 2)
-    function = rule.function()
-    return rule, lambda x: function(x)[0], batch
+    function, ((weight,),), ((slope,),) = case.custom(), case.linear.weights, case.linear.rule
+    return lambda x: function(x)[0], weight, slope, batch, subject.tensor(batch, case.linear.dtype)
 
 
 @keeps("TENSORFLOW-MAP-01", examples=0.4)
 def test_gradients_of_each_element(subject, data):
     """vectorized_map of a tape gives each element's value and gradient by the custom rule."""
-    rule, function, batch = _drawn(subject, data)
-    outputs, (found,) = tf.vectorized_map(
-        lambda x: outputs_and_gradients(lambda x: x * function(x), [x]), subject.tensor(batch, rule.dtype)
-    )
-    forward, backward = rule.forward[0, 0], rule.backward[0, 0]
-    subject.assert_same("outputs", got=outputs, expected=forward * batch**2)
-    subject.assert_same("gradients", got=found, expected=(forward + backward) * batch)
+    function, weight, slope, batch, x = _drawn(subject, data)
+    outputs, (found,) = tf.vectorized_map(lambda x: outputs_and_gradients(lambda x: x * function(x), [x]), x)
+    subject.assert_same("outputs", got=outputs, expected=weight * batch**2)
+    subject.assert_same("gradients", got=found, expected=(weight + slope) * batch)
 
 
 def _check_outside(subject, data, mapped):
-    rule, function, batch = _drawn(subject, data)
-    x = subject.tensor(batch, rule.dtype)
+    function, weight, slope, batch, x = _drawn(subject, data)
     outputs, (found,) = outputs_and_gradients(lambda x: mapped(function, x), [x])
-    subject.assert_same("outputs", got=outputs, expected=rule.forward[0, 0] * batch)
-    subject.assert_same("gradient", got=tf.convert_to_tensor(found), expected=np.full(batch.shape, rule.backward[0, 0]))
+    subject.assert_same("outputs", got=outputs, expected=weight * batch)
+    subject.assert_same("gradient", got=tf.convert_to_tensor(found), expected=np.full(batch.shape, float(slope)))
 
 
 @keeps("TENSORFLOW-MAP-02", examples=0.4)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,9 +27,6 @@ class Sum:
     shapes: tuple[tuple[int, ...], ...]
     dtype: str = "float64"
     seed: int = 0
-
-    def __repr__(self) -> str:
-        return f"Sum({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in fields(self))})"
 
     def integers(self, salt: int, shape: tuple[int, ...]) -> Any:
         drawn = np.random.default_rng((self.seed, salt)).choice([-3, -2, -1, 1, 2, 3], size=shape)
@@ -65,29 +64,6 @@ class Sum:
             for w, shape, kind in zip(self.weights, self.shapes, self.kinds, strict=True)
         ]
 
-    def inputs(self) -> list[Any]:
-        """New inputs."""
-        return [_made(kind, values) for kind, values in zip(self.kinds, self.values, strict=True)]
-
-    def operation(self, log: list[Any] | None = None) -> type[Operation]:
-        """The operation; it notes the index and the gradient of each call of backward_var."""
-        weights, noted = self.weights, [] if log is None else log
-
-        class WeightedSum(Operation):
-            def __call__(self, *variables: Any) -> Any:
-                self.variables = variables
-                return np.asarray(sum(w * x.data for w, x in zip(weights, variables, strict=True)))
-
-            def backward_var(self, grad: Any, index: int, **kwargs: Any) -> Any:
-                noted.append((index, np.copy(grad)))
-                return weights[index] * grad
-
-        return WeightedSum
-
-    def call(self, inputs: Any, log: list[Any] | None = None, **options: Any) -> Any:
-        """What execute_op gives for these inputs."""
-        return mg.execute_op(self.operation(log), *inputs, **options)
-
 
 def _made(kind: str, values: Any) -> Any:
     if kind in ("variable", "constant"):
@@ -102,7 +78,7 @@ def summed(values: Any, shape: tuple[int, ...]) -> Any:
     return np.asarray(values.sum(axis=axes, keepdims=True)).reshape(shape)
 
 
-def input_gradients(inputs: Any) -> list[Any]:
+def gradients_of(inputs: Any) -> list[Any]:
     """The gradient of each input, None for non-tensors."""
     return [x.grad if isinstance(x, mg.Tensor) else None for x in inputs]
 
@@ -119,6 +95,55 @@ def sums(draw: Any, *, kinds: Any = KINDS, least: int = 1, broadcast: bool = Fal
     return Sum(roles, shapes, draw(st.sampled_from(dtypes)), draw(st.integers(0, 99)))
 
 
-def similar_operation(drawn: Sum, salt: int) -> Sum:
-    """Another operation on inputs like these."""
-    return replace(drawn, seed=drawn.seed + 100 * salt)
+class MyGradCase:
+    """A drawn operation, inputs for it, and the verbs of a test; ``g`` is an array like its output."""
+
+    def __init__(self, subject: Any, data: Any, **restrictions: Any) -> None:
+        drawn: Sum = subject.draw(data, sums(**restrictions), "operation")
+        self._use(subject, drawn)
+
+    def _use(self, subject: Any, drawn: Sum) -> None:
+        self.subject, self.drawn, self.g = subject, drawn, drawn.cotangent()
+        # The index and the gradient of each call of backward_var.
+        self.log: list[Any] = []
+        self.inputs = self.new_inputs()
+
+    def similar(self, salt: int) -> MyGradCase:
+        """A case with another operation on inputs like these."""
+        case = copy(self)
+        case._use(self.subject, replace(self.drawn, seed=self.drawn.seed + 100 * salt))
+        return case
+
+    def new_inputs(self) -> list[Any]:
+        """More inputs like the case's own."""
+        return [_made(kind, values) for kind, values in zip(self.drawn.kinds, self.drawn.values, strict=True)]
+
+    def operation(self, **methods: Any) -> type[Operation]:
+        """The operation, which notes each call of backward_var, with these methods in place of its own."""
+        weights, log = self.drawn.weights, self.log
+
+        class WeightedSum(Operation):
+            def __call__(self, *variables: Any) -> Any:
+                self.variables = variables
+                return np.asarray(sum(w * x.data for w, x in zip(weights, variables, strict=True)))
+
+            def backward_var(self, grad: Any, index: int, **kwargs: Any) -> Any:
+                log.append((index, np.copy(grad)))
+                return weights[index] * grad
+
+        return type("Changed", (WeightedSum,), methods) if methods else WeightedSum
+
+    def returning(self, change: Callable[[int, Any], Any]) -> type[Operation]:
+        """The operation with a backward_var that returns ``change(index, gradient)``."""
+        weights = self.drawn.weights
+        return self.operation(backward_var=lambda _, grad, index, **kwargs: change(index, weights[index] * grad))
+
+    def call(self, inputs: Any = None, **options: Any) -> Any:
+        """What execute_op gives for these inputs, or for the case's own."""
+        return mg.execute_op(self.operation(), *(self.inputs if inputs is None else inputs), **options)
+
+    def assert_gradients(self, expected: Any = None, *, cotangent: Any = None, what: str = "gradients") -> None:
+        """Assert that the inputs' gradients are these, or those for a cotangent, which is ``g`` by default."""
+        right = self.drawn.gradients(self.g if cotangent is None else cotangent)
+        wanted = right if expected is None else expected
+        self.subject.assert_all_same(what, got=gradients_of(self.inputs), expected=wanted)
