@@ -96,11 +96,12 @@ def scripts() -> list[int]:
 
     found = []
     for p in PLANTED:
-        p.implementation.start_device(p.device)
-        raised = checks.caught(p.property_id, p.variant, p.function, p.implementation, p.device)
+        wrong = p.wrong
+        wrong.implementation.start_device(wrong.device)
+        raised = checks.caught(p)
         if isinstance(raised, Broken):
             failure = json_of(raised.finding.as_json())
-            text, _ = script_for(p.implementation, p.function, named(p.property_id, p.variant), failure, SOURCE)
+            text, _ = script_for(wrong.implementation, wrong.function, named(p.id, p.variant), failure, SOURCE)
             found += [len(text.splitlines())] if text else []
     return found
 

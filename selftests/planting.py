@@ -1,4 +1,4 @@
-"""How a fault is planted into the process, and what the tests of its clause then raise, on any implementation."""
+"""What a planted fault is, and what the tests of a clause then raise, on any implementation."""
 
 from __future__ import annotations
 
@@ -17,25 +17,58 @@ from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import ClauseClaim, claims_in
 from autograd_conformance.harness.outcomes import Broken, Record
 from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.reference.definitions import Function
+
+
+@dataclass(frozen=True)
+class Case:
+    """What the test of a property runs on."""
+
+    function: Function
+    implementation: Implementation
+    device: str = "cpu"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A deliberate bug that the tests of ``clause`` must catch.
+    """A deliberate bug that the tests of a clause, or of a property, must catch.
 
-    Within ``install()`` the running process has the bug; the clause's ``fault`` says in words what it is, or ``words``
-    does for a further one. ``says`` lists words that the message must contain. ``neighbours`` are the other clauses of
-    the group that the bug may break as well.
+    Within ``install()`` the bug is there: in the running process, or in the `Case` that this gives, of which ``twin``
+    is the right one. ``says`` lists words that the message must contain, ``neighbours`` are the other clauses of the
+    group that the bug may break as well. ``words`` say what the bug is; where there are none the ``fault`` of the
+    clause does. ``name`` and ``variant`` are those of a fault of a property.
     """
 
-    clause: str
+    id: str
     install: Callable[[], AbstractContextManager[Any]]
     says: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()
     words: str = ""
+    name: str = ""
+    variant: str = ""
+    twin: Case | None = None
+    raises: type[AssertionError] = Broken
+
+    @property
+    def wrong(self) -> Case:
+        """What has the bug, where this is not the process."""
+        with self.install() as case:
+            return case  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        return f"{self.clause}-{self.words.replace(' ', '_')}" if self.words else self.clause
+        return "-".join(filter(None, (self.id, self.variant, self.name or self.words.replace(" ", "_"))))
+
+
+def fault(title: str, plant: Callable[[], AbstractContextManager[Any]], *says: str, **more: Any) -> Fault:
+    """A `Fault`; its title is ``CLAUSE: what the bug is`` or ``PROPERTY/variant Name: what the bug is``."""
+    which, _, words = title.partition(": ")
+    about, _, variant = which.split(" ")[0].partition("/")
+    return Fault(about, plant, says, words=words, name=name_in(title), variant=variant, **more)
+
+
+def name_in(title: str) -> str:
+    """The name in the title of a fault of a property."""
+    return title.partition(": ")[0].partition(" ")[2]
 
 
 def checks_in(*suites: ModuleType) -> tuple[tuple[ClauseClaim, Any], ...]:

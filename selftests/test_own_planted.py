@@ -22,7 +22,7 @@ from autograd_conformance.suites.declared import Checked
 IN_FUNCTIONS = [
     p
     for p in PLANTED
-    if p.implementation is TORCH and p.twin_implementation is TORCH and p.device == "cpu" and p.raises is Broken
+    if p.wrong.implementation is p.twin.implementation is TORCH and p.twin.device == "cpu" and p.raises is Broken
 ]
 
 # What nobody can know who has only the code, each with the reason.
@@ -94,7 +94,7 @@ def knowable(planted):
 def test_what_no_call_survives_is_said():
     planted = next(p for p in IN_FUNCTIONS if p.name == _REFUSING)
     with pytest.raises(UsageProblem, match="marked as dirty during the forward method were not returned as output"):
-        faults_of(declared(planted.function))
+        faults_of(declared(planted.wrong.function))
 
 
 KNOWABLE = list(filter(knowable, IN_FUNCTIONS))
@@ -102,13 +102,13 @@ KNOWABLE = list(filter(knowable, IN_FUNCTIONS))
 
 def planted_test(planted):
     """The test for which the fault was planted."""
-    return named(planted.property_id, planted.variant)
+    return named(planted.id, planted.variant)
 
 
 def likeliest(planted):
     """The tests that may find the fault, the likeliest first."""
     long = [named(each, "long") for each in _NUMBERS] if planted.variant == "sizes" else []
-    others = (test for each in (planted.property_id, *_NUMBERS) for test in each_test_of(each))
+    others = (test for each in (planted.id, *_NUMBERS) for test in each_test_of(each))
     return dict.fromkeys([planted_test(planted), *long, *_NUMBERS, *others])
 
 
@@ -119,21 +119,21 @@ def coarse(planted, declaration):
 
 @pytest.mark.parametrize("planted", KNOWABLE, ids=str)
 def test_the_fault_is_found_and_shown(planted, tmp_path):
-    asked_for = declared(planted.function, requested(planted.property_id))
+    asked_for = declared(planted.wrong.function, requested(planted.id))
     with scripts.importable(asked_for, tmp_path) as declaration:
         known = coarse(planted, declaration)
         found = first_fault(declaration, *([planted_test(planted)] if known else likeliest(planted)))
-    assert found or known, planted.fault
+    assert found or known, planted.words
     if found:
         shown(planted, found[0]["id"], found[0]["failure"])
 
 
 @pytest.mark.parametrize("planted", KNOWABLE, ids=str)
 def test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call(planted, tmp_path):
-    asked_for = declared(planted.function, requested(planted.property_id))
+    asked_for = declared(planted.wrong.function, requested(planted.id))
     with scripts.importable(asked_for, tmp_path) as declaration:
-        found = faults_of(declaration, planted.property_id, *_NUMBERS)
-    assert found or coarse(planted, declaration), planted.fault
+        found = faults_of(declaration, planted.id, *_NUMBERS)
+    assert found or coarse(planted, declaration), planted.words
     for line, _ in found:
         shown(planted, line["id"], line["failure"])
 
@@ -160,7 +160,7 @@ def shown(planted, test_id, failure):
     """Assert that the script for a failure, if there has to be one, shows the fault and accepts its correct twin."""
     test = test_id.partition("[")[0]
     if "script" not in failure:
-        drawing = "draws random numbers" if planted.property_id == "ENV-RANDOM" else ""
+        drawing = "draws random numbers" if planted.id == "ENV-RANDOM" else ""
         # What memory holds, or earlier calls left, may show in any test.
         anything = "" if planted.name in STATEFUL else None
         reason = "fails only sometimes" if failure.get("flaky") else drawing or NO_SCRIPT.get(test, anything)
@@ -169,27 +169,27 @@ def shown(planted, test_id, failure):
         return
     text = failure["script"]
     if planted.name not in STATEFUL:
-        function = declared(planted.function)
+        function = declared(planted.wrong.function)
         # Noise shows in most calls, not in each.
         ends = {scripts.status(text, DECLARED=function) for _ in range(10 if planted.name == "Noisy" else 1)}
         assert scripts.shown_by(failure) in ends, text
-    assert scripts.status(text, DECLARED=declared(planted.twin)) == 0, text
+    assert scripts.status(text, DECLARED=declared(planted.twin.function)) == 0, text
 
 
 @pytest.mark.parametrize("planted", [p for p in IN_FUNCTIONS if p.name in UNKNOWABLE], ids=str)
 def test_what_cannot_be_known_is_not_guessed(planted):
-    made = declared(planted.function, requested(planted.property_id))
+    made = declared(planted.wrong.function, requested(planted.id))
     checked = Checked(made, profile="quick", seed=0, shrink=False)
-    assert list(faults_in(lines_of(checked, *each_test_of(planted.property_id), *_NUMBERS))) == []
+    assert list(faults_in(lines_of(checked, *each_test_of(planted.id), *_NUMBERS))) == []
 
 
-TWINS = {planted.twin.name: planted.twin for planted in IN_FUNCTIONS}
+TWINS = {planted.twin.function.name: planted.twin.function for planted in IN_FUNCTIONS}
 
 
 @pytest.mark.parametrize("name", TWINS)
 def test_the_twin_is_accepted(name):
-    its = [planted for planted in IN_FUNCTIONS if planted.twin.name == name]
-    made = declared(TWINS[name], requested(*(planted.property_id for planted in its)))
+    its = [planted for planted in IN_FUNCTIONS if planted.twin.function.name == name]
+    made = declared(TWINS[name], requested(*(planted.id for planted in its)))
     checked = Checked(made, profile="quick", seed=0, shrink=False)
     assert list(faults_in(lines_of(checked, *dict.fromkeys(map(planted_test, its)), *_NUMBERS))) == []
 

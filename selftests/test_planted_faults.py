@@ -21,7 +21,8 @@ from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.planted import PLANTED, checks
-from autograd_conformance.selftests.planted.definitions import TORCH, Planted
+from autograd_conformance.selftests.planted.definitions import TORCH
+from autograd_conformance.selftests.planting import Fault
 from autograd_conformance.strategies.calls import parse
 
 # With fewer examples than the gate's nothing is claimed.
@@ -39,22 +40,22 @@ VERBS = {
 
 
 @cache
-def started(planted: Planted) -> None:
+def started(planted: Fault) -> None:
     """Start the device on which a fault is planted, once."""
-    planted.implementation.start_device(planted.device)
+    planted.wrong.implementation.start_device(planted.wrong.device)
 
 
 @cache
-def outcome(planted: Planted) -> BaseException | None:
+def outcome(planted: Fault) -> BaseException | None:
     """What the property's check raises on the fault."""
     started(planted)
-    return checks.caught(planted.property_id, planted.variant, planted.function, planted.implementation, planted.device)
+    return checks.caught(planted)
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
 def test_the_fault_is_caught(planted):
     raised = outcome(planted)
-    assert isinstance(raised, planted.raises), f"not caught: {planted.fault}; raised: {raised!r}"
+    assert isinstance(raised, planted.raises), f"not caught: {planted.words}; raised: {raised!r}"
     missing = [words for words in planted.says if words not in str(raised)]
     assert not missing, f"{missing} not in: {raised}"
 
@@ -62,10 +63,10 @@ def test_the_fault_is_caught(planted):
 @pytest.mark.parametrize("planted", [p for p in PLANTED if p.raises is Broken], ids=str)
 def test_the_message_names_a_call_that_can_be_read_back(planted):
     raised = outcome(planted)
-    assert str(raised).startswith(f"{planted.property_id} must hold: {PROPERTIES[planted.property_id].sentence}")
+    assert str(raised).startswith(f"{planted.id} must hold: {PROPERTIES[planted.id].sentence}")
     (line,) = [line for line in str(raised).splitlines() if line.startswith("  call: ")]
     call = parse(line.removeprefix("  call: "))
-    assert call.function == planted.function.name
+    assert call.function == planted.wrong.function.name
     assert repr(call) == raised.finding.call
 
 
@@ -76,7 +77,7 @@ NO_SCRIPT = {
     "VJP-REPEAT-StateOfTheLastCall": "earlier calls",
     "VJP-REPEAT-SharedOutput": "earlier calls",
     "VJP-CHAIN-instances-StateOfTheLastCall": "several calls",
-    **{str(p): "settings of the process" for p in PLANTED if p.property_id == "ENV-SETTINGS"},
+    **{str(p): "settings of the process" for p in PLANTED if p.id == "ENV-SETTINGS"},
     "ENV-THREADS-SharedScratch": "threads",
     "ENV-THREADS-StateOfTheLastCall": "threads",
 }
@@ -88,31 +89,29 @@ LINES = 40
 @pytest.mark.parametrize("planted", [p for p in PLANTED if p.raises is Broken], ids=str)
 def test_the_script_shows_the_fault_and_accepts_the_twin(planted):
     failure = json_of(outcome(planted).finding.as_json())
-    test = named(planted.property_id, planted.variant)
-    text, reason = script_for(planted.implementation, planted.function, test, failure, scripts.SOURCE)
-    if planted.implementation is not TORCH or str(planted) in NO_SCRIPT:
-        engine = "adapter" if isinstance(planted.implementation, TorchImplementation) else "not written for"
+    test = named(planted.id, planted.variant)
+    text, reason = script_for(planted.wrong.implementation, planted.wrong.function, test, failure, scripts.SOURCE)
+    if planted.wrong.implementation is not TORCH or str(planted) in NO_SCRIPT:
+        engine = "adapter" if isinstance(planted.wrong.implementation, TorchImplementation) else "not written for"
         assert text is None
         assert NO_SCRIPT.get(str(planted), engine) in reason
         return
     assert text is not None, reason
-    assert scripts.status(text, Function=scripts.body_of(planted.function)) == scripts.shown_by(failure), text
-    assert scripts.status(text, Function=scripts.body_of(planted.twin)) == 0, text
+    assert scripts.status(text, Function=scripts.body_of(planted.wrong.function)) == scripts.shown_by(failure), text
+    assert scripts.status(text, Function=scripts.body_of(planted.twin.function)) == 0, text
     assert len(text.splitlines()) <= LINES
     assert "from autograd_conformance" not in text
 
 
 # Many faults have one twin.
-TWINS = {(p.property_id, p.variant, p.twin.name, id(p.twin_implementation), p.device): p for p in PLANTED}
+TWINS = {(p.id, p.variant, p.twin.function.name, id(p.twin.implementation), p.twin.device): p for p in PLANTED}
 
 
-@pytest.mark.parametrize("planted", TWINS.values(), ids=lambda p: f"{p.property_id}-{p.variant}-{p.twin.name}")
+@pytest.mark.parametrize("planted", TWINS.values(), ids=lambda p: f"{p.id}-{p.variant}-{p.twin.function.name}")
 def test_the_twin_is_accepted(planted):
     started(planted)
-    raised = checks.raised_by(
-        planted.property_id, planted.variant, planted.twin, planted.twin_implementation, planted.device
-    )
-    assert raised is None, f"{planted.twin.name} is right, but: {raised}"
+    raised = checks.raised_by(planted, planted.twin)
+    assert raised is None, f"{planted.twin.function.name} is right, but: {raised}"
 
 
 @pytest.mark.parametrize(("checks_made", "inconclusive"), [(0, 0), (4, 3), (1, 1)])
@@ -137,12 +136,12 @@ def test_names_are_unique():
 
 def test_every_property_has_a_planted_fault():
     # `test_own_relations` has those of what users declare.
-    assert {planted.property_id for planted in PLANTED} == {p.id for p in PROPERTIES.values() if not p.own}
+    assert {planted.id for planted in PLANTED} == {p.id for p in PROPERTIES.values() if not p.own}
 
 
 def test_every_variant_has_a_planted_fault():
     variants = {(claim.property_id, claim.variant) for claim, _ in checks.tests()}
-    assert {(planted.property_id, planted.variant) for planted in PLANTED} == variants
+    assert {(planted.id, planted.variant) for planted in PLANTED} == variants
 
 
 def test_every_verb_has_a_fault_that_it_catches():
@@ -153,5 +152,5 @@ def test_every_verb_has_a_fault_that_it_catches():
 def test_a_refusal_is_accepted_where_a_wrong_number_is_not():
     (silent,) = [p for p in PLANTED if str(p) == "VJP-INPLACE-SAFE-InputOnCtx"]
     assert isinstance(outcome(silent), Broken)
-    subject = checks.checked(silent.property_id, silent.variant, silent.twin, silent.twin_implementation)
+    subject = checks.checked(silent, silent.twin)
     assert subject.record.refused > 0

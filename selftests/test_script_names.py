@@ -24,9 +24,9 @@ from autograd_conformance.selftests.test_planted_faults import NO_SCRIPT, outcom
 
 # One fault for each way to write a script, those with the most arguments, which have the most names.
 SHOWN = {
-    named(p.property_id, p.variant): p
-    for p in sorted(PLANTED, key=lambda p: len(p.function.arguments))
-    if p.raises is Broken and p.implementation is TORCH and str(p) not in NO_SCRIPT
+    named(p.id, p.variant): p
+    for p in sorted(PLANTED, key=lambda p: len(p.wrong.function.arguments))
+    if p.raises is Broken and p.wrong.implementation is TORCH and str(p) not in NO_SCRIPT
 }
 # Names that an argument may get from elsewhere, and those of which a script makes others.
 ODD = ("class", "1st", "a b", "torch", "np", "grad_x", "direction_x", "grad_grad_x")
@@ -47,30 +47,30 @@ def renamed(planted, failure, words):
     """The Function and the failure, with other names of its differentiable tensors."""
     pairs = [
         (argument, word if isinstance(argument, Array) and argument.dtype is None else argument.name)
-        for argument, word in zip(planted.function.arguments, words, strict=True)
+        for argument, word in zip(planted.wrong.function.arguments, words, strict=True)
     ]
     text = json.dumps(failure)
     for number, (argument, word) in enumerate(pairs):
         text = text.replace(f"argument {number} ({argument.name})", f"argument {number} ({word})")
     arguments = tuple(replace(argument, name=word) for argument, word in pairs)
-    return replace(planted.function, arguments=arguments), json.loads(text)
+    return replace(planted.wrong.function, arguments=arguments), json.loads(text)
 
 
 @pytest.mark.parametrize("test", SHOWN)
 def test_no_name_of_an_argument_or_of_the_function_changes_what_a_script_shows(test):
     planted = SHOWN[test]
     failure = json_of(outcome(planted).finding.as_json())
-    plain, _ = script_for(planted.implementation, planted.function, test, failure, scripts.SOURCE)
-    bodies = [scripts.body_of(planted.function), scripts.body_of(planted.twin)]
+    plain, _ = script_for(planted.wrong.implementation, planted.wrong.function, test, failure, scripts.SOURCE)
+    bodies = [scripts.body_of(planted.wrong.function), scripts.body_of(planted.twin.function)]
     words = names_of(plain)
-    count = len(planted.function.arguments)
+    count = len(planted.wrong.function.arguments)
     for number, word in enumerate(words):
         given = list(itertools.islice(itertools.cycle(words), number, number + count))
         function, found = renamed(planted, failure, given)
         # A Function that a user imports can be called anything, too.
         name = word if word.isidentifier() and word != "class" else "Function"
         source = Source(f"from {scripts.MODULE} import {name}\n", f"{name}.apply")
-        text, reason = script_for(planted.implementation, function, test, found, source)
+        text, reason = script_for(planted.wrong.implementation, function, test, found, source)
         assert text, f"{given}: {reason}"
         ends = [scripts.status(text, **{name: body}) for body in bodies]
         assert ends == [scripts.shown_by(failure), 0], text

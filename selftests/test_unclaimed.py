@@ -53,13 +53,14 @@ def outcome_of(claim, test, subject):
 
 def of_property(planted):
     """What the tests of a planted fault's property need, and what becomes of them."""
-    implementation = without_claims(planted.implementation)
-    for claim, test in checks.tests_of(planted.property_id, planted.function, planted.implementation, planted.device):
+    wrong = planted.wrong
+    implementation = without_claims(wrong.implementation)
+    for claim, test in checks.tests_of(planted.id, wrong.function, wrong.implementation, wrong.device):
         if claim.variant == planted.variant:
 
             def subject(claim=claim):
                 return Subject(
-                    implementation, planted.function, planted.device, claim.property_id, variant=claim.variant,
+                    implementation, wrong.function, wrong.device, claim.property_id, variant=claim.variant,
                     allowed=claim.dtypes,
                 )  # fmt: skip
 
@@ -68,7 +69,7 @@ def of_property(planted):
 
 def of_clause(fault):
     """The same for a fault of a clause."""
-    for claim, test in checks_of(fault.clause):
+    for claim, test in checks_of(fault.id):
         if not claim.accelerator:
 
             def run(claim=claim, test=test):
@@ -82,7 +83,7 @@ def of_clause(fault):
 @cache
 def faults():
     """What each fault's tests need, with a way to run them; those with the fewest needs first."""
-    found = [each for planted in PLANTED if planted.device == "cpu" for each in of_property(planted)]
+    found = [each for planted in PLANTED if planted.twin.device == "cpu" for each in of_property(planted)]
     found += [each for fault in FAULTS for each in of_clause(fault)]
     return sorted(found, key=lambda each: len(each[0]))
 
@@ -207,7 +208,7 @@ def test_an_adapter_may_compute_its_claims():
         def capabilities(self):
             return frozenset({"requires_grad"})
 
-    subject = unclaimed.claiming(Subject(Computing(), PLANTED[0].function, "cpu"), {"jvp"})
+    subject = unclaimed.claiming(Subject(Computing(), PLANTED[0].wrong.function, "cpu"), {"jvp"})
     assert subject.implementation.capabilities == {"requires_grad", "jvp"}
 
 

@@ -16,6 +16,7 @@ from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
+from autograd_conformance.selftests.planting import Case, Fault
 from autograd_conformance.suites import functions as suite
 
 SEEDS = 4
@@ -56,21 +57,14 @@ def check(
     return subject
 
 
-def checked(
-    property_id: str,
-    variant: str,
-    function: Function,
-    implementation: Implementation,
-    device: str = "cpu",
-    seed: int = 0,
-) -> Subject:
-    """The subject of the one test of a property's variant, after it ran."""
-    found = tests_of(property_id, function, implementation, device)
-    ((claim, test),) = [(claim, test) for claim, test in found if claim.variant == variant]
-    return check(claim, test, function, implementation, device, seed)
+def checked(fault: Fault, case: Case, seed: int = 0) -> Subject:
+    """The subject of the one test of the property and variant of a fault, after it ran."""
+    found = tests_of(fault.id, case.function, case.implementation, case.device)
+    ((claim, test),) = [(claim, test) for claim, test in found if claim.variant == fault.variant]
+    return check(claim, test, case.function, case.implementation, case.device, seed)
 
 
-def raised_by(*which: Any, **more: Any) -> BaseException | None:
+def raised_by(fault: Fault, case: Case, seed: int = 0) -> BaseException | None:
     """What `checked` raises; of a group the first.
 
     Hypothesis groups what does not repeat itself.
@@ -79,18 +73,20 @@ def raised_by(*which: Any, **more: Any) -> BaseException | None:
         with warnings.catch_warnings():
             # What is verified is the verdict, not what a framework warns of on the way.
             warnings.simplefilter("ignore")
-            checked(*which, **more)
+            checked(fault, case, seed)
     except (Exception, Broken) as raised:  # noqa: BLE001 - the verdict of the caller
         return next(_leaves(raised))
     return None
 
 
-def caught(*which: Any) -> BaseException | None:
-    """What `raised_by` gives for the first of a few seeds with which it raises.
+def caught(fault: Fault) -> BaseException | None:
+    """What `raised_by` gives on what is wrong, for the first of a few seeds with which it raises.
 
     One run of the gate meets a rare size, layout or interleaving of threads only with luck.
     """
-    return next((raised for seed in range(SEEDS) if (raised := raised_by(*which, seed=seed)) is not None), None)
+    with fault.install() as wrong:
+        raised = (raised_by(fault, wrong, seed) for seed in range(SEEDS))
+        return next((each for each in raised if each is not None), None)
 
 
 def _leaves(raised: BaseException) -> Iterator[BaseException]:

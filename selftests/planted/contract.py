@@ -1,7 +1,5 @@
 """Faults in what a Function's backward shares, remembers, marks and returns."""
 
-# ruff: noqa: ARG001, ARG005 - not each hook of a body uses all of its parameters
-
 from __future__ import annotations
 
 import threading
@@ -19,6 +17,8 @@ from autograd_conformance.selftests.planted.definitions import (
     SIGNED,
     SQUARE,
     custom,
+    derived,
+    in_gradient,
     planted,
     product_with,
     signed_with,
@@ -26,68 +26,66 @@ from autograd_conformance.selftests.planted.definitions import (
 )
 
 
-def _derived(base: Any, **methods: Any) -> Any:
-    """The body of a documented Function with some methods replaced; they take ``xp`` first."""
+def _stateful(remember, recall):
+    """Square with something kept between calls: ``remember(kept, x)``, ``recall(kept, g, x, right)``."""
 
-    def body(xp: Any, ag: Any) -> Any:
-        bound = {name: staticmethod(lambda *args, m=method: m(xp, *args)) for name, method in methods.items()}
-        return type(base.name, (base.body(xp, ag),), bound)
+    def body(xp, ag):
+        kept = {}
 
-    return body
-
-
-def _stateful(remember: Any, recall: Any) -> Any:
-    """Square with something kept between calls: ``remember(kept, ctx, x)``, ``recall(kept, ctx, g, x, right)``."""
-
-    def body(xp: Any, ag: Any) -> Any:
-        kept: dict[Any, Any] = {}
-
-        def output(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
-            remember(kept, ctx, x)
+        def output(xp, ctx, x, y):
+            remember(kept, x)
             return y
 
-        return square_with(output, lambda xp, ctx, g, x, right: recall(kept, ctx, g, x, right))(xp, ag)
+        return square_with(output, lambda xp, ctx, g, x, right: recall(kept, g, x, right))(xp, ag)
 
     return body
 
 
-def _count(kept: Any, ctx: Any, x: Any) -> None:
+def _count(kept, x):
     kept["calls"] = kept.get("calls", 0) + 1
 
 
-def _keep(kept: Any, ctx: Any, x: Any) -> None:
+def _keep(kept, x):
     kept["x"] = x.detach().clone()
 
 
-def _saved_multiplied(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+def _last_input(kept, g, x, right):
+    last = kept["x"]
+    return 2 * g * torch.conj(last) if (last.shape, last.dtype) == (x.shape, x.dtype) else right
+
+
+_OF_THE_LAST_CALL = _stateful(_keep, _last_input)
+
+
+def _saved_multiplied(g, x, right):
     x.data.mul_(1.5)
     return right
 
 
-def _cotangent_multiplied(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+def _cotangent_multiplied(g, x, right):
     g.data.copy_(g.data * 2)
     return right
 
 
-def _intermediate(change: Any) -> Any:
+def _intermediate(change):
     """Square that saves its derivative and gives it away or changes it."""
 
-    def save(xp: Any, ctx: Any, x: Any) -> None:
+    def save(xp, ctx, x):
         ctx.save_for_backward(xp.conj(2 * x).resolve_conj())
 
     return square_with(save=save, gradient=change)
 
 
-def _multiplied_in_place(xp: Any, ctx: Any, g: Any, slope: Any, right: Any) -> Any:
+def _multiplied_in_place(xp, ctx, g, slope, right):
     slope.data.mul_(g)
     return slope.data.clone()
 
 
-def _given_away(xp: Any, ctx: Any, g: Any, slope: Any, right: Any) -> Any:
+def _given_away(xp, ctx, g, slope, right):
     return slope.view_as(slope) if bool((g == 1).all()) else slope * g
 
 
-def _adding(gradients: Any) -> Any:
+def _adding(gradients):
     return custom(forward=lambda xp, ctx, x, y: x + y, backward=lambda xp, ctx, g: gradients(g))
 
 
@@ -101,36 +99,32 @@ _ADD = {
 _ADDITION = replace(PRODUCT, name="Addition", body=_adding(lambda g: (g.clone(), g.clone())), **_ADD)
 
 
-def _two_views(g: Any) -> Any:
+def _two_views(g):
     both = g.clone()
     return both.view_as(both), both.view_as(both)
 
 
-def _factor_given_away(xp: Any, ctx: Any, g: Any, x: Any, y: Any, gx: Any, gy: Any) -> Any:
+def _factor_given_away(xp, ctx, g, x, y, gx, gy):
     return (y.view_as(y) if bool((g == 1).all()) else gx), gy
 
 
-def _buffered(kept: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+def _buffered(kept, g, x, right):
     buffer = kept.setdefault((x.shape, x.dtype), torch.empty_like(right))
     return buffer.copy_(right)[...]
 
 
-def _attribute(xp: Any, ctx: Any, x: Any) -> None:
-    ctx.x = x
-
-
-def _exp_with(forward: Any, output: Any) -> Any:
+def _exp_with(forward, output):
     """exp(x) and its double, with backward taking the first from where ``output(ctx)`` finds it."""
     return custom(forward=forward, backward=lambda xp, ctx, g, h: (g + 2 * h) * xp.conj(output(ctx)))
 
 
-def _exp_saved(xp: Any, ctx: Any, x: Any) -> Any:
+def _exp_saved(xp, ctx, x):
     y = xp.exp(x)
     ctx.save_for_backward(y)
     return y, y * 2
 
 
-def _exp_on_ctx(xp: Any, ctx: Any, x: Any) -> Any:
+def _exp_on_ctx(xp, ctx, x):
     ctx.y = xp.exp(x)
     return ctx.y, ctx.y * 2
 
@@ -144,62 +138,46 @@ EXP_TWICE = replace(
 )
 
 
-def _output_kept(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
+def _output_kept(xp, ctx, x, y):
     ctx.y = y
     return y
 
 
-def _last_input(kept: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
-    last = kept["x"]
-    return 2 * g * torch.conj(last) if (last.shape, last.dtype) == (x.shape, x.dtype) else right
-
-
-def _integer_forward(xp: Any, ctx: Any, x: Any, y: Any, z: int) -> Any:
+def _integer_forward(xp, ctx, x, y, z):
     ctx.save_for_backward(x, y)
     ctx.z = z
     return x * y + y * z + x * z * y
 
 
-def _integer_backward(xp: Any, ctx: Any, g: Any) -> Any:
+def _integer_backward(xp, ctx, g):
     x, y = ctx.saved_tensors
     return g * xp.conj(y * (1 + ctx.z)), g * xp.conj(x * (1 + ctx.z) + ctx.z), xp.sum(g)
 
 
-def _take_backward(xp: Any, ctx: Any, g: Any) -> Any:
+def _take_backward(xp, cls, ctx, g):
     ind, ind_inv = ctx.saved_tensors
     return xp.take_along_axis(g, ind_inv, axis=ctx.dim), xp.zeros_like(ind), None, None
 
 
-def _mul_backward(xp: Any, ctx: Any, g: Any) -> Any:
+def _mul_backward(xp, cls, ctx, g):
     x, y = ctx.saved_tensors
     return g * xp.conj(y), g * xp.conj(x)
 
 
-def _leaking() -> Any:
-    kept: list[Any] = []
-
-    def output(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
-        kept.append(x)
-        return y
-
-    return square_with(output)
+def _note(kept, x):
+    kept.setdefault("all", []).append(x)
 
 
-def _caching_gradients() -> Any:
-    kept: dict[Any, Any] = {}
-
-    def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
-        kept["last"] = right
-        return right
-
-    return square_with(gradient=gradient)
+def _cache(kept, g, x, right):
+    kept["last"] = right
+    return right
 
 
-def _shared_scratch() -> Any:
+def _shared_scratch():
     """The gradient passes through a buffer that all calls share, when another thread has written there, too."""
     shared, written = dict[Any, Any](), threading.Condition()
 
-    def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
+    def gradient(xp, ctx, g, x, right):
         scratch = shared.setdefault((x.shape, x.dtype), torch.empty_like(right))
         with written:
             scratch.copy_(xp.conj(x))
@@ -212,239 +190,194 @@ def _shared_scratch() -> Any:
 
 CONTRACT = (
     planted(
-        "VJP-NONE",
+        "VJP-NONE GradientForAnInteger: returns a gradient for an argument that is an int",
         SAVE_FOR_BACKWARD,
-        "GradientForAnInteger",
         custom(forward=_integer_forward, backward=_integer_backward),
-        "returns a gradient for an argument that is an int",
         "non-tensor",
     ),
     planted(
-        "VJP-NONE",
+        "VJP-NONE GradientForAnIndex: returns zeros for an index tensor",
         NUMPY_TAKE,
-        "GradientForAnIndex",
-        _derived(NUMPY_TAKE, backward=_take_backward),
-        "returns zeros for an index tensor",
+        derived(NUMPY_TAKE, backward=_take_backward),
         "non-differentiable arguments",
     ),
     planted(
-        "VJP-NONE",
+        "VJP-NONE NoneForTheSecond: returns None for the second argument while the first does not require grad",
         PRODUCT,
-        "NoneForTheSecond",
         product_with(gradients=lambda xp, ctx, g, x, y, gx, gy: (gx, gy if ctx.needs_input_grad[0] else None)),
-        "returns None for the second argument while the first does not require grad",
         "which tensors get a gradient",
     ),
     planted(
-        "VJP-NONDIFF",
+        "VJP-NONDIFF/flags NotMarked: a floating output is not marked non-differentiable",
         SIGNED,
-        "NotMarked",
         signed_with(lambda ctx, sign: None),
-        "a floating output is not marked non-differentiable",
         "requires_grad of the non-differentiable outputs",
-        variant="flags",
     ),
     planted(
-        "VJP-NONDIFF",
+        "VJP-NONDIFF NotMaterialized: switches materialization off without declaring it",
         SIGNED,
-        "NotMaterialized",
         signed_with(lambda ctx, sign: (ctx.mark_non_differentiable(sign), ctx.set_materialize_grads(False))),
-        "switches materialization off without declaring it",
         "whether that cotangent is None",
     ),
     planted(
-        "VJP-FIT",
+        "VJP-FIT NotReduced: leaves the reduction of broadcast gradients to the engine",
         NUMPY_MUL,
-        "NotReduced",
-        _derived(NUMPY_MUL, backward=_mul_backward),
-        "leaves the reduction of broadcast gradients to the engine",
+        derived(NUMPY_MUL, backward=_mul_backward),
         "gradient as backward returned it",
     ),
-    *(
-        planted("VJP-FIT", SQUARE, name, square_with(gradient=gradient), fault, "argument 0's gradient as backward")
-        for name, gradient, fault in (
-            (
-                "SinglePrecision",
-                lambda xp, ctx, g, x, right: right.float() if x.dtype == torch.float64 else right,
-                "the gradient has lower precision",
-            ),
-            (
-                "Widened",
-                lambda xp, ctx, g, x, right: right.float() if x.dtype == torch.float16 else right,
-                "the gradient of half precision is in single precision",
-            ),
-            ("OneDimensionMore", lambda xp, ctx, g, x, right: right[None], "the gradient has one dimension too many"),
-            (
-                "RowForScalar",
-                lambda xp, ctx, g, x, right: right if x.shape else xp.reshape(right, (1,)),
-                "the gradient of a 0-d tensor has one dimension",
-            ),
-        )
+    in_gradient(
+        "VJP-FIT SinglePrecision: the gradient has lower precision",
+        lambda g, x, right: right.float() if x.dtype == torch.float64 else right,
+        "argument 0's gradient as backward",
     ),
-    *(
-        planted("VJP-PURE", SQUARE, name, square_with(gradient=gradient), fault, *says)
-        for name, gradient, fault, says in (
-            (
-                "CotangentChanged",
-                _cotangent_multiplied,
-                "backward changes its cotangent",
-                ("what backward changed", "cotangent of output 0"),
-            ),
-            (
-                "SavedInputChanged",
-                _saved_multiplied,
-                "backward changes the input that it saved",
-                ("what backward changed", "argument 0 (x)"),
-            ),
-        )
+    in_gradient(
+        "VJP-FIT Widened: the gradient of half precision is in single precision",
+        lambda g, x, right: right.float() if x.dtype == torch.float16 else right,
+        "argument 0's gradient as backward",
+    ),
+    in_gradient(
+        "VJP-FIT OneDimensionMore: the gradient has one dimension too many",
+        lambda g, x, right: right[None],
+        "argument 0's gradient as backward",
+    ),
+    in_gradient(
+        "VJP-FIT RowForScalar: the gradient of a 0-d tensor has one dimension",
+        lambda g, x, right: right if x.shape else torch.reshape(right, (1,)),
+        "argument 0's gradient as backward",
+    ),
+    in_gradient(
+        "VJP-PURE CotangentChanged: backward changes its cotangent",
+        _cotangent_multiplied,
+        "what backward changed",
+        "cotangent of output 0",
+    ),
+    in_gradient(
+        "VJP-PURE SavedInputChanged: backward changes the input that it saved",
+        _saved_multiplied,
+        "what backward changed",
+        "argument 0 (x)",
     ),
     planted(
-        "VJP-PURE",
+        "VJP-PURE FactorGivenAway: the gradient is a view of the other factor where the cotangent is one",
         PRODUCT,
-        "FactorGivenAway",
         product_with(gradients=_factor_given_away),
-        "the gradient is a view of the other factor where the cotangent is one",
         "shares memory",
         "argument 1 (y)",
     ),
     planted(
-        "VJP-PURE",
+        "VJP-PURE/leaves OneTensorThroughViews: both gradients are views of one tensor",
         _ADDITION,
-        "OneTensorThroughViews",
         _adding(_two_views),
-        "both gradients are views of one tensor",
         "gradient of argument 0 (x)",
         "gradient of argument 1 (y)",
-        variant="leaves",
     ),
     planted(
-        "VJP-PURE",
+        "VJP-PURE/owned GradientInClassBuffer: every gradient of a shape lies in one buffer that the class keeps",
         SQUARE,
-        "GradientInClassBuffer",
-        _stateful(lambda kept, ctx, x: None, _buffered),
-        "every gradient of a shape lies in one buffer that the class keeps",
+        _stateful(lambda kept, x: None, _buffered),
         "gradient of argument 0 (x)",
-        variant="owned",
     ),
     planted(
-        "VJP-PURE",
+        "VJP-PURE/owned SavedIntermediateGivenAway: a gradient is a view of a saved tensor, which changes with it",
         SQUARE,
-        "SavedIntermediateGivenAway",
         _intermediate(_given_away),
-        "a gradient is a view of a saved tensor, which changes with it",
         "inplace operation",
-        variant="owned",
-    ),
-    *(
-        planted("VJP-REPEAT", SQUARE, name, body, fault, "gradient of argument 0 (x)", says)
-        for name, body, fault, says in (
-            (
-                "CallsCounted",
-                _stateful(_count, lambda kept, ctx, g, x, right: right if kept["calls"] % 3 else right * 2),
-                "every third call gives another gradient",
-                "bit for bit",
-            ),
-            (
-                "RememberedByShape",
-                _stateful(
-                    lambda kept, ctx, x: kept.setdefault((x.shape, x.dtype), x.detach().clone()),
-                    lambda kept, ctx, g, x, right: 2 * g * torch.conj(kept[x.shape, x.dtype]),
-                ),
-                "the derivative is kept from the first call with that shape",
-                "hint",
-            ),
-            (
-                "StateOfTheLastCall",
-                _stateful(_keep, _last_input),
-                "backward takes the input of the last call, whichever it was",
-                "bit for bit",
-            ),
-            (
-                "Noisy",
-                square_with(
-                    gradient=lambda xp, ctx, g, x, right: right * (1 + 1e-7 * torch.rand(x.shape).to(right.dtype))
-                ),
-                "the gradient carries noise",
-                "bit for bit",
-            ),
-            (
-                "SavedIntermediateChanged",
-                _intermediate(_multiplied_in_place),
-                "backward multiplies the saved derivative in place",
-                "a second backward",
-            ),
-        )
     ),
     planted(
-        "VJP-CHAIN",
+        "VJP-REPEAT CallsCounted: every third call gives another gradient",
         SQUARE,
-        "StateOfTheLastCall",
-        _stateful(_keep, _last_input),
-        "backward takes the input of the last call, whichever it was",
+        _stateful(_count, lambda kept, g, x, right: right if kept["calls"] % 3 else right * 2),
         "gradient of argument 0 (x)",
-        variant="instances",
+        "bit for bit",
     ),
     planted(
-        "VJP-INPLACE-SAFE",
+        "VJP-REPEAT RememberedByShape: the derivative is kept from the first call with that shape",
         SQUARE,
-        "InputOnCtx",
-        square_with(save=_attribute, saved=lambda ctx: ctx.x),
-        "keeps its input as an attribute of ctx",
+        _stateful(
+            lambda kept, x: kept.setdefault((x.shape, x.dtype), x.detach().clone()),
+            lambda kept, g, x, right: 2 * g * torch.conj(kept[x.shape, x.dtype]),
+        ),
+        "gradient of argument 0 (x)",
+        "hint",
+    ),
+    planted(
+        "VJP-REPEAT StateOfTheLastCall: backward takes the input of the last call, whichever it was",
+        SQUARE,
+        _OF_THE_LAST_CALL,
+        "gradient of argument 0 (x)",
+        "bit for bit",
+    ),
+    in_gradient(
+        "VJP-REPEAT Noisy: the gradient carries noise",
+        lambda g, x, right: right * (1 + 1e-7 * torch.rand(x.shape).to(right.dtype)),
+        "gradient of argument 0 (x)",
+        "bit for bit",
+    ),
+    planted(
+        "VJP-REPEAT SavedIntermediateChanged: backward multiplies the saved derivative in place",
+        SQUARE,
+        _intermediate(_multiplied_in_place),
+        "gradient of argument 0 (x)",
+        "a second backward",
+    ),
+    planted(
+        "VJP-CHAIN/instances StateOfTheLastCall: backward takes the input of the last call, whichever it was",
+        SQUARE,
+        _OF_THE_LAST_CALL,
+        "gradient of argument 0 (x)",
+    ),
+    planted(
+        "VJP-INPLACE-SAFE InputOnCtx: keeps its input as an attribute of ctx",
+        SQUARE,
+        square_with(save=lambda xp, ctx, x: setattr(ctx, "x", x), saved=lambda ctx: ctx.x),
         "gradient of argument 0 (x)",
         "save_for_backward",
     ),
     planted(
-        "VJP-INPLACE-SAFE",
+        "VJP-INPLACE-SAFE DataSaved: saves its input without its version counter",
         SQUARE,
-        "DataSaved",
         square_with(save=lambda xp, ctx, x: ctx.save_for_backward(x.data)),
-        "saves its input without its version counter",
         "gradient of argument 0 (x)",
     ),
     planted(
-        "VJP-INPLACE-SAFE",
+        "VJP-INPLACE-SAFE OutputOnCtx: keeps an output as an attribute of ctx",
         EXP_TWICE,
-        "OutputOnCtx",
         _exp_with(_exp_on_ctx, lambda ctx: ctx.y),
-        "keeps an output as an attribute of ctx",
         "gradient of argument 0 (x)",
     ),
     planted(
-        "MEM-FREE",
+        "MEM-FREE OutputOnCtx: keeps its output on ctx, which makes a cycle",
         SQUARE,
-        "OutputOnCtx",
         square_with(_output_kept),
-        "keeps its output on ctx, which makes a cycle",
         "what is alive",
         "output 0",
     ),
     planted(
-        "MEM-FREE",
+        "MEM-FREE InputsListed: appends its input to a list",
         SQUARE,
-        "InputsListed",
-        _leaking(),
-        "appends its input to a list",
+        _stateful(_note, lambda kept, g, x, right: right),
         "what is alive",
         "argument 0 (x)",
     ),
     planted(
-        "MEM-FREE",
+        "MEM-FREE GradientCached: keeps the last gradient",
         SQUARE,
-        "GradientCached",
-        _caching_gradients(),
-        "keeps the last gradient",
+        _stateful(lambda kept, x: None, _cache),
         "what is alive",
         "gradient of argument 0 (x)",
     ),
-    *(
-        planted("ENV-THREADS", SQUARE, name, body, fault, "gradient of argument 0 (x)", "several threads")
-        for name, body, fault in (
-            ("SharedScratch", _shared_scratch(), "the derivative passes through a buffer that all calls share"),
-            (
-                "StateOfTheLastCall",
-                _stateful(_keep, _last_input),
-                "backward takes the input of the last call, whichever thread made it",
-            ),
-        )
+    planted(
+        "ENV-THREADS SharedScratch: the derivative passes through a buffer that all calls share",
+        SQUARE,
+        _shared_scratch(),
+        "gradient of argument 0 (x)",
+        "several threads",
+    ),
+    planted(
+        "ENV-THREADS StateOfTheLastCall: backward takes the input of the last call, whichever thread made it",
+        SQUARE,
+        _OF_THE_LAST_CALL,
+        "gradient of argument 0 (x)",
+        "several threads",
     ),
 )

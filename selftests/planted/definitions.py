@@ -1,12 +1,10 @@
-"""What a planted fault is, and the bodies that faults are planted in."""
-
-# The hooks of a body take parameters that not each of them uses.
-# ruff: noqa: ARG001, ARG005
+"""How a fault of a property is planted, and the bodies that faults are planted in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,116 +13,117 @@ from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.definitions import Array, Function, Output
+from autograd_conformance.selftests.planting import Case, Fault, fault, name_in
 
 TORCH = TorchImplementation()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Planted:
-    """A deliberate fault, in a Function or in an implementation, that the check of a property must catch.
-
-    ``function`` on ``implementation`` is wrong, ``twin`` on ``twin_implementation`` differs from it by the fault alone.
-    ``says`` lists words that the message must contain.
-    """
-
-    property_id: str
-    name: str
-    fault: str
-    says: tuple[str, ...]
-    function: Function
-    twin: Function
-    implementation: Implementation = TORCH
-    twin_implementation: Implementation = TORCH
-    variant: str = ""
-    device: str = "cpu"
-    raises: type[AssertionError] = Broken
-
-    def __str__(self) -> str:
-        return "-".join(filter(None, (self.property_id, self.variant, self.name)))
-
-
 def planted(
-    property_id: str, twin: Function, name: str, body: Any, fault: str, *says: str, changes: Any = None, **options: Any
-) -> Planted:
-    """A fault in the body of a Function."""
-    function = replace(twin, name=name, body=body, **(changes or {}))
-    return Planted(property_id=property_id, name=name, fault=fault, says=says, function=function, twin=twin, **options)
+    title: str, twin: Function, body: Any, *says: str, device: str = "cpu", raises: Any = Broken, **changes: Any
+) -> Fault:
+    """A fault in the body of a Function; ``changes`` are those of its description."""
+    function = replace(twin, name=name_in(title), body=body, **changes)
+    wrong, right = Case(function, TORCH, device), Case(twin, TORCH, device)
+    return fault(title, lambda: nullcontext(wrong), *says, twin=right, raises=raises)
 
 
 def misbehaving(
-    property_id: str,
+    title: str,
     implementation: Implementation,
-    name: str,
     function: Function,
-    fault: str,
     *says: str,
     twin: Implementation = TORCH,
-    **options: Any,
-) -> Planted:
+    device: str = "cpu",
+) -> Fault:
     """A fault in an implementation, shown by a right Function."""
-    return Planted(
-        property_id=property_id,
-        name=name,
-        fault=fault,
-        says=says,
-        function=function,
-        twin=function,
-        implementation=implementation,
-        twin_implementation=twin,
-        **options,
-    )
+    wrong, right = Case(function, implementation, device), Case(function, twin, device)
+    return fault(title, lambda: nullcontext(wrong), *says, twin=right)
+
+
+def in_output(title: str, output: Callable[[Any, Any], Any], *says: str, **options: Any) -> Fault:
+    """Square gives ``output(x, its square)``."""
+    body = square_with(lambda xp, ctx, x, y: output(x, y))
+    return planted(title, SQUARE, body, *(says or ("output 0",)), **options)
+
+
+def in_gradient(title: str, gradient: Callable[[Any, Any, Any], Any], *says: str, **options: Any) -> Fault:
+    """The gradient of Square is ``gradient(cotangent, x, the right gradient)``."""
+    body = square_with(gradient=lambda xp, ctx, g, x, right: gradient(g, x, right))
+    return planted(title, SQUARE, body, *(says or ("gradient of argument 0 (x)",)), **options)
 
 
 def custom(**methods: Any) -> Callable[[Any, Any], Any]:
     """A body made of methods that take ``xp`` before their other parameters; what is not callable is an attribute."""
 
-    def bound(xp: Any, method: Any) -> Any:
+    def bound(xp, method):
         return staticmethod(lambda *args: method(xp, *args)) if callable(method) else method
 
     return lambda xp, ag: type("Custom", (ag.Function,), {name: bound(xp, m) for name, m in methods.items()})
 
 
-Output1 = Callable[..., Any]
+def derived(base: Function, **methods: Any) -> Callable[[Any, Any], Any]:
+    """The body of a Function with some methods replaced; they take ``xp`` and the class before their parameters."""
+
+    def body(xp, ag):
+        cls = type(base.name, (base.body(xp, ag),), {})
+        for name, method in methods.items():
+            setattr(cls, name, staticmethod(lambda *args, method=method: method(xp, cls, *args)))
+        return cls
+
+    return body
+
+
+def unary(output: Callable[[Any], Any], gradient: Callable[[Any, Any], Any], **more: Any) -> Callable[[Any, Any], Any]:
+    """``output(x)`` with the gradient ``gradient(cotangent, x)``."""
+
+    def forward(xp, ctx, x):
+        ctx.save_for_backward(x)
+        return output(x)
+
+    return custom(forward=forward, backward=lambda xp, ctx, g: gradient(g, *ctx.saved_tensors), **more)
+
+
+Hook = Callable[..., Any]
 
 
 def square_with(
-    output: Output1 = lambda xp, ctx, x, y: y,
-    gradient: Output1 = lambda xp, ctx, g, x, right: right,
-    save: Output1 = lambda xp, ctx, x: ctx.save_for_backward(x),
-    saved: Output1 = lambda ctx: ctx.saved_tensors[0],
+    output: Hook = lambda xp, ctx, x, y: y,
+    gradient: Hook = lambda xp, ctx, g, x, right: right,
+    save: Hook = lambda xp, ctx, x: ctx.save_for_backward(x),
+    saved: Hook = lambda ctx: ctx.saved_tensors[0],
     **more: Any,
 ) -> Callable[[Any, Any], Any]:
     """Square, with its output, its gradient or what it saves replaced."""
 
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
+    def forward(xp, ctx, x):
         save(xp, ctx, x)
         return output(xp, ctx, x, x * x)
 
-    def backward(xp: Any, ctx: Any, g: Any) -> Any:
+    def backward(xp, ctx, g):
         x = saved(ctx)
         return gradient(xp, ctx, g, x, 2 * g * xp.conj(x))
 
     return custom(forward=forward, backward=backward, **more)
 
 
-def _product_jvp(xp: Any, ctx: Any, dx: Any, dy: Any) -> Any:
+def _product_jvp(xp, ctx, dx, dy):
     x, y = ctx.saved_tensors
     return dx * y + dy * x
 
 
 def product_with(
-    output: Output1 = lambda xp, ctx, x, y, right: right,
-    gradients: Output1 = lambda xp, ctx, g, x, y, gx, gy: (gx, gy),
-    jvp: Output1 = _product_jvp,
+    output: Hook = lambda xp, ctx, x, y, right: right,
+    gradients: Hook = lambda xp, ctx, g, x, y, gx, gy: (gx, gy),
+    jvp: Hook = _product_jvp,
     **more: Any,
 ) -> Callable[[Any, Any], Any]:
     """The elementwise product of two tensors of one shape, with its output, gradients or forward rule replaced."""
 
-    def setup(xp: Any, ctx: Any, inputs: Any, output: Any) -> None:
+    def setup(xp, ctx, inputs, output):
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
-    def backward(xp: Any, ctx: Any, g: Any) -> Any:
+    def backward(xp, ctx, g):
         x, y = ctx.saved_tensors
         return gradients(xp, ctx, g, x, y, g * xp.conj(y), g * xp.conj(x))
 
@@ -156,13 +155,11 @@ PRODUCT = Function(
 
 
 def pair_with(
-    save: Output1 = lambda xp, ctx, x, y, z: None,
-    gradient: Output1 = lambda xp, ctx, g, h: g - h,
-    **more: Any,
+    save: Hook = lambda xp, ctx, x, y, z: None, gradient: Hook = lambda xp, ctx, g, h: g - h, **more: Any
 ) -> Callable[[Any, Any], Any]:
     """``x`` and ``-x`` as two outputs."""
 
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
+    def forward(xp, ctx, x):
         y, z = xp.copy(x), -x
         save(xp, ctx, x, y, z)
         return y, z
@@ -182,16 +179,16 @@ PAIR = Function(
 )
 
 
-def signed_with(mark: Output1, gradient: Output1 = lambda xp, ctx, g, h, x: 2 * g * x) -> Callable[[Any, Any], Any]:
+def signed_with(mark: Hook, gradient: Hook = lambda xp, ctx, g, h, x: 2 * g * x) -> Callable[[Any, Any], Any]:
     """The square, and the sign as a floating output that is not differentiable."""
 
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
+    def forward(xp, ctx, x):
         sign = xp.sign(x)
         mark(ctx, sign)
         ctx.save_for_backward(x)
         return x * x, sign
 
-    def backward(xp: Any, ctx: Any, g: Any, h: Any) -> Any:
+    def backward(xp, ctx, g, h):
         return gradient(xp, ctx, g, h, *ctx.saved_tensors)
 
     return custom(forward=forward, backward=backward)

@@ -2,335 +2,361 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+
+from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.functions.indexing import NUMPY_TAKE
 from autograd_conformance.reference.functions.linear import LINEAR, QKV_PROJECTION
 from autograd_conformance.reference.functions.scalars import MUL_CONSTANT
 from autograd_conformance.selftests.planted.definitions import PAIR, PRODUCT, SIGNED, SQUARE, misbehaving
-from autograd_conformance.selftests.planted.engines_definitions import (
-    MODEL,
-    AccumulatesTwice,
-    CutsBetweenFunctions,
-    CutsCheckpoint,
-    DescribesNarrow,
-    DropsUnderPartialMask,
-    ExpandedAveragedModel,
-    FirstBatchOnly,
-    FirstTangentOnly,
-    FirstUseOnly,
-    ForgetsHistory,
-    IgnoresNoGrad,
-    KeepsGraphs,
-    MaterializesOnes,
-    Meddling,
-    MovesNothing,
-    OffloadsInHalf,
-    OneGraphForAllThreads,
-    Overwrites,
-    PacksSubset,
-    ReportsHost,
-    SeveralNodes,
-    UncheckedModel,
-    WidensHalf,
-    conjugate_forgotten,
-    mean_of_expanded,
-    noise,
-)
+from autograd_conformance.selftests.planted.engines_definitions import MODEL, Meddling, calling, engine, pulled, pulling
 from autograd_conformance.selftests.planted.values_definitions import TANH
+from autograd_conformance.selftests.plants import of_tensors
+
+
+def _conjugate_forgotten(value):
+    return value.conj() if isinstance(value, torch.Tensor) and value.is_conj() else value
+
+
+def _noise(y):
+    return y + 1e-12 * torch.rand(()) if y.dtype == torch.float64 else y
+
+
+def _mean_of_expanded(g):
+    return g / g.shape[0] if g is not None and g.ndim and g.shape[0] > 1 and g.stride(0) == 0 else g
+
+
+_NARROW = engine(
+    "array",
+    lambda original, values, dtype, device: original(values, "float32" if dtype == "float64" else dtype, device),
+)
+
+
+def _drops_under_a_partial_mask(pull, _, *args, **options):
+    """The last tracked input gets no gradient where another is not tracked."""
+    found = list(pull(*args, **options))
+    if None in found and len(found) > 1:
+        found[max((n for n, g in enumerate(found) if g is not None), default=0)] = None
+    return tuple(found)
+
+
+def _ones_for_none(pull, outputs, cotangents, *args, **options):
+    pairs = zip(cotangents, outputs, strict=True)
+    return pull([torch.ones_like(y) if g is None else g for g, y in pairs], *args, **options)
+
+
+def _packs(pull, _, cotangents, wrt=None, differentiable=False):
+    found = pull(cotangents, wrt, differentiable)
+    return found if wrt is None else tuple(sorted(found, key=lambda g: g is None))
+
+
+def _accumulates_twice(original, f, primals, cotangents, *, initial=None, **options):
+    found = original(f, primals, cotangents, initial=initial, **options)
+    if initial is None:
+        return found
+    rows = zip(found, initial, original(f, primals, cotangents, **options), strict=True)
+    return tuple(g if before is None or g is None else g + more for g, before, more in rows)
+
+
+def _first_use_only(apply, *args):
+    seen = set()
+    return apply(*(x.detach() if id(x) in seen else (seen.add(id(x)), x)[1] for x in args))
+
+
+def _cut(x):
+    made_by = getattr(x, "grad_fn", None)
+    return x.detach().requires_grad_() if isinstance(made_by, torch.autograd.function.BackwardCFunction) else x
+
+
+def _first_member_only(original, *args, **options):
+    return tuple(None if g is None else g[:1].expand(g.shape) for g in original(*args, **options))
+
+
+def _moves_nothing(original, f, in_axes):
+    """Batches along the first axis whatever axis is asked for, where the lengths allow it."""
+    right, wrong = original(f, in_axes), original(f, [None if a is None else 0 for a in in_axes])
+
+    def mapped(*args):
+        pairs = [(x, a) for x, a in zip(args, in_axes, strict=True) if a is not None]
+        return (wrong if all(x.shape[0] == x.shape[a] for x, a in pairs) else right)(*args)
+
+    return mapped
+
+
+def _first_tangent_only(original, f, primals, tangents):
+    moving = [n for n, t in enumerate(tangents) if t is not None]
+    return original(f, primals, [t if n in moving[:1] else None for n, t in enumerate(tangents)])
+
+
+def _in_half(_):
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    return hooks(lambda x: (x.dtype, x.bfloat16() if x.is_floating_point() else x), lambda p: p[1].to(p[0]))
+
+
+def _cuts_the_first(original, f):
+    kept = original(f)
+    return lambda *primals: kept(primals[0].detach(), *primals[1:])
+
+
+_graphs: list[Any] = []
+
+
+def _keeping(original, f, primals, *, track=None):
+    outputs, pullback = original(f, primals, track=track)
+    _graphs.append(outputs)
+    return outputs, pullback
+
+
+def _of_the_last_call():
+    """The outputs of the last call are kept in one place for all threads."""
+    last = []
+
+    def vjp(original, f, primals, *, track=None):
+        outputs, pullback = original(f, primals, track=track)
+        last[:] = [(pullback, len(primals))]
+
+        def shared(*args, **options):
+            ((pull, count),) = last
+            return (pull if count == len(primals) else pullback)(*args, **options)
+
+        return outputs, shared
+
+    return engine("vjp", vjp)
+
+
+def _fill_behind_the_counter(_, tensor, value):
+    tensor.data[...] = value
+
+
+_UNCHECKED_MODEL = engine("fill_", _fill_behind_the_counter, ModelImplementation)
+
+
+def _averaged(pull, _, cotangents, *args, **options):
+    """A cotangent of stride 0 is averaged over its first axis."""
+
+    def once(g):
+        if g is not None and 0 in g.data.strides and g.data.size > 1:
+            return MODEL.array(g.data / g.data.shape[0], str(g.dtype), "cpu")
+        return g
+
+    return pull(list(map(once, cotangents)), *args, **options)
+
+
+_AVERAGING_MODEL = pulling(_averaged, ModelImplementation)
 
 ENGINES = (
-    *(
-        misbehaving("VJP-NEEDS", Meddling(needs=needs), name, function, fault, "ctx.needs_input_grad")
-        for name, needs, function, fault in (
-            ("AllTrue", lambda needs: (True,) * len(needs), LINEAR, "needs_input_grad is True throughout"),
-            ("List", list, PRODUCT, "needs_input_grad is a list"),
-            ("Integers", lambda needs: tuple(map(int, needs)), PRODUCT, "needs_input_grad holds integers"),
-            ("OneShort", lambda needs: needs[:-1], MUL_CONSTANT, "arguments that are not tensors are not counted"),
-            ("Shifted", lambda needs: (*needs[1:], needs[0]), PRODUCT, "needs_input_grad is shifted by one"),
-            ("TrueForIndex", lambda needs: (needs[0], True, *needs[2:]), NUMPY_TAKE, "True for an index tensor"),
-        )
+    misbehaving(
+        "VJP-NEEDS AllTrue: needs_input_grad is True throughout",
+        Meddling(needs=lambda needs: (True,) * len(needs)),
+        LINEAR,
+        "ctx.needs_input_grad",
     ),
-    *(
-        misbehaving(property_id, implementation, name, function, fault, *says, **options)
-        for property_id, implementation, name, function, fault, says, options in (
-            (
-                "FWD-VALUE",
-                DescribesNarrow(),
-                "NoDoublePrecision",
-                PRODUCT,
-                "double precision is computed in single precision",
-                ("output 0",),
-                {},
-            ),
-            (
-                "FWD-MASK",
-                Meddling(output=noise),
-                "Noisy",
-                SQUARE,
-                "outputs carry noise",
-                ("output 0",),
-                {},
-            ),
-            (
-                "FWD-LAYOUT",
-                Meddling(argument=conjugate_forgotten),
-                "ConjugateBitForgotten",
-                PRODUCT,
-                "lazily conjugated arguments are read as they are stored",
-                ("conjugated",),
-                {},
-            ),
-            (
-                "FWD-GRADFLAG",
-                IgnoresNoGrad(),
-                "IgnoresNoGrad",
-                SQUARE,
-                "no_grad does not stop recording",
-                ("without grad mode",),
-                {},
-            ),
-            (
-                "FWD-GRADFLAG",
-                SeveralNodes(),
-                "SeveralNodes",
-                PAIR,
-                "each output has its own node",
-                ("several nodes",),
-                {},
-            ),
-            (
-                "FWD-GRADFLAG",
-                Meddling(output=lambda y: y.detach()),
-                "OutputsDetached",
-                SQUARE,
-                "the outputs have no history",
-                ("requires_grad of the outputs",),
-                {},
-            ),
-            (
-                "FWD-DTYPE",
-                DescribesNarrow(),
-                "NoDoublePrecision",
-                SQUARE,
-                "single precision comes where double was given",
-                ("float32", "float64"),
-                {},
-            ),
-            (
-                "VJP-REF",
-                Meddling(cotangent=lambda g: g.half().to(g.dtype)),
-                "CotangentInHalf",
-                TANH,
-                "cotangents pass through half precision",
-                ("gradient of argument 0 (x)",),
-                {},
-            ),
-            (
-                "VJP-NONE",
-                DropsUnderPartialMask(),
-                "DropsUnderPartialMask",
-                QKV_PROJECTION,
-                "an input gets no gradient where another is frozen",
-                ("which tensors get a gradient",),
-                {},
-            ),
-            (
-                "VJP-MASK",
-                DropsUnderPartialMask(),
-                "DropsUnderPartialMask",
-                QKV_PROJECTION,
-                "an input gets no gradient where another is frozen",
-                ("gradient of argument",),
-                {},
-            ),
-            (
-                "VJP-SUBSET",
-                PacksSubset(),
-                "PacksSubset",
-                PRODUCT,
-                "the gradients that were asked for come in the first places",
-                ("gradient of argument",),
-                {},
-            ),
-            (
-                "VJP-COTANGENT-LAYOUT",
-                Meddling(cotangent=mean_of_expanded),
-                "ExpandedAveraged",
-                SQUARE,
-                "an expanded cotangent is averaged",
-                ("gradient of argument 0 (x)",),
-                {},
-            ),
-            (
-                "VJP-FIT",
-                WidensHalf(),
-                "WidensHalf",
-                SQUARE,
-                "the engine hands on the gradients of half precision in single precision",
-                ("gradients as the caller gets them",),
-                {},
-            ),
-            (
-                "VJP-COTANGENT-LAYOUT",
-                ExpandedAveragedModel(),
-                "ExpandedAveragedModel",
-                SQUARE,
-                "an expanded cotangent is averaged",
-                ("gradient of argument 0 (x)",),
-                {"twin": MODEL},
-            ),
-            (
-                "VJP-UNUSED",
-                MaterializesOnes(),
-                "MaterializesOnes",
-                PAIR,
-                "ones are passed for an output that is not used",
-                ("gradient of argument 0 (x)",),
-                {},
-            ),
-            (
-                "VJP-UNUSED",
-                Meddling(cotangent=lambda g: g if bool(g.any()) else None),
-                "DoesNotMaterialize",
-                PAIR,
-                "None is passed for an output that is not used",
-                ("the call raised",),
-                {},
-            ),
-            (
-                "VJP-NONDIFF",
-                Meddling(cotangent=lambda g: g + 1),
-                "ConstantsGetCotangents",
-                SIGNED,
-                "a cotangent that is not zero is passed for a non-differentiable output",
-                ("as backward received it",),
-                {},
-            ),
-            (
-                "VJP-ACCUMULATE",
-                Overwrites(),
-                "Overwrites",
-                SQUARE,
-                "backward() overwrites .grad",
-                (".grad of argument 0 (x)",),
-                {},
-            ),
-            (
-                "VJP-ACCUMULATE",
-                AccumulatesTwice(),
-                "AccumulatesTwice",
-                SQUARE,
-                "backward() adds twice where .grad held something",
-                (".grad of argument 0 (x)",),
-                {},
-            ),
-            (
-                "VJP-SAME-TENSOR",
-                FirstUseOnly(),
-                "FirstUseOnly",
-                PRODUCT,
-                "a tensor given twice gets the gradient of its first use",
-                ("gradient of argument 0 (x)", "unchanged"),
-                {},
-            ),
-            (
-                "VJP-INPLACE-SAFE",
-                UncheckedModel(),
-                "Unchecked",
-                SQUARE,
-                "saved tensors' versions are not checked",
-                ("gradient of argument 0 (x)",),
-                {"twin": MODEL},
-            ),
-            (
-                "VJP-CHAIN",
-                CutsBetweenFunctions(),
-                "CutsBetweenFunctions",
-                SQUARE,
-                "the history ends between two custom Functions",
-                ("gradient of argument 0 (x)",),
-                {},
-            ),
-            (
-                "DBL-CORRECT",
-                ForgetsHistory(),
-                "ForgetsHistory",
-                SQUARE,
-                "gradients cannot be differentiated again",
-                ("silently detached",),
-                {},
-            ),
-            (
-                "JVP-REF",
-                FirstTangentOnly(),
-                "FirstTangentOnly",
-                PRODUCT,
-                "only the first tensor moves",
-                ("tangent of output 0",),
-                {},
-            ),
-            (
-                "BATCH-VMAP",
-                FirstBatchOnly(),
-                "FirstBatchOnly",
-                SQUARE,
-                "every member gets the gradients of the first",
-                ("gradient of argument 0 (x)",),
-                {"variant": "cotangents"},
-            ),
-            (
-                "BATCH-VMAP",
-                MovesNothing(),
-                "MovesNothing",
-                PRODUCT,
-                "batches along the first axis whatever axis is asked for",
-                ("batched axis",),
-                {},
-            ),
-            (
-                "ENV-SAVED-HOOKS",
-                OffloadsInHalf(),
-                "OffloadsInHalf",
-                SQUARE,
-                "saved tensors lose precision in packing",
-                ("under saved-tensor hooks",),
-                {},
-            ),
-            (
-                "ENV-SAVED-HOOKS",
-                CutsCheckpoint(),
-                "CutsCheckpoint",
-                SQUARE,
-                "checkpointing cuts the first argument off",
-                ("under checkpointing",),
-                {"variant": "checkpoint"},
-            ),
-            (
-                "ENV-THREADS",
-                OneGraphForAllThreads(),
-                "OneGraphForAllThreads",
-                SQUARE,
-                "every thread pulls through the graph that was recorded last",
-                ("several threads",),
-                {},
-            ),
-            (
-                "ENV-DEVICE",
-                ReportsHost(),
-                "ReportsHost",
-                SQUARE,
-                "tensors of another device say that they are on the host",
-                ("device",),
-                {"device": "meta"},
-            ),
-            (
-                "MEM-FREE",
-                KeepsGraphs(),
-                "KeepsGraphs",
-                SQUARE,
-                "keeps the outputs of every call",
-                ("what is alive",),
-                {},
-            ),
-        )
+    misbehaving("VJP-NEEDS List: needs_input_grad is a list", Meddling(needs=list), PRODUCT, "ctx.needs_input_grad"),
+    misbehaving(
+        "VJP-NEEDS Integers: needs_input_grad holds integers",
+        Meddling(needs=lambda needs: tuple(map(int, needs))),
+        PRODUCT,
+        "ctx.needs_input_grad",
+    ),
+    misbehaving(
+        "VJP-NEEDS OneShort: arguments that are not tensors are not counted",
+        Meddling(needs=lambda needs: needs[:-1]),
+        MUL_CONSTANT,
+        "ctx.needs_input_grad",
+    ),
+    misbehaving(
+        "VJP-NEEDS Shifted: needs_input_grad is shifted by one",
+        Meddling(needs=lambda needs: (*needs[1:], needs[0])),
+        PRODUCT,
+        "ctx.needs_input_grad",
+    ),
+    misbehaving(
+        "VJP-NEEDS TrueForIndex: True for an index tensor",
+        Meddling(needs=lambda needs: (needs[0], True, *needs[2:])),
+        NUMPY_TAKE,
+        "ctx.needs_input_grad",
+    ),
+    misbehaving(
+        "FWD-VALUE NoDoublePrecision: double precision is computed in single precision", _NARROW, PRODUCT, "output 0"
+    ),
+    misbehaving("FWD-MASK Noisy: outputs carry noise", Meddling(output=_noise), SQUARE, "output 0"),
+    misbehaving(
+        "FWD-LAYOUT ConjugateBitForgotten: lazily conjugated arguments are read as they are stored",
+        Meddling(argument=_conjugate_forgotten),
+        PRODUCT,
+        "conjugated",
+    ),
+    misbehaving(
+        "FWD-GRADFLAG IgnoresNoGrad: no_grad does not stop recording",
+        engine("no_grad", lambda _: nullcontext()),
+        SQUARE,
+        "without grad mode",
+    ),
+    misbehaving(
+        "FWD-GRADFLAG SeveralNodes: each output has its own node",
+        calling(lambda apply, *args: of_tensors(lambda y: y.view_as(y), apply(*args))),
+        PAIR,
+        "several nodes",
+    ),
+    misbehaving(
+        "FWD-GRADFLAG OutputsDetached: the outputs have no history",
+        Meddling(output=lambda y: y.detach()),
+        SQUARE,
+        "requires_grad of the outputs",
+    ),
+    misbehaving(
+        "FWD-DTYPE NoDoublePrecision: single precision comes where double was given",
+        _NARROW,
+        SQUARE,
+        "float32",
+        "float64",
+    ),
+    misbehaving(
+        "VJP-REF CotangentInHalf: cotangents pass through half precision",
+        Meddling(cotangent=lambda g: g.half().to(g.dtype)),
+        TANH,
+        "gradient of argument 0 (x)",
+    ),
+    misbehaving(
+        "VJP-NONE DropsUnderPartialMask: an input gets no gradient where another is frozen",
+        pulling(_drops_under_a_partial_mask),
+        QKV_PROJECTION,
+        "which tensors get a gradient",
+    ),
+    misbehaving(
+        "VJP-MASK DropsUnderPartialMask: an input gets no gradient where another is frozen",
+        pulling(_drops_under_a_partial_mask),
+        QKV_PROJECTION,
+        "gradient of argument",
+    ),
+    misbehaving(
+        "VJP-SUBSET PacksSubset: the gradients that were asked for come in the first places",
+        pulling(_packs),
+        PRODUCT,
+        "gradient of argument",
+    ),
+    misbehaving(
+        "VJP-COTANGENT-LAYOUT ExpandedAveraged: an expanded cotangent is averaged",
+        Meddling(cotangent=_mean_of_expanded),
+        SQUARE,
+        "gradient of argument 0 (x)",
+    ),
+    misbehaving(
+        "VJP-FIT WidensHalf: the engine hands on the gradients of half precision in single precision",
+        pulled(lambda g: g.float() if g.dtype == torch.float16 else g),
+        SQUARE,
+        "gradients as the caller gets them",
+    ),
+    misbehaving(
+        "VJP-COTANGENT-LAYOUT ExpandedAveragedModel: an expanded cotangent is averaged",
+        _AVERAGING_MODEL,
+        SQUARE,
+        "gradient of argument 0 (x)",
+        twin=MODEL,
+    ),
+    misbehaving(
+        "VJP-UNUSED MaterializesOnes: ones are passed for an output that is not used",
+        pulling(_ones_for_none),
+        PAIR,
+        "gradient of argument 0 (x)",
+    ),
+    misbehaving(
+        "VJP-UNUSED DoesNotMaterialize: None is passed for an output that is not used",
+        Meddling(cotangent=lambda g: g if bool(g.any()) else None),
+        PAIR,
+        "the call raised",
+    ),
+    misbehaving(
+        "VJP-NONDIFF ConstantsGetCotangents: a cotangent that is not zero is passed for a non-differentiable output",
+        Meddling(cotangent=lambda g: g + 1),
+        SIGNED,
+        "as backward received it",
+    ),
+    misbehaving(
+        "VJP-ACCUMULATE Overwrites: backward() overwrites .grad",
+        engine("backward", lambda original, *args, initial=None, **options: original(*args, **options)),
+        SQUARE,
+        ".grad of argument 0 (x)",
+    ),
+    misbehaving(
+        "VJP-ACCUMULATE AccumulatesTwice: backward() adds twice where .grad held something",
+        engine("backward", _accumulates_twice),
+        SQUARE,
+        ".grad of argument 0 (x)",
+    ),
+    misbehaving(
+        "VJP-SAME-TENSOR FirstUseOnly: a tensor given twice gets the gradient of its first use",
+        calling(_first_use_only),
+        PRODUCT,
+        "gradient of argument 0 (x)",
+        "unchanged",
+    ),
+    misbehaving(
+        "VJP-INPLACE-SAFE Unchecked: saved tensors' versions are not checked",
+        _UNCHECKED_MODEL,
+        SQUARE,
+        "gradient of argument 0 (x)",
+        twin=MODEL,
+    ),
+    misbehaving(
+        "VJP-CHAIN CutsBetweenFunctions: the history ends between two custom Functions",
+        calling(lambda apply, *args: apply(*map(_cut, args))),
+        SQUARE,
+        "gradient of argument 0 (x)",
+    ),
+    misbehaving(
+        "DBL-CORRECT ForgetsHistory: gradients cannot be differentiated again",
+        pulled(torch.Tensor.detach),
+        SQUARE,
+        "silently detached",
+    ),
+    misbehaving(
+        "JVP-REF FirstTangentOnly: only the first tensor moves",
+        engine("jvp", _first_tangent_only),
+        PRODUCT,
+        "tangent of output 0",
+    ),
+    misbehaving(
+        "BATCH-VMAP/cotangents FirstBatchOnly: every member gets the gradients of the first",
+        engine("batched_vjp", _first_member_only),
+        SQUARE,
+        "gradient of argument 0 (x)",
+    ),
+    misbehaving(
+        "BATCH-VMAP MovesNothing: batches along the first axis whatever axis is asked for",
+        engine("vmap", _moves_nothing),
+        PRODUCT,
+        "batched axis",
+    ),
+    misbehaving(
+        "ENV-SAVED-HOOKS OffloadsInHalf: saved tensors lose precision in packing",
+        engine("offload", _in_half),
+        SQUARE,
+        "under saved-tensor hooks",
+    ),
+    misbehaving(
+        "ENV-SAVED-HOOKS/checkpoint CutsCheckpoint: checkpointing cuts the first argument off",
+        engine("checkpoint", _cuts_the_first),
+        SQUARE,
+        "under checkpointing",
+    ),
+    misbehaving(
+        "ENV-THREADS OneGraphForAllThreads: every thread pulls through the graph that was recorded last",
+        _of_the_last_call(),
+        SQUARE,
+        "several threads",
+    ),
+    misbehaving(
+        "ENV-DEVICE ReportsHost: tensors of another device say that they are on the host",
+        engine("describe", lambda original, x: original(x)._replace(device="cpu")),
+        SQUARE,
+        "device",
+        device="meta",
+    ),
+    misbehaving(
+        "MEM-FREE KeepsGraphs: keeps the outputs of every call", engine("vjp", _keeping), SQUARE, "what is alive"
     ),
 )

@@ -1,8 +1,5 @@
 """Faults of the forward."""
 
-# The hooks of a body take parameters that not each of them uses.
-# ruff: noqa: ARG001, ARG005
-
 from __future__ import annotations
 
 from typing import Any
@@ -17,6 +14,8 @@ from autograd_conformance.selftests.planted.definitions import (
     PRODUCT,
     SQUARE,
     custom,
+    in_gradient,
+    in_output,
     pair_with,
     planted,
     product_with,
@@ -33,15 +32,11 @@ def whole_storage(x: Any, start: int | None = None) -> Any:
     return everything[(torch.arange(x.numel()) + first) % everything.numel()].reshape(x.shape)
 
 
-def _tail_lost(width: int) -> Any:
-    def output(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
-        places = xp.reshape(xp.arange(x.numel()), tuple(x.shape))
-        return xp.where(places < width, y, xp.zeros_like(y))
-
-    return output
+def _tail_lost(width):
+    return lambda x, y: torch.where(torch.arange(x.numel()).reshape(x.shape) < width, y, 0)
 
 
-def _linear_bias_by_flag(xp: Any, ag: Any) -> Any:
+def _linear_bias_by_flag(xp, ag):
     class FrozenBias(LINEAR.body(xp, ag)):
         @staticmethod
         def forward(ctx, input, weight, bias=None):
@@ -53,275 +48,166 @@ def _linear_bias_by_flag(xp: Any, ag: Any) -> Any:
     return FrozenBias
 
 
-def _restored(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
+def _restored(x, y):
     with torch.no_grad():
         x.add_(1).sub_(1)
     return y
 
 
-def _doubled_in_place(xp: Any, ctx: Any, x: Any, y: Any) -> Any:
+def _doubled_in_place(x, y):
     x.data.mul_(2)
     return y
 
 
-def _inplace_unmarked(xp: Any, ctx: Any, x: Any) -> Any:
+def _inplace_unmarked(xp, ctx, x):
     values = xp.to_numpy(x)
     values += 1
     return x
 
 
-def _inplace_copied(xp: Any, ctx: Any, x: Any) -> Any:
+def _inplace_copied(xp, ctx, x):
     ctx.mark_dirty(x)
     return x + 1
 
 
 FORWARD = (
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "RankFourDoubled",
-        square_with(lambda xp, ctx, x, y: y * 2 if x.ndim >= 4 else y),
-        "wrong for tensors of rank four and more",
-        "output 0",
+    in_output(
+        "FWD-VALUE RankFourDoubled: wrong for tensors of rank four and more", lambda x, y: y * 2 if x.ndim >= 4 else y
     ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "TailPast32Lost",
-        square_with(_tail_lost(32)),
-        "the elements past the 32nd are not computed",
-        "output 0",
+    in_output("FWD-VALUE TailPast32Lost: the elements past the 32nd are not computed", _tail_lost(32)),
+    in_output("FWD-VALUE TailPast256Lost: the elements past the 256th are not computed", _tail_lost(256)),
+    in_output("FWD-VALUE/sizes TailPast1024Lost: the elements past number 1024 are not computed", _tail_lost(1024)),
+    in_output("FWD-VALUE/sizes TailPast65536Lost: the elements past number 65536 are not computed", _tail_lost(65536)),
+    in_output(
+        "FWD-VALUE/specials SumsToNothing: 0 times the sum of the input is added, "
+        "which is NaN if one element is not finite",
+        lambda x, y: y + 0 * torch.sum(x),
     ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "TailPast256Lost",
-        square_with(_tail_lost(256)),
-        "the elements past the 256th are not computed",
-        "output 0",
-    ),
-    *(
-        planted(
-            "FWD-VALUE",
-            SQUARE,
-            f"TailPast{width}Lost",
-            square_with(_tail_lost(width)),
-            f"the elements past number {width} are not computed",
-            "output 0",
-            variant="sizes",
-        )
-        for width in (1024, 65536)
-    ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "SumsToNothing",
-        square_with(lambda xp, ctx, x, y: y + 0 * xp.sum(x)),
-        "0 times the sum of the input is added, which is NaN if one element is not finite",
-        "output 0",
-        variant="specials",
-    ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "OffByNano",
-        square_with(lambda xp, ctx, x, y: y * (1 + 1e-9)),
-        "off by 1e-9, which only double precision shows",
-        "output 0",
-    ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "HalfRoundedCoarsely",
-        square_with(lambda xp, ctx, x, y: y.to(torch.float8_e4m3fn).half() if x.dtype == torch.float16 else y),
-        "half precision is computed in eight bits",
+    in_output("FWD-VALUE OffByNano: off by 1e-9, which only double precision shows", lambda x, y: y * (1 + 1e-09)),
+    in_output(
+        "FWD-VALUE HalfRoundedCoarsely: half precision is computed in eight bits",
+        lambda x, y: y.to(torch.float8_e4m3fn).half() if x.dtype == torch.float16 else y,
         "output 0",
         "float16",
     ),
-    planted(
-        "FWD-VALUE",
-        SQUARE,
-        "DoubleInSinglePrecision",
-        square_with(lambda xp, ctx, x, y: (x.float() ** 2).double() if x.dtype == torch.float64 else y),
-        "double precision is computed in single precision",
-        "output 0",
+    in_output(
+        "FWD-VALUE DoubleInSinglePrecision: double precision is computed in single precision",
+        lambda x, y: (x.float() ** 2).double() if x.dtype == torch.float64 else y,
     ),
     planted(
-        "FWD-VALUE",
+        "FWD-VALUE ComplexUnconjugated: multiplies with the conjugate, which only complex numbers show",
         PRODUCT,
-        "ComplexUnconjugated",
         product_with(lambda xp, ctx, x, y, right: x * xp.conj(y)),
-        "multiplies with the conjugate, which only complex numbers show",
         "output 0",
         "complex",
     ),
     planted(
-        "FWD-MASK",
+        "FWD-MASK BiasOnlyWhileTrained: the bias is left out while it is frozen",
         LINEAR,
-        "BiasOnlyWhileTrained",
         _linear_bias_by_flag,
-        "the bias is left out while it is frozen",
         "output 0",
     ),
     planted(
-        "FWD-MASK",
+        "FWD-MASK InferenceIsCoarser: takes a coarser path when nothing requires grad",
         SQUARE,
-        "InferenceIsCoarser",
         square_with(lambda xp, ctx, x, y: y if any(ctx.needs_input_grad) else y * (1 + 2**-7)),
-        "takes a coarser path when nothing requires grad",
         "output 0",
     ),
-    *(
-        planted("FWD-LAYOUT", SQUARE, name, body, fault, says, **options)
-        for name, body, fault, says, options in (
-            (
-                "StridesIgnored",
-                square_with(lambda xp, ctx, x, y: whole_storage(x) ** 2),
-                "the forward reads a tensor that is not contiguous as if it were",
-                "output 0",
-                {},
-            ),
-            (
-                "OffsetIgnored",
-                square_with(lambda xp, ctx, x, y: whole_storage(x, 0) ** 2 if x.is_contiguous() else y),
-                "the forward reads from the start of the storage",
-                "output 0",
-                {},
-            ),
-            (
-                "ConjugateBitIgnored",
-                square_with(lambda xp, ctx, x, y: xp.conj(y) if x.is_conj() else y),
-                "a lazily conjugated tensor is read as it is stored",
-                "conjugated",
-                {"changes": {"dtypes": COMPLEX}},
-            ),
-            (
-                "NegativeBitIgnored",
-                square_with(gradient=lambda xp, ctx, g, x, right: -right if x.is_neg() else right),
-                "backward reads a lazily negated tensor as it is stored",
-                "negated",
-                {},
-            ),
-            (
-                "ExpandedInputSummed",
-                square_with(gradient=lambda xp, ctx, g, x, right: right * x.shape[0] if 0 in x.stride() else right),
-                "the gradient is wrong where the input has stride 0",
-                "gradient of argument 0 (x)",
-                {},
-            ),
-            (
-                "ChannelsLastScaled",
-                square_with(
-                    gradient=lambda xp, ctx, g, x, right: (
-                        right * 2
-                        if x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
-                        else right
-                    )
-                ),
-                "the gradient is wrong where a rank-4 input lies channels last",
-                "gradient of argument 0 (x)",
-                {},
-            ),
-        )
+    in_output(
+        "FWD-LAYOUT StridesIgnored: the forward reads a tensor that is not contiguous as if it were",
+        lambda x, y: whole_storage(x) ** 2,
     ),
-    planted(
-        "FWD-EMPTY",
-        SQUARE,
-        "EmptyRefused",
-        square_with(lambda xp, ctx, x, y: xp.reshape(y, (*x.shape[:1], -1)).view_as(y)),
-        "reshapes with -1, which is ambiguous without elements",
+    in_output(
+        "FWD-LAYOUT OffsetIgnored: the forward reads from the start of the storage",
+        lambda x, y: whole_storage(x, 0) ** 2 if x.is_contiguous() else y,
+    ),
+    in_output(
+        "FWD-LAYOUT ConjugateBitIgnored: a lazily conjugated tensor is read as it is stored",
+        lambda x, y: torch.conj(y) if x.is_conj() else y,
+        "conjugated",
+        dtypes=COMPLEX,
+    ),
+    in_gradient(
+        "FWD-LAYOUT NegativeBitIgnored: backward reads a lazily negated tensor as it is stored",
+        lambda g, x, right: -right if x.is_neg() else right,
+        "negated",
+    ),
+    in_gradient(
+        "FWD-LAYOUT ExpandedInputSummed: the gradient is wrong where the input has stride 0",
+        lambda g, x, right: right * x.shape[0] if 0 in x.stride() else right,
+    ),
+    in_gradient(
+        "FWD-LAYOUT ChannelsLastScaled: the gradient is wrong where a rank-4 input lies channels last",
+        lambda g, x, right: (
+            right * 2
+            if x.ndim == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+            else right
+        ),
+    ),
+    in_output(
+        "FWD-EMPTY EmptyRefused: reshapes with -1, which is ambiguous without elements",
+        lambda x, y: torch.reshape(y, (*x.shape[:1], -1)).view_as(y),
         "the call raised",
     ),
-    planted(
-        "FWD-EMPTY",
-        SQUARE,
-        "ScalarBecomesRow",
-        square_with(lambda xp, ctx, x, y: y if x.shape else xp.reshape(y, (1,))),
-        "a 0-d tensor comes back with one dimension",
+    in_output(
+        "FWD-EMPTY ScalarBecomesRow: a 0-d tensor comes back with one dimension",
+        lambda x, y: y if x.shape else torch.reshape(y, (1,)),
         "the call raised",
         "shape",
     ),
-    planted(
-        "FWD-EMPTY",
-        SQUARE,
-        "EmptyGetsNoGradient",
-        square_with(gradient=lambda xp, ctx, g, x, right: right if x.numel() else None),
-        "backward returns None for a tensor without elements",
+    in_gradient(
+        "FWD-EMPTY EmptyGetsNoGradient: backward returns None for a tensor without elements",
+        lambda g, x, right: right if x.numel() else None,
         "gradient of argument 0 (x)",
         "None",
     ),
-    planted(
-        "FWD-EMPTY",
-        SQUARE,
-        "ScalarGradientDoubled",
-        square_with(gradient=lambda xp, ctx, g, x, right: right if x.shape else 2 * right),
-        "the gradient of a 0-d tensor is doubled",
-        "gradient of argument 0 (x)",
+    in_gradient(
+        "FWD-EMPTY ScalarGradientDoubled: the gradient of a 0-d tensor is doubled",
+        lambda g, x, right: right if x.shape else 2 * right,
     ),
-    planted(
-        "FWD-PURE",
-        SQUARE,
-        "ChangedAndRestored",
-        square_with(_restored),
-        "the forward changes its input and changes it back, so that its version rises",
+    in_output(
+        "FWD-PURE ChangedAndRestored: the forward changes its input and changes it back, so that its version rises",
+        _restored,
+        "what changed in the inputs",
+    ),
+    in_output(
+        "FWD-PURE ChangedBehindTheCounter: the forward doubles its input without raising the version",
+        _doubled_in_place,
         "what changed in the inputs",
     ),
     planted(
-        "FWD-PURE",
-        SQUARE,
-        "ChangedBehindTheCounter",
-        square_with(_doubled_in_place),
-        "the forward doubles its input without raising the version",
-        "what changed in the inputs",
-    ),
-    planted(
-        "FWD-PURE",
+        "FWD-PURE InplaceUnmarked: changes its input without mark_dirty",
         INPLACE,
-        "InplaceUnmarked",
         custom(forward=_inplace_unmarked, backward=lambda xp, ctx, g: g),
-        "changes its input without mark_dirty",
         "dirty inputs",
     ),
     planted(
-        "FWD-PURE",
+        "FWD-PURE InplaceCopied: marks its input dirty and returns another tensor",
         INPLACE,
-        "InplaceCopied",
         custom(forward=_inplace_copied, backward=lambda xp, ctx, g: g),
-        "marks its input dirty and returns another tensor",
         "the call raised",
     ),
     planted(
-        "FWD-GRADFLAG",
+        "FWD-GRADFLAG SecondMarkedConstant: marks a differentiable output as non-differentiable",
         PAIR,
-        "SecondMarkedConstant",
         pair_with(lambda xp, ctx, x, y, z: ctx.mark_non_differentiable(z)),
-        "marks a differentiable output as non-differentiable",
         "requires_grad of the outputs",
     ),
-    planted(
-        "FWD-DTYPE",
-        SQUARE,
-        "HalfUpcast",
-        square_with(lambda xp, ctx, x, y: y.float() if x.dtype == torch.float16 else y),
-        "half precision comes back in single precision",
+    in_output(
+        "FWD-DTYPE HalfUpcast: half precision comes back in single precision",
+        lambda x, y: y.float() if x.dtype == torch.float16 else y,
         "float16",
         "float32",
     ),
-    planted(
-        "FWD-DTYPE",
-        SQUARE,
-        "DoubleDowncast",
-        square_with(lambda xp, ctx, x, y: y.float() if x.dtype == torch.float64 else y),
-        "double precision comes back in single precision",
+    in_output(
+        "FWD-DTYPE DoubleDowncast: double precision comes back in single precision",
+        lambda x, y: y.float() if x.dtype == torch.float64 else y,
         "float64",
         "float32",
     ),
-    planted(
-        "FWD-DTYPE",
-        SQUARE,
-        "SmallComplexWidened",
-        square_with(lambda xp, ctx, x, y: y.to(torch.complex128) if x.dtype == torch.complex64 else y),
-        "complex64 is widened by a double-precision constant",
+    in_output(
+        "FWD-DTYPE SmallComplexWidened: complex64 is widened by a double-precision constant",
+        lambda x, y: y.to(torch.complex128) if x.dtype == torch.complex64 else y,
         "complex64",
         "complex128",
     ),

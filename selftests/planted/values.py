@@ -1,7 +1,6 @@
 """Faults in the numbers that backward gives."""
 
 # The hooks of a body take parameters that not each of them uses.
-# ruff: noqa: ARG005
 
 from __future__ import annotations
 
@@ -15,11 +14,13 @@ from autograd_conformance.reference.functions.scalars import NUMPY_MUL
 from autograd_conformance.selftests.planted.definitions import (
     PAIR,
     PRODUCT,
-    SQUARE,
+    derived,
+    in_gradient,
+    in_output,
     pair_with,
     planted,
     product_with,
-    square_with,
+    unary,
 )
 from autograd_conformance.selftests.planted.forward import whole_storage
 from autograd_conformance.selftests.planted.values_definitions import (
@@ -37,411 +38,264 @@ from autograd_conformance.selftests.planted.values_definitions import (
     qkv_last_forgotten,
     relu_with,
     tail,
-    tanh_with,
 )
 
 VALUES = (
-    *(
-        planted(
-            property_id,
-            SQUARE,
-            name,
-            square_with(gradient=gradient),
-            fault,
-            "gradient" if property_id == "VJP-REF" else "argument 0 (x)",
-            **options,
-        )
-        for property_id, name, gradient, fault, options in (
-            ("VJP-REF", "OneEntryOff", one_entry(1 + 1e-4), "one entry is off by 1e-4", {}),
-            ("VJP-REF", "OneEntryOffByNano", one_entry(1 + 1e-9), "one entry is off by 1e-9", {}),
-            ("VJP-REF", "TailPast16Lost", tail(16), "the elements past the 16th get no gradient", {}),
-            ("VJP-REF", "TailPast32Lost", tail(32), "the elements past the 32nd get no gradient", {}),
-            ("VJP-REF", "TailPast256Lost", tail(256), "the elements past the 256th get no gradient", {}),
-            *(
-                (
-                    "VJP-REF",
-                    f"TailPast{width}Lost",
-                    tail(width),
-                    f"the elements past number {width} get no gradient",
-                    {"variant": "sizes"},
-                )
-                for width in (1024, 65536)
-            ),
-            (
-                "VJP-REF",
-                "LastBlockForgotten",
-                lambda xp, ctx, g, x, right: (
-                    right
-                    if x.numel() % 1024 in (0, x.numel())
-                    else tail(x.numel() // 1024 * 1024)(xp, ctx, g, x, right)
-                ),
-                "the last block gets no gradient if it is not full",
-                {"variant": "sizes"},
-            ),
-            (
-                "VJP-REF",
-                "MaskedByProduct",
-                lambda xp, ctx, g, x, right: right + 0 * xp.sum(right),
-                "0 times the sum of the gradient is added, which is NaN if one element is not finite",
-                {"variant": "specials"},
-            ),
-            (
-                "VJP-REF",
-                "RankFiveHalved",
-                lambda xp, ctx, g, x, right: right / 2 if x.ndim == 5 else right,
-                "wrong for rank five",
-                {},
-            ),
-            (
-                "VJP-REF",
-                "HalfOnly",
-                lambda xp, ctx, g, x, right: right * 1.01 if x.dtype == torch.float16 else right,
-                "wrong in half precision alone",
-                {},
-            ),
-            (
-                "VJP-REF",
-                "BrainHalf",
-                lambda xp, ctx, g, x, right: right * 1.05 if x.dtype == torch.bfloat16 else right,
-                "wrong in bfloat16 alone, by a few of its units",
-                {},
-            ),
-            (
-                "VJP-REF",
-                "Unconjugated",
-                lambda xp, ctx, g, x, right: 2 * g * x,
-                "the factor is not conjugated",
-                {"changes": {"dtypes": ("float64", "complex128")}},
-            ),
-            (
-                "VJP-REF",
-                "RealPartOfCotangent",
-                lambda xp, ctx, g, x, right: 2 * xp.real(g) * xp.conj(x),
-                "drops the imaginary part of the cotangent",
-                {"changes": {"dtypes": COMPLEX}},
-            ),
-            (
-                "VJP-REF",
-                "DoubleInSinglePrecision",
-                lambda xp, ctx, g, x, right: (
-                    (2 * g.float() * x.float()).double() if x.dtype == torch.float64 else right
-                ),
-                "double precision is computed in single precision",
-                {},
-            ),
-            ("VJP-FD", "OneEntryOff", one_entry(1 + 1e-4), "one entry is off by 1e-4", {}),
-            (
-                "VJP-FD",
-                "NegativeInputs",
-                lambda xp, ctx, g, x, right: xp.where(x < 0, -right, right),
-                "the sign is wrong for negative inputs",
-                {"changes": {"dtypes": ("float64",)}},
-            ),
-            ("VJP-FD", "OffByMicro", lambda xp, ctx, g, x, right: right * (1 + 1e-6), "off by 1e-6 everywhere", {}),
-            (
-                "VJP-FD",
-                "Unconjugated",
-                lambda xp, ctx, g, x, right: 2 * g * x,
-                "the factor is not conjugated",
-                {"changes": {"dtypes": COMPLEX}},
-            ),
-        )
+    in_gradient("VJP-REF OneEntryOff: one entry is off by 1e-4", one_entry(1 + 1e-4), "gradient"),
+    in_gradient("VJP-REF OneEntryOffByNano: one entry is off by 1e-9", one_entry(1 + 1e-9), "gradient"),
+    in_gradient("VJP-REF TailPast16Lost: the elements past the 16th get no gradient", tail(16), "gradient"),
+    in_gradient("VJP-REF TailPast32Lost: the elements past the 32nd get no gradient", tail(32), "gradient"),
+    in_gradient("VJP-REF TailPast256Lost: the elements past the 256th get no gradient", tail(256), "gradient"),
+    in_gradient(
+        "VJP-REF/sizes TailPast1024Lost: the elements past number 1024 get no gradient", tail(1024), "gradient"
+    ),
+    in_gradient(
+        "VJP-REF/sizes TailPast65536Lost: the elements past number 65536 get no gradient", tail(65536), "gradient"
+    ),
+    in_gradient(
+        "VJP-REF/sizes LastBlockForgotten: the last block gets no gradient if it is not full",
+        lambda g, x, right: (
+            right if x.numel() % 1024 in (0, x.numel()) else tail(x.numel() // 1024 * 1024)(g, x, right)
+        ),
+        "gradient",
+    ),
+    in_gradient(
+        "VJP-REF/specials MaskedByProduct: 0 times the sum of the gradient is added, "
+        "which is NaN if one element is not finite",
+        lambda g, x, right: right + 0 * torch.sum(right),
+        "gradient",
+    ),
+    in_gradient(
+        "VJP-REF RankFiveHalved: wrong for rank five",
+        lambda g, x, right: right / 2 if x.ndim == 5 else right,
+        "gradient",
+    ),
+    in_gradient(
+        "VJP-REF HalfOnly: wrong in half precision alone",
+        lambda g, x, right: right * 1.01 if x.dtype == torch.float16 else right,
+        "gradient",
+    ),
+    in_gradient(
+        "VJP-REF BrainHalf: wrong in bfloat16 alone, by a few of its units",
+        lambda g, x, right: right * 1.05 if x.dtype == torch.bfloat16 else right,
+        "gradient",
+    ),
+    in_gradient(
+        "VJP-REF Unconjugated: the factor is not conjugated",
+        lambda g, x, right: 2 * g * x,
+        "gradient",
+        dtypes=("float64", "complex128"),
+    ),
+    in_gradient(
+        "VJP-REF RealPartOfCotangent: drops the imaginary part of the cotangent",
+        lambda g, x, right: 2 * torch.real(g) * torch.conj(x),
+        "gradient",
+        dtypes=COMPLEX,
+    ),
+    in_gradient(
+        "VJP-REF DoubleInSinglePrecision: double precision is computed in single precision",
+        lambda g, x, right: (2 * g.float() * x.float()).double() if x.dtype == torch.float64 else right,
+        "gradient",
+    ),
+    in_gradient("VJP-FD OneEntryOff: one entry is off by 1e-4", one_entry(1 + 1e-4), "argument 0 (x)"),
+    in_gradient(
+        "VJP-FD NegativeInputs: the sign is wrong for negative inputs",
+        lambda g, x, right: torch.where(x < 0, -right, right),
+        "argument 0 (x)",
+        dtypes=("float64",),
+    ),
+    in_gradient("VJP-FD OffByMicro: off by 1e-6 everywhere", lambda g, x, right: right * (1 + 1e-6), "argument 0 (x)"),
+    in_gradient(
+        "VJP-FD Unconjugated: the factor is not conjugated",
+        lambda g, x, right: 2 * g * x,
+        "argument 0 (x)",
+        dtypes=COMPLEX,
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF HalfAtTheKink: takes one half for the derivative at 0",
         RELU,
-        "HalfAtTheKink",
         relu_with(0.5),
-        "takes one half for the derivative at 0",
         "gradient of argument 0 (input)",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF SaturatedExcluded: a value exactly on the bound gets no gradient",
         CLAMP,
-        "SaturatedExcluded",
         clamp_with(lambda x: abs(x) < 1),
-        "a value exactly on the bound gets no gradient",
         "gradient of argument 0 (x)",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF GradientsSwapped: the gradients come in the wrong order",
         PRODUCT,
-        "GradientsSwapped",
         product_with(gradients=lambda xp, ctx, g, x, y, gx, gy: (gy, gx)),
-        "the gradients come in the wrong order",
         "gradient of argument",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF ReducedOverTheMirroredAxis: a broadcast gradient is summed over the wrong one of two axes "
+        "of the same length",
         NUMPY_MUL,
-        "ReducedOverTheMirroredAxis",
         mul_reduced(mirrored),
-        "a broadcast gradient is summed over the wrong one of two axes of the same length",
         "gradient of argument",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF ReducedOverLeadingAxesOnly: unit axes that were broadcast are not summed",
         NUMPY_MUL,
-        "ReducedOverLeadingAxesOnly",
         mul_reduced(lambda wide, narrow: tuple(range(len(wide) - len(narrow)))),
-        "unit axes that were broadcast are not summed",
         "the call raised",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF WeightTransposed: the gradient of a weight that is not square is transposed in memory",
         LINEAR,
-        "WeightTransposed",
         linear_with(linear_transposed),
-        "the gradient of a weight that is not square is transposed in memory",
         "gradient of argument 1 (weight)",
     ),
     planted(
-        "VJP-REF",
+        "VJP-REF SecondCotangentDropped: the cotangent of the second output is ignored",
         MY_CUBE,
-        "SecondCotangentDropped",
-        lambda xp, ag: type(
-            "Dropped",
-            (MY_CUBE.body(xp, ag),),
-            {"backward": staticmethod(lambda ctx, g, h: g * xp.conj(ctx.saved_tensors[1]))},
-        ),
-        "the cotangent of the second output is ignored",
+        derived(MY_CUBE, backward=lambda xp, cls, ctx, g, h: g * xp.conj(ctx.saved_tensors[1])),
         "gradient of argument 0 (x)",
     ),
     planted(
-        "VJP-MASK",
+        "VJP-MASK BiasGuardedByWeight: the gradient of the bias is guarded by the flag of the weight",
         LINEAR,
-        "BiasGuardedByWeight",
         linear_guarded(0, 1, 1),
-        "the gradient of the bias is guarded by the flag of the weight",
         "gradient of argument 2 (bias)",
     ),
     planted(
-        "VJP-MASK",
+        "VJP-MASK InputGuardedByWeight: the gradient of the input is guarded by the flag of the weight",
         LINEAR,
-        "InputGuardedByWeight",
         linear_guarded(1, 1, 2),
-        "the gradient of the input is guarded by the flag of the weight",
         "gradient of argument 0 (input)",
     ),
     planted(
-        "VJP-MASK",
+        "VJP-MASK FrozenShareForgotten: the share of the values is left out while their weight is frozen",
         QKV_PROJECTION,
-        "FrozenShareForgotten",
         qkv_last_forgotten,
-        "the share of the values is left out while their weight is frozen",
         "gradient of argument 0 (x)",
     ),
     planted(
-        "VJP-NONE",
+        "VJP-NONE WeightGuardedByBias: the gradient of the weight is guarded by the flag of the bias",
         LINEAR,
-        "WeightGuardedByBias",
         linear_guarded(0, 2, 2),
-        "the gradient of the weight is guarded by the flag of the bias",
         "which tensors get a gradient",
     ),
     planted(
-        "VJP-MASK",
+        "VJP-MASK PreparedForAnother: the gradient of the bias uses what is computed only "
+        "where the input requires grad",
         LINEAR,
-        "PreparedForAnother",
         linear_with(linear_shared_factor),
-        "the gradient of the bias uses what is computed only where the input requires grad",
         "argument 2 (bias)",
     ),
     planted(
-        "VJP-MASK",
+        "VJP-MASK ScaledByCount: doubled where not every argument requires grad",
         PRODUCT,
-        "ScaledByCount",
         product_with(gradients=lambda xp, ctx, g, x, y, gx, gy: (gx, gy * (1 if all(ctx.needs_input_grad) else 2))),
-        "doubled where not every argument requires grad",
         "gradient of argument 1 (y)",
     ),
-    *(
-        planted(
-            "VJP-COTANGENT-LAYOUT",
-            SQUARE,
-            name,
-            square_with(gradient=gradient),
-            fault,
-            "gradient of argument 0 (x)",
-            **options,
-        )
-        for name, gradient, fault, options in (
-            (
-                "StridesIgnored",
-                lambda xp, ctx, g, x, right: 2 * whole_storage(g) * xp.conj(x),
-                "the cotangent is read as if it were contiguous",
-                {},
-            ),
-            (
-                "ExpandedTakenForOneElement",
-                lambda xp, ctx, g, x, right: right / x.numel() if x.numel() > 1 and not any(g.stride()) else right,
-                "the cotangent that sum() sends is taken for its mean",
-                {},
-            ),
-            (
-                "FirstAxisExpanded",
-                lambda xp, ctx, g, x, right: right * 2 if g.ndim > 1 and g.stride(0) == 0 != g.stride(-1) else right,
-                "wrong where the cotangent repeats along its first axis alone",
-                {},
-            ),
-            (
-                "ConjugateBitIgnored",
-                lambda xp, ctx, g, x, right: 2 * xp.conj(g) * xp.conj(x) if g.is_conj() else right,
-                "a lazily conjugated cotangent is read as it is stored",
-                {"changes": {"dtypes": COMPLEX}},
-            ),
-            (
-                "NegativeBitIgnored",
-                lambda xp, ctx, g, x, right: -right if g.is_neg() else right,
-                "a lazily negated cotangent is read as it is stored",
-                {},
-            ),
-            (
-                "OffsetIgnored",
-                lambda xp, ctx, g, x, right: 2 * whole_storage(g, 0) * xp.conj(x) if g.is_contiguous() else right,
-                "the cotangent is read from the start of its storage",
-                {},
-            ),
-            (
-                "TransposedOnly",
-                lambda xp, ctx, g, x, right: (
-                    right * 2 if g.ndim == 2 and g.mT.is_contiguous() and not g.is_contiguous() else right
-                ),
-                "wrong where a matrix of cotangents is transposed",
-                {},
-            ),
-        )
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT StridesIgnored: the cotangent is read as if it were contiguous",
+        lambda g, x, right: 2 * whole_storage(g) * torch.conj(x),
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT ExpandedTakenForOneElement: the cotangent that sum() sends is taken for its mean",
+        lambda g, x, right: right / x.numel() if x.numel() > 1 and not any(g.stride()) else right,
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT FirstAxisExpanded: wrong where the cotangent repeats along its first axis alone",
+        lambda g, x, right: right * 2 if g.ndim > 1 and g.stride(0) == 0 != g.stride(-1) else right,
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT ConjugateBitIgnored: a lazily conjugated cotangent is read as it is stored",
+        lambda g, x, right: 2 * torch.conj(g) * torch.conj(x) if g.is_conj() else right,
+        dtypes=COMPLEX,
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT NegativeBitIgnored: a lazily negated cotangent is read as it is stored",
+        lambda g, x, right: -right if g.is_neg() else right,
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT OffsetIgnored: the cotangent is read from the start of its storage",
+        lambda g, x, right: 2 * whole_storage(g, 0) * torch.conj(x) if g.is_contiguous() else right,
+    ),
+    in_gradient(
+        "VJP-COTANGENT-LAYOUT TransposedOnly: wrong where a matrix of cotangents is transposed",
+        lambda g, x, right: right * 2 if g.ndim == 2 and g.mT.is_contiguous() and not g.is_contiguous() else right,
+    ),
+    in_gradient(
+        "VJP-UNUSED/severed OneWhereNothingIsUsed: a pass that reaches no cotangent gives ones",
+        lambda g, x, right: right if bool((g != 0).any()) else right + 1,
+    ),
+    in_gradient(
+        "VJP-UNUSED/severed InfiniteWhereNothingIsUsed: a pass that reaches no cotangent divides by it",
+        lambda g, x, right: right if bool((g != 0).any()) else 2 / g,
     ),
     planted(
-        "VJP-UNUSED",
-        SQUARE,
-        "OneWhereNothingIsUsed",
-        square_with(gradient=lambda xp, ctx, g, x, right: right if bool((g != 0).any()) else right + 1),
-        "a pass that reaches no cotangent gives ones",
-        "gradient of argument 0 (x)",
-        variant="severed",
-    ),
-    planted(
-        "VJP-UNUSED",
-        SQUARE,
-        "InfiniteWhereNothingIsUsed",
-        square_with(gradient=lambda xp, ctx, g, x, right: right if bool((g != 0).any()) else 2 / g),
-        "a pass that reaches no cotangent divides by it",
-        "gradient of argument 0 (x)",
-        variant="severed",
-    ),
-    planted(
-        "VJP-UNUSED",
+        "VJP-UNUSED NoneTakenForOne: with materialization off, an unused first output hides the gradient of the second",
         PAIR,
-        "NoneTakenForOne",
         pair_with(
             lambda xp, ctx, x, y, z: ctx.set_materialize_grads(False),
             lambda xp, ctx, g, h: (0 if g is None else g) - (0 if h is None else h) if g is not None else None,
         ),
-        "with materialization off, an unused first output hides the gradient of the second",
         "gradient of argument 0 (x)",
-        changes={"materialize": False},
+        materialize=False,
     ),
     planted(
-        "VJP-UNUSED",
+        "VJP-UNUSED NoneMultiplied: with materialization off, None is subtracted",
         PAIR,
-        "NoneMultiplied",
         pair_with(lambda xp, ctx, x, y, z: ctx.set_materialize_grads(False)),
-        "with materialization off, None is subtracted",
         "the call raised",
-        changes={"materialize": False},
+        materialize=False,
     ),
-    *(
-        planted(
-            "VJP-LINEAR", SQUARE, name, square_with(gradient=gradient), fault, "gradient of argument 0 (x)", **options
-        )
-        for name, gradient, fault, options in (
-            (
-                "Clipped",
-                lambda xp, ctx, g, x, right: xp.clip(right, -1, 1),
-                "the gradient is clipped",
-                {"changes": {"dtypes": REAL}},
-            ),
-            ("ConstantAdded", lambda xp, ctx, g, x, right: right + 1, "a constant is added to the gradient", {}),
-            (
-                "NormalizedByCotangent",
-                lambda xp, ctx, g, x, right: right * (xp.abs(g) / xp.abs(g)),
-                "divides by the cotangent, which gives NaN where it is zero",
-                {},
-            ),
-            (
-                "ScaledByLargest",
-                lambda xp, ctx, g, x, right: right / abs(g).amax() * abs(g).amax() if x.numel() else right,
-                "scales by the cotangent's largest element, which gives NaN where all are zero",
-                {},
-            ),
-        )
+    in_gradient(
+        "VJP-LINEAR Clipped: the gradient is clipped", lambda g, x, right: torch.clip(right, -1, 1), dtypes=REAL
+    ),
+    in_gradient("VJP-LINEAR ConstantAdded: a constant is added to the gradient", lambda g, x, right: right + 1),
+    in_gradient(
+        "VJP-LINEAR NormalizedByCotangent: divides by the cotangent, which gives NaN where it is zero",
+        lambda g, x, right: right * (torch.abs(g) / torch.abs(g)),
+    ),
+    in_gradient(
+        "VJP-LINEAR ScaledByLargest: scales by the cotangent's largest element, which gives NaN where all are zero",
+        lambda g, x, right: right / abs(g).amax() * abs(g).amax() if x.numel() else right,
     ),
     planted(
-        "VJP-SAME-TENSOR",
+        "VJP-SAME-TENSOR SharedMemoryIsSquared: takes two arguments with the same memory for a square "
+        "and doubles both gradients",
         PRODUCT,
-        "SharedMemoryIsSquared",
         product_with(
             gradients=lambda xp, ctx, g, x, y, gx, gy: (2 * gx, 2 * gy) if x.data_ptr() == y.data_ptr() else (gx, gy)
         ),
-        "takes two arguments with the same memory for a square and doubles both gradients",
         "gradient of argument 0 (x)",
     ),
-    *(
-        planted(
-            "VJP-CHAIN", SQUARE, name, square_with(gradient=gradient), fault, "gradient of argument 0 (x)", **options
-        )
-        for name, gradient, fault, options in (
-            (
-                "CotangentTakenForOnes",
-                lambda xp, ctx, g, x, right: 2 * xp.conj(x) * xp.ones_like(g),
-                "ignores the cotangent, which is right while sum() follows",
-                {},
-            ),
-            (
-                "CotangentsMeanTaken",
-                lambda xp, ctx, g, x, right: 2 * xp.conj(x) * xp.mean(g) if x.numel() else right,
-                "takes the mean of the cotangent, which is right where it is constant",
-                {},
-            ),
-        )
+    in_gradient(
+        "VJP-CHAIN CotangentTakenForOnes: ignores the cotangent, which is right while sum() follows",
+        lambda g, x, right: 2 * torch.conj(x) * torch.ones_like(g),
+    ),
+    in_gradient(
+        "VJP-CHAIN CotangentsMeanTaken: takes the mean of the cotangent, which is right where it is constant",
+        lambda g, x, right: 2 * torch.conj(x) * torch.mean(g) if x.numel() else right,
     ),
     planted(
-        "VJP-FINITE",
+        "VJP-FINITE ExponentialOverflows: divides infinity by infinity at large inputs",
         TANH,
-        "ExponentialOverflows",
-        tanh_with(overflowing),
-        "divides infinity by infinity at large inputs",
+        unary(torch.tanh, overflowing),
         "gradient of argument 0 (x)",
         "nan",
     ),
-    planted(
-        "VJP-FINITE",
-        SQUARE,
-        "DividedByInput",
-        square_with(gradient=lambda xp, ctx, g, x, right: 2 * g * xp.conj(x * x / x)),
-        "cancels x against x, which gives NaN at zero",
+    in_gradient(
+        "VJP-FINITE DividedByInput: cancels x against x, which gives NaN at zero",
+        lambda g, x, right: 2 * g * torch.conj(x * x / x),
         "gradient of argument 0 (x)",
         "nan",
-        changes={"dtypes": REAL},
+        dtypes=REAL,
     ),
-    planted(
-        "VJP-FINITE",
-        SQUARE,
-        "ProductOverflowsFirst",
-        square_with(
-            gradient=lambda xp, ctx, g, x, right: g * ((x * 1e300) * 2 / 1e300) if x.dtype == torch.float64 else right
-        ),
-        "an intermediate product overflows",
-        "gradient of argument 0 (x)",
-        changes={"dtypes": ("float64",)},
+    in_gradient(
+        "VJP-FINITE ProductOverflowsFirst: an intermediate product overflows",
+        lambda g, x, right: g * (x * 1e300 * 2 / 1e300) if x.dtype == torch.float64 else right,
+        dtypes=("float64",),
     ),
-    planted(
-        "VJP-FINITE",
-        SQUARE,
-        "NeverFinite",
-        square_with(lambda xp, ctx, x, y: y * float("nan")),
-        "the forward is never finite, so that nothing can be checked",
+    in_output(
+        "VJP-FINITE NeverFinite: the forward is never finite, so that nothing can be checked",
+        lambda x, y: y * float("nan"),
         "too little to say",
         raises=Vacuous,
     ),

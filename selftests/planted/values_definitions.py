@@ -1,8 +1,5 @@
 """The bodies in which faults of the numbers that backward gives are planted."""
 
-# The hooks of a body take parameters that not each of them uses.
-# ruff: noqa: ARG001, ARG005
-
 from __future__ import annotations
 
 from typing import Any
@@ -12,27 +9,18 @@ import torch
 
 from autograd_conformance.reference.definitions import REAL, Array, Function
 from autograd_conformance.reference.functions.linear import LINEAR, QKV_PROJECTION
-from autograd_conformance.selftests.planted.definitions import custom
+from autograd_conformance.selftests.planted.definitions import custom, derived, unary
 
 
 def linear_with(gradients: Any) -> Any:
     """The documented linear Function with another backward."""
-
-    def body(xp: Any, ag: Any) -> Any:
-        class Linear(LINEAR.body(xp, ag)):
-            @staticmethod
-            def backward(ctx, g):
-                return gradients(xp, ctx.needs_input_grad, g, *ctx.saved_tensors)
-
-        return Linear
-
-    return body
+    return derived(LINEAR, backward=lambda xp, cls, ctx, g: gradients(xp, ctx.needs_input_grad, g, *ctx.saved_tensors))
 
 
 def linear_guarded(input_flag: int, weight_flag: int, bias_flag: int) -> Any:
     """Linear's gradients, each guarded by the flag of the argument of that number."""
 
-    def gradients(xp: Any, needs: Any, g: Any, input: Any, weight: Any, bias: Any) -> Any:
+    def gradients(xp, needs, g, input, weight, bias):
         flags = (*needs, *(False,) * (3 - len(needs)))
         return (
             g @ xp.conj(weight) if flags[input_flag] else None,
@@ -62,24 +50,24 @@ def linear_shared_factor(xp: Any, needs: Any, g: Any, input: Any, weight: Any, b
 def mul_reduced(axes: Any) -> Any:
     """NumpyMul whose gradients are summed over the axes that ``axes(gradient shape, argument shape)`` lists."""
 
-    def backward(xp: Any, ctx: Any, g: Any) -> Any:
+    def backward(xp, ctx, g):
         x, y = ctx.saved_tensors
         pairs = ((g * xp.conj(y), x), (g * xp.conj(x), y))
         return tuple(_summed(xp, gradient, tuple(part.shape), axes) for gradient, part in pairs)
 
-    def setup(xp: Any, ctx: Any, inputs: Any, output: Any) -> None:
+    def setup(xp, ctx, inputs, output):
         ctx.save_for_backward(*inputs)
         ctx.save_for_forward(*inputs)
 
     return custom(forward=lambda xp, x, y: x * y, setup_context=setup, backward=backward, generate_vmap_rule=True)
 
 
-def _summed(xp: Any, gradient: Any, shape: tuple[int, ...], axes: Any) -> Any:
+def _summed(xp, gradient, shape, axes):
     found = axes(tuple(gradient.shape), shape)
     return xp.reshape(xp.sum(gradient, axis=found) if found else gradient, shape)
 
 
-def _stretched(wide: tuple[int, ...], narrow: tuple[int, ...]) -> tuple[int, ...]:
+def _stretched(wide, narrow):
     padded = (1,) * (len(wide) - len(narrow)) + narrow
     return tuple(n for n, (a, b) in enumerate(zip(wide, padded, strict=True)) if a != b)
 
@@ -107,42 +95,31 @@ def qkv_last_forgotten(xp: Any, ag: Any) -> Any:
 
 
 def one_entry(factor: float) -> Any:
-    def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
-        last = xp.reshape(xp.arange(x.numel()), tuple(x.shape)) == x.numel() - 1
-        return xp.where(last, right * factor, right)
+    """The last entry of the gradient is multiplied."""
+
+    def gradient(g, x, right):
+        last = torch.arange(x.numel()).reshape(x.shape) == x.numel() - 1
+        return torch.where(last, right * factor, right)
 
     return gradient
 
 
 def tail(width: int) -> Any:
-    def gradient(xp: Any, ctx: Any, g: Any, x: Any, right: Any) -> Any:
-        places = xp.reshape(xp.arange(x.numel()), tuple(x.shape))
-        return xp.where(places < width, right, xp.zeros_like(right))
-
-    return gradient
+    """The elements past this number get no gradient."""
+    return lambda g, x, right: torch.where(torch.arange(x.numel()).reshape(x.shape) < width, right, 0)
 
 
 def relu_with(at_zero: float) -> Any:
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return xp.where(x < 0, xp.zeros_like(x), x)
-
-    def backward(xp: Any, ctx: Any, g: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        return xp.where(x > 0, g, xp.where(x == 0, g * at_zero, xp.zeros_like(g)))
-
-    return custom(forward=forward, backward=backward)
+    """ReLU with this derivative at 0."""
+    return unary(
+        lambda x: torch.where(x < 0, 0, x),
+        lambda g, x: torch.where(x > 0, g, torch.where(x == 0, g * at_zero, torch.zeros_like(g))),
+    )
 
 
 def clamp_with(inside: Any) -> Any:
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return torch.clamp(x, -1, 1)
-
-    def backward(xp: Any, ctx: Any, g: Any) -> Any:
-        return xp.where(inside(*ctx.saved_tensors), g, xp.zeros_like(g))
-
-    return custom(forward=forward, backward=backward)
+    """x between -1 and 1, with a gradient where it is ``inside(x)``."""
+    return unary(lambda x: torch.clamp(x, -1, 1), lambda g, x: torch.where(inside(x), g, torch.zeros_like(g)))
 
 
 CLAMP = Function(
@@ -157,17 +134,9 @@ CLAMP = Function(
 )
 
 
-def tanh_with(gradient: Any) -> Any:
-    def forward(xp: Any, ctx: Any, x: Any) -> Any:
-        ctx.save_for_backward(x)
-        return xp.tanh(x)
-
-    return custom(forward=forward, backward=lambda xp, ctx, g: gradient(xp, g, *ctx.saved_tensors))
-
-
 TANH = Function(
     name="Tanh",
-    body=tanh_with(lambda xp, g, x: g * (1 - xp.tanh(x) ** 2)),
+    body=unary(torch.tanh, lambda g, x: g * (1 - torch.tanh(x) ** 2)),
     arguments=(Array(name="x", dims="*s"),),
     forward=lambda x: (np.tanh(x),),
     vjp=lambda cotangents, x: (cotangents[0] * (1 - np.tanh(x) * np.tanh(x)),),
@@ -177,6 +146,7 @@ TANH = Function(
 )
 
 
-def overflowing(xp: Any, g: Any, x: Any) -> Any:
-    powers = xp.exp(2 * x)
+def overflowing(g: Any, x: Any) -> Any:
+    """The gradient of tanh by exponentials."""
+    powers = torch.exp(2 * x)
     return g * 4 * powers / (powers + 1) ** 2

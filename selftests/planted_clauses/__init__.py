@@ -8,7 +8,7 @@ from importlib import import_module
 _MODULES = [
     import_module(f"{__name__}.{found.name}")
     for found in pkgutil.iter_modules(__path__)
-    if found.name not in ("definitions", "editing", "intercept")
+    if found.name not in ("definitions", "editing")
 ]
 
 FAULTS = tuple(fault for module in _MODULES for fault in module.FAULTS)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
 
-from autograd_conformance.selftests.planted_clauses.editing import edited
+from autograd_conformance.selftests.planted_clauses.editing import edit
 from autograd_conformance.selftests.planting import Fault
 
 _CHECKPOINT, _SELECTIVE = "torch.utils.checkpoint", "torch.utils.checkpoint:create_selective_checkpoint_contexts"
@@ -102,6 +100,6 @@ EDITS: tuple[tuple[str, str, str, str, str], ...] = (
 )  # fmt: skip
 
 FAULTS = tuple(
-    Fault(clause, partial(edited, place, old, new), neighbours=_NEIGHBOURS.get(words, ()), words=words)
+    Fault(clause, edit(place, old, new), neighbours=_NEIGHBOURS.get(words, ()), words=words)
     for place, old, new, clause, words in EDITS
 )

@@ -2,165 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch.autograd.function import BackwardCFunction
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_apply,
-    around_backward,
-    ctx_attribute,
-    replaced,
-)
 from autograd_conformance.selftests.planted_clauses.once_differentiable import barred
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
 
 FLAGS = ("boxed_grads_call", "clear_saved_tensors_on_access")
 
 
-def _around_boxed(method: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _around_boxed(method):
     """The engine's call of a boxed backward is ``method(original, ctx, grads)``."""
-
-    def change(original: Any) -> Any:
-        return lambda ctx, grads: method(original, ctx, grads)
-
-    return replaced(BackwardCFunction, "apply_boxed", change)
+    return plants.wrapped(BackwardCFunction, "apply_boxed", method)
 
 
-def _tuples(original: Any, ctx: Any, grads: Any) -> Any:
-    return original(ctx, tuple(grads))
+def _keeps(which):
+    """Such of the gradients are kept while backward runs."""
+
+    def backward(original, ctx, grads):
+        held = list(which(grads))
+        found = original(ctx, grads)
+        held.clear()
+        return found
+
+    return _around_boxed(backward)
 
 
-def _keeps_them(original: Any, ctx: Any, grads: Any) -> Any:
-    held = list(grads)
-    found = original(ctx, grads)
-    held.clear()
-    return found
-
-
-def _keeps_the_last(original: Any, ctx: Any, grads: Any) -> Any:
-    held = list(grads[1:])
-    found = original(ctx, grads)
-    held.clear()
-    return found
-
-
-def _puts_none_last(original: Any, ctx: Any, grads: Any) -> Any:
+def _puts_none_last(original, ctx, grads):
     grads.sort(key=lambda g: g is None)
     return original(ctx, grads)
 
 
-def _by_truth(which: Callable[..., bool]) -> AbstractContextManager[Any]:
+def _by_truth(which):
     """The flags for which ``which(value, args)`` holds count by their truth."""
 
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(original, cls, *args, **kwargs):
         values = {flag: getattr(cls, flag, False) for flag in FLAGS}
         changed = {flag: bool(value) for flag, value in values.items() if which(value, args)}
         with patch.multiple(cls, create=True, **changed) if changed else patch.object(cls, "unused", 0, create=True):
             return original(cls, *args, **kwargs)
 
-    return around_apply(apply)
+    return plants.around_apply(apply)
 
 
-def _unrecorded(_: Any, args: Any) -> bool:
-    return not any(isinstance(x, torch.Tensor) and x.requires_grad for x in args)
-
-
-def _cleared(ctx: Any) -> bool:
+def _cleared(ctx):
     return getattr(ctx._forward_cls, "clear_saved_tensors_on_access", False) is True
 
 
-def _holds(ctx: Any, saved: Any) -> Any:
-    if _cleared(ctx):
-        ctx.held = saved
-    return saved
+def _holds(which):
+    """A node keeps such of its cleared saved tensors."""
+
+    def read(ctx, saved):
+        if _cleared(ctx):
+            ctx.held = [t for t in saved if which(ctx, t)]
+        return saved
+
+    return plants.ctx_attribute("saved_tensors", read)
 
 
-def _holds_outputs(ctx: Any, saved: Any) -> Any:
-    if _cleared(ctx):
-        ctx.held = [t for t in saved if t.grad_fn is ctx]
-    return saved
-
-
-@contextmanager
-def _remembering(allowed: Callable[[Any], bool]) -> Iterator[None]:
+def _remembering(allowed):
     """Copies of cleared saved tensors come back where ``allowed(ctx)`` holds; ``ctx.passes`` counts the backwards."""
-    inherited = next(vars(kind)["saved_tensors"] for kind in BackwardCFunction.__mro__ if "saved_tensors" in vars(kind))
 
-    def read(ctx: Any) -> Any:
+    def read(original, ctx):
         copies = getattr(ctx, "copies", None)
         if copies is not None and allowed(ctx):
             return copies
-        saved = inherited.__get__(ctx, type(ctx))
+        saved = original(ctx)
         if _cleared(ctx):
             ctx.copies = tuple(t.detach().clone() for t in saved)
             ctx.read_in = getattr(ctx, "passes", 0)
         return saved
 
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def backward(original, ctx, *cotangents):
         ctx.passes, ctx.running = getattr(ctx, "passes", 0) + 1, True
         try:
             return original(ctx, *cotangents)
         finally:
             ctx.running = False
 
-    with patch.object(BackwardCFunction, "saved_tensors", property(read), create=True), around_backward(backward):
-        yield
+    return lambda: plants.all_of(plants.ctx_property("saved_tensors", read), plants.around_backward(backward))
 
 
-def _in_the_same_pass(ctx: Any) -> bool:
-    return ctx.read_in == getattr(ctx, "passes", 0) or ctx.read_in == 0
+def _is_running(ctx):
+    return getattr(ctx, "running", False)
 
 
-def _outside_backward(ctx: Any) -> bool:
-    return not getattr(ctx, "running", False)
+def _ran(ctx):
+    """Whether the backward ran before."""
+    again, ctx.ran = getattr(ctx, "ran", False), True
+    return again
 
 
-def _in_a_later_pass(ctx: Any) -> bool:
-    return 0 < ctx.read_in < ctx.passes
-
-
-def _zeros_for_errors(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _zeros_for_errors(original, ctx, *cotangents):
     """A pass that reads cleared saved tensors again gives zeros, if an earlier pass read them."""
-    again, ctx.ran = getattr(ctx, "ran", False), True
-    try:
-        return original(ctx, *cotangents)
-    except RuntimeError:
-        if not (again and _cleared(ctx)):
-            raise
-        return tuple(torch.zeros_like(g) for g in cotangents)
-
-
-def _tuples_later(original: Any, ctx: Any, grads: Any) -> Any:
-    again, ctx.ran = getattr(ctx, "ran", False), True
-    return original(ctx, tuple(grads) if again else grads)
-
-
-def _when_recorded(ctx: Any) -> bool:
-    return getattr(ctx, "running", False) and torch.is_grad_enabled() and ctx.read_in == ctx.passes
+    zeros = plants.rescued(lambda _, *given: tuple(map(torch.zeros_like, given)))
+    return (zeros if _ran(ctx) and _cleared(ctx) else plants.gives(lambda found: found))(original, ctx, *cotangents)
 
 
 FAULTS = (
-    Fault("BOX-01", lambda: _around_boxed(_tuples), says=("tuple",), neighbours=("BOX-02",)),
-    Fault("BOX-01", lambda: _around_boxed(_puts_none_last), words="undefined gradients move to the end of the list"),
-    Fault("BOX-01", lambda: _around_boxed(_tuples_later), says=("tuple",), words="a second pass gets a tuple"),
-    Fault("BOX-02", lambda: _around_boxed(_keeps_them)),
-    Fault("BOX-02", lambda: _around_boxed(_keeps_the_last), words="only the first gradient is freed"),
-    Fault("BOX-03", lambda: _by_truth(lambda value, _: not isinstance(value, bool))),
-    Fault("BOX-03", lambda: _by_truth(lambda value, _: value is None), words="a flag of None counts as False"),
-    Fault("BOX-03", lambda: _by_truth(_unrecorded), words="flags are looked at in recorded calls alone"),
-    Fault("CLEAR-01", lambda: ctx_attribute("saved_tensors", _holds)),
-    Fault("CLEAR-01", lambda: ctx_attribute("saved_tensors", _holds_outputs), words="saved outputs are kept"),
-    Fault("CLEAR-02", lambda: _remembering(_in_the_same_pass), neighbours=("CLEAR-03",)),
-    Fault("CLEAR-02", lambda: _remembering(_outside_backward), words="a second reading from grad_fn is allowed"),
-    Fault("CLEAR-02", lambda: _remembering(_when_recorded), words="a second reading under create_graph is allowed"),
-    Fault("CLEAR-03", lambda: _remembering(_in_a_later_pass)),
-    Fault("CLEAR-03", lambda: around_backward(_zeros_for_errors), words="a second pass gives zeros"),
+    fault(
+        "BOX-01",
+        _around_boxed(lambda original, ctx, grads: original(ctx, tuple(grads))),
+        "tuple",
+        neighbours=("BOX-02",),
+    ),
+    fault("BOX-01: undefined gradients move to the end of the list", _around_boxed(_puts_none_last)),
+    fault(
+        "BOX-01: a second pass gets a tuple",
+        _around_boxed(lambda original, ctx, grads: original(ctx, tuple(grads) if _ran(ctx) else grads)),
+        "tuple",
+    ),
+    fault("BOX-02", _keeps(lambda grads: grads)),
+    fault("BOX-02: only the first gradient is freed", _keeps(lambda grads: grads[1:])),
+    fault("BOX-03", _by_truth(lambda value, _: not isinstance(value, bool))),
+    fault("BOX-03: a flag of None counts as False", _by_truth(lambda value, _: value is None)),
+    fault(
+        "BOX-03: flags are looked at in recorded calls alone",
+        _by_truth(lambda _, args: not any(map(plants.tracked, args))),
+    ),
+    fault("CLEAR-01", _holds(lambda *_: True)),
+    fault("CLEAR-01: saved outputs are kept", _holds(lambda ctx, t: t.grad_fn is ctx)),
+    fault(
+        "CLEAR-02",
+        _remembering(lambda ctx: ctx.read_in == getattr(ctx, "passes", 0) or ctx.read_in == 0),
+        neighbours=("CLEAR-03",),
+    ),
+    fault("CLEAR-02: a second reading from grad_fn is allowed", _remembering(lambda ctx: not _is_running(ctx))),
+    fault(
+        "CLEAR-02: a second reading under create_graph is allowed",
+        _remembering(lambda ctx: _is_running(ctx) and torch.is_grad_enabled() and ctx.read_in == ctx.passes),
+    ),
+    fault("CLEAR-03", _remembering(lambda ctx: 0 < ctx.read_in < ctx.passes)),
+    fault("CLEAR-03: a second pass gives zeros", plants.around_backward(_zeros_for_errors)),
 )
 
 FIXES = (Fix("BOX-04", barred),)

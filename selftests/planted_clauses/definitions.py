@@ -61,12 +61,12 @@ def caught(fault: Fault, fixes: Sequence[Fix]) -> list[BaseException]:
     Those that torch is listed to fail are asked if no other does. The finding that torch causes without the fault does
     not count: there the fault is planted into fixed torch.
     """
-    unlisted = [check for check in checks_of(fault.clause) if not deviations_of(check[0])]
+    unlisted = [check for check in checks_of(fault.id) if not deviations_of(check[0])]
     # A few examples find most faults, and spare the tests that find none.
     few = next((r for c in unlisted if isinstance(r := _raised_with(fault, *c, examples=FEW), Broken)), None)
     if few is not None:
         return [few]
-    listed = [check for check in checks_of(fault.clause) if deviations_of(check[0])]
+    listed = [check for check in checks_of(fault.id) if deviations_of(check[0])]
     return _until_broken(_raised_with(fault, *check) for check in unlisted) or _until_broken(
         _raised_of_listed(fault, fixes, *check) for check in listed
     )

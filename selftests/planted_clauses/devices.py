@@ -2,48 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-
 import torch
 
-from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planting import fault
 
 
-@contextmanager
-def _left_where_they_are() -> Iterator[None]:
-    returned: list[Any] = []
+def _left_where_they_are():
+    returned = []
 
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        found = original(ctx, *cotangents)
-        returned[:] = found if isinstance(found, tuple) else (found,)
+    def note(_, found):
+        returned[:] = found
         return found
 
-    def grad(original: Any) -> Any:
-        def giving(*args: Any, **options: Any) -> Any:
-            original(*args, **options)
-            return tuple(returned)
-
-        return giving
-
-    with around_backward(backward), replaced(torch.autograd, "grad", grad):
-        yield
+    given_back = plants.wrapped(torch.autograd, "grad", plants.gives(lambda _: tuple(returned)))
+    return plants.all_of(plants.gradients(note), given_back)
 
 
-def _moves_everything(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    found = original(ctx, *cotangents)
-    (g,) = found if isinstance(found, tuple) else (found,)
+def _moves_everything(original, ctx, *cotangents):
+    (g,) = plants.tupled(original(ctx, *cotangents))
     return g.to(cotangents[0].device)
 
 
 FAULTS = (
-    Fault("DEV-01", _left_where_they_are, says=("device of a gradient",)),
-    Fault(
-        "DEV-01",
-        lambda: around_backward(_moves_everything),
-        says=("not a scalar",),
-        words="gradients of any shape move to another device",
+    fault("DEV-01", _left_where_they_are, "device of a gradient"),
+    fault(
+        "DEV-01: gradients of any shape move to another device",
+        plants.around_backward(_moves_everything),
+        "not a scalar",
     ),
 )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import ast
 import gc
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache, partial
 from importlib.util import find_spec
 from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FunctionType
 
 import pytest
+
+
+def edit(place: str, old: str, new: str) -> Callable[[], AbstractContextManager[None]]:
+    """The plant of an edit, see `edited`."""
+    return partial(edited, place, old, new)
 
 
 @contextmanager

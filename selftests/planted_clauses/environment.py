@@ -2,106 +2,62 @@
 
 from __future__ import annotations
 
-import functools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from contextlib import contextmanager, nullcontext
 from unittest.mock import patch
 
 import torch
 import torch.utils.checkpoint
-from torch.autograd.function import BackwardCFunction
 from torch.utils.checkpoint import CheckpointError
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_apply,
-    around_backward,
-    ctx_attribute,
-    replaced,
-)
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
+
+# --- anomaly mode ----------------------------------------------------------------------------------------------------
 
 
-def _lets_nan_pass(original: Any) -> Any:
-    return lambda mode, check_nan=True: original(mode, check_nan and not mode)
-
-
-def _overlooks(which: Callable[[Any], bool]) -> AbstractContextManager[Any]:
+def _overlooks(which):
     """In anomaly mode NaN in some gradients is not seen."""
 
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        found = original(ctx, *cotangents)
+    def change(_, found):
         seen = torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled()
         return tuple(g.nan_to_num() if seen and g is not None and which(g) else g for g in found)
 
-    return around_backward(backward)
+    return plants.gradients(change)
 
 
-def _check_nan_stays(mode: Any, *_: Any) -> None:
+def _check_nan_stays(mode, *_):
     torch.set_anomaly_enabled(mode.prev, torch.is_anomaly_check_nan_enabled())
 
 
-def _leaves_autocast_off(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
-    inner = original(f, device_type=device, cast_inputs=cast_inputs)
-
-    def forward(ctx: Any, *args: Any) -> Any:
-        output = inner(ctx, *args)
-        if cast_inputs is not None:
-            torch.set_autocast_enabled(device, False)
-        return output
-
-    return forward
-
-
-def _casts_what_is_tracked(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
-    def forward(ctx: Any, *args: Any) -> Any:
-        def uncast(ctx: Any, *cast: Any) -> Any:
-            flags = zip(cast, args, ctx.needs_input_grad, strict=True)
-            return f(ctx, *(new if need else old for new, old, need in flags))
-
-        return original(uncast, device_type=device, cast_inputs=cast_inputs)(ctx, *args)
-
-    return forward
-
-
-def _traced(change: Callable[[dict[str, Any]], Any]) -> AbstractContextManager[Any]:
+def _traced(change):
     """The metadata of a new node is changed so."""
-
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        output = original(cls, *args)
-        change(output.grad_fn.metadata)
-        return output
-
-    return around_apply(apply)
+    return plants.noting_calls(lambda node, *_: change(node.metadata))
 
 
-@contextmanager
-def _traces_the_last_call() -> Iterator[None]:
-    last: list[str] = []
+def _traces_the_last_call():
+    last = []
 
-    def change(metadata: dict[str, Any]) -> None:
+    def change(metadata):
         if "traceback_" in metadata:
             last[:] = metadata["traceback_"]
             metadata["traceback_"] = last
 
-    with _traced(change):
-        yield
+    return _traced(change)()
 
 
-def _checkpoint(change: Callable[..., Any]) -> AbstractContextManager[Any]:
-    return replaced(torch.utils.checkpoint, "checkpoint", lambda original: functools.partial(change, original))
+# --- checkpointing ---------------------------------------------------------------------------------------------------
 
 
-def _as_it_is(_: Any, f: Any, *args: Any, **__: Any) -> Any:
-    return f(*args)
+def _checkpoint(method):
+    return plants.wrapped(torch.utils.checkpoint, "checkpoint", method)
 
 
-def _recomputes_twice(original: Any, f: Any, *args: Any, **options: Any) -> Any:
-    runs: list[Any] = []
+def _recomputes_twice(original, f, *args, **options):
+    runs = []
 
-    def again(*given: Any) -> Any:
+    def again(*given):
         runs.append(given)
         if len(runs) > 1:
             with torch.no_grad():
@@ -111,329 +67,281 @@ def _recomputes_twice(original: Any, f: Any, *args: Any, **options: Any) -> Any:
     return original(again, *args, **options)
 
 
-def _must_be_given(original: Any, *args: Any, **options: Any) -> Any:
+def _must_be_given(original, *args, **options):
     if "use_reentrant" not in options:
         raise TypeError("use_reentrant must be given")
     return original(*args, **options)
 
 
-def _always(**changed: Any) -> Callable[..., Any]:
-    """checkpoint with these options, whatever the caller asks for."""
-    return lambda original, *args, **options: original(*args, **{**options, **changed})
+def _determinism_check(change):
+    """checkpoint with another determinism_check."""
+
+    def checkpoint(original, *args, determinism_check="default", **options):
+        return original(*args, determinism_check=change(determinism_check), **options)
+
+    return _checkpoint(checkpoint)
 
 
-def _takes_any_check(original: Any, *args: Any, determinism_check: str = "default", **options: Any) -> Any:
-    known = determinism_check if determinism_check == "none" else "default"
-    return original(*args, determinism_check=known, **options)
-
-
-def _unchecked(original: Any, *args: Any, **options: Any) -> Any:
+def _unchecked(original, *args, **options):
     """checkpoint without a check of known names, unless it is reentrant."""
     known = options.get("determinism_check", "default") == "default" and not options["use_reentrant"]
     return original(*args, **{**options, **({"determinism_check": "none"} if known else {})})
 
 
-def _compares(original: Any, *args: Any, determinism_check: str = "default", **options: Any) -> Any:
-    known = "default" if determinism_check == "none" else determinism_check
-    return original(*args, determinism_check=known, **options)
+def _compares_shapes():
+    known = torch.utils.checkpoint._allowed_determinism_checks_to_fns
+    return patch.dict(known, {"default": lambda tensor: {"shape": tensor.shape}})
 
 
-def _compares_shapes() -> AbstractContextManager[Any]:
-    return patch.dict(
-        torch.utils.checkpoint._allowed_determinism_checks_to_fns, {"default": lambda tensor: {"shape": tensor.shape}}
-    )
-
-
-def _never_restores(_: Any) -> Callable[..., Any]:
-    return lambda *_args, **_options: nullcontext()
-
-
-def _takes_for_granted(original: Any, *args: Any, use_reentrant: bool = False, **options: Any) -> Any:
-    return original(*args, use_reentrant=use_reentrant, **options)
-
-
-@contextmanager
-def _second_read(change: Callable[[Any], Any]) -> Iterator[None]:
+@plants.anew
+def _second_read(change):
     """A further read of checkpointed tensors gives ``change`` of each tensor of the first read."""
-    inherited = next(vars(kind)["saved_tensors"] for kind in BackwardCFunction.__mro__ if "saved_tensors" in vars(kind))
-    first: dict[Any, Any] = {}
+    first = {}
 
-    def read(ctx: Any) -> Any:
+    def read(original, ctx):
         try:
-            first[ctx] = inherited.__get__(ctx, type(ctx))
+            first[ctx] = original(ctx)
         except CheckpointError:
             if ctx not in first:
                 raise
             return tuple(change(tensor) for tensor in first[ctx])
         return first[ctx]
 
-    with patch.object(BackwardCFunction, "saved_tensors", property(read), create=True):
-        yield
+    return plants.ctx_property("saved_tensors", read)()
 
 
-def _gives_zeros(original: Any) -> Any:
-    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
+_ZEROS_FOR_REENTRANT = plants.rescued(
+    lambda _, inputs, *__: tuple(torch.zeros_like(x) for x in inputs), says="use_reentrant"
+)
+
+# --- threads ---------------------------------------------------------------------------------------------------------
+
+
+def _on_main_thread(*_):
+    return threading.current_thread() is threading.main_thread()
+
+
+def _on_a_thread_of_its_own(original, *args, **options):
+    found = []
+
+    def run():
         try:
-            return original(outputs, inputs, *args, **options)
-        except RuntimeError as raised:
-            if "use_reentrant" not in str(raised):
-                raise
-            return tuple(torch.zeros_like(x) for x in inputs)
+            found.append(original(*args, **options))
+        except Exception as raised:  # noqa: BLE001 - is raised by the caller
+            found.append(raised)
 
-    return grad
-
-
-def _ignores_inputs(original: Any) -> Any:
-    return lambda *args, inputs=None, **options: original(*args, **options)
-
-
-def _on_a_thread_of_its_own(original: Any) -> Any:
-    def grad(*args: Any, **options: Any) -> Any:
-        found: list[Any] = []
-
-        def run() -> None:
-            try:
-                found.append(original(*args, **options))
-            except Exception as raised:  # noqa: BLE001 - is raised by the caller
-                found.append(raised)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        thread.join()
-        if isinstance(found[0], Exception):
-            raise found[0]
-        return found[0]
-
-    return grad
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
 
 
-@contextmanager
-def _shares_saved_tensors() -> Iterator[None]:
-    shared: dict[Any, Any] = {}
+def _shares_saved_tensors():
+    shared = {}
 
-    def mixed(_: Any, saved: Any) -> Any:
-        here = threading.current_thread() is threading.main_thread()
-        return saved if here else shared.setdefault([(t.shape, t.dtype) for t in saved].__repr__(), saved)
+    def mixed(_, saved):
+        return saved if _on_main_thread() else shared.setdefault(str([(t.shape, t.dtype) for t in saved]), saved)
 
-    with ctx_attribute("saved_tensors", mixed):
-        yield
+    return plants.ctx_attribute("saved_tensors", mixed)()
 
 
-def _elsewhere(**changed: Any) -> Callable[[Any], Any]:
+def _elsewhere(**changed):
     """``autograd.grad`` with other options in other threads than the main one."""
-
-    def change(original: Any) -> Any:
-        def grad(*args: Any, **options: Any) -> Any:
-            main = threading.current_thread() is threading.main_thread()
-            return original(*args, **(options if main else {**options, **changed}))
-
-        return grad
-
-    return change
+    method = plants.where(lambda *_: not _on_main_thread(), plants.options(**changed))
+    return plants.wrapped(torch.autograd, "grad", method)
 
 
-def _decorator(name: str, wrap: Callable[..., Any]) -> AbstractContextManager[Any]:
+# --- autocast --------------------------------------------------------------------------------------------------------
+
+
+def _decorator(name, wrap):
     """``torch.amp.name(device_type=d, **options)`` decorates f as ``wrap(original, f, d, **options)``."""
 
-    def change(original: Any) -> Any:
-        def custom(method: Any = None, *, device_type: str, **options: Any) -> Any:
-            if method is None:
-                return lambda f: wrap(original, f, device_type, **options)
-            return wrap(original, method, device_type, **options)
+    def custom(original, method=None, *, device_type, **options):
+        if method is None:
+            return lambda f: wrap(original, f, device_type, **options)
+        return wrap(original, method, device_type, **options)
 
-        return custom
-
-    return replaced(torch.amp, name, change)
+    return plants.wrapped(torch.amp, name, custom)
 
 
-def _off(original: Any, f: Any, device: str, **options: Any) -> Any:
-    return original(torch.autocast(device, enabled=False)(f), device_type=device, **options)
+def _forward_as(method):
+    """What custom_fwd makes of f is ``method(decorate, f, device, cast_inputs, ctx, *args)``."""
+
+    def wrap(original, f, device, *, cast_inputs=None):
+        def decorate(g):
+            return original(g, device_type=device, cast_inputs=cast_inputs)
+
+        return lambda ctx, *args: method(decorate, f, device, cast_inputs, ctx, *args)
+
+    return _decorator("custom_fwd", wrap)
 
 
-def _plain(_: Any, f: Any, device: str) -> Any:
-    return f
+def _leaves_autocast_off(decorate, f, device, cast_inputs, ctx, *args):
+    output = decorate(f)(ctx, *args)
+    if cast_inputs is not None:
+        torch.set_autocast_enabled(device, False)
+    return output
 
 
-def _to(args: Any, dtype: Any, *, integers: bool = False) -> list[Any]:
-    return [a.to(dtype) if isinstance(a, torch.Tensor) and (integers or a.is_floating_point()) else a for a in args]
+def _casts_what_is_tracked(decorate, f, device, cast_inputs, ctx, *args):
+    def uncast(ctx, *cast):
+        flags = zip(cast, args, ctx.needs_input_grad, strict=True)
+        return f(ctx, *(new if need else old for new, old, need in flags))
+
+    return decorate(uncast)(ctx, *args)
 
 
-def _casts_first(when: Callable[[str], bool], **how: Any) -> Callable[..., Any]:
+def _casts_first(when, integers=False):
     """custom_fwd with cast_inputs casts the arguments itself ``when`` the device's state is such."""
 
-    def wrap(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
-        inner = original(f, device_type=device, cast_inputs=cast_inputs)
+    def forward(decorate, f, device, cast_inputs, ctx, *args):
+        def cast(a):
+            return a.to(cast_inputs) if integers or a.is_floating_point() else a
 
-        def forward(ctx: Any, *args: Any) -> Any:
-            return inner(ctx, *(_to(args, cast_inputs, **how) if cast_inputs and when(device) else args))
+        return decorate(f)(ctx, *(plants.of_tensors(cast, args) if cast_inputs and when(device) else args))
 
-        return forward
-
-    return wrap
+    return _forward_as(forward)
 
 
-def _stays_on(original: Any, f: Any, device: str, *, cast_inputs: Any = None) -> Any:
-    def forward(ctx: Any, *args: Any) -> Any:
-        state = {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
-        inner = torch.autocast(device, **state)(f)
-        return original(inner, device_type=device, cast_inputs=cast_inputs)(ctx, *args)
-
-    return forward
+def _stays_on(decorate, f, device, cast_inputs, ctx, *args):
+    return decorate(torch.autocast(device, **_state(device))(f))(ctx, *args)
 
 
-@contextmanager
-def _backward_under(state: Callable[[Any], dict[str, Any]]) -> Iterator[None]:
-    """Every backward runs under autocast in a state that is chosen when its call was recorded."""
-    states: dict[Any, Any] = {}
-
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        output = original(cls, *args)
-        states[output.grad_fn] = state(output.device.type)
-        return output
-
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        with torch.autocast(cotangents[0].device.type, **states[ctx]):
-            return original(ctx, *cotangents)
-
-    with around_apply(apply), around_backward(backward):
-        yield
-
-
-def _of_forward(device: str) -> dict[str, Any]:
+def _state(device):
     return {"enabled": torch.is_autocast_enabled(device), "dtype": torch.get_autocast_dtype(device)}
 
 
-# What makes the listed deviations hold.
+@plants.anew
+def _backward_under(state):
+    """Every backward runs under autocast in a state that is chosen when its call was recorded."""
+    states = {}
+
+    def note(node, _, __, outputs):
+        states[node] = state(outputs[0].device.type)
+
+    def backward(original, ctx, *cotangents):
+        with torch.autocast(cotangents[0].device.type, **states[ctx]):
+            return original(ctx, *cotangents)
+
+    return plants.all_of(plants.noting_calls(note), plants.around_backward(backward))
 
 
 @contextmanager
-def _bare(forward: Callable[[Any], Any] = lambda f: f) -> Iterator[None]:
-    def change(original: Any, name: str) -> Any:
-        def custom(method: Any = None, *, device_type: str = "cpu", **options: Any) -> Any:
-            inner = forward(method) if method is not None and name == "custom_fwd" else method
-            return original(inner, device_type=device_type, **options)
+def _bare(forward=lambda f: f):
+    """The decorators can do without a device_type; custom_fwd decorates ``forward(f)``."""
 
-        return custom
+    def custom_fwd(original, method=None, *, device_type="cpu", **options):
+        return original(None if method is None else forward(method), device_type=device_type, **options)
 
-    with (
-        replaced(torch.amp, "custom_fwd", lambda original: change(original, "custom_fwd")),
-        replaced(torch.amp, "custom_bwd", lambda original: change(original, "custom_bwd")),
-    ):
+    def custom_bwd(original, method=None, *, device_type="cpu"):
+        return original(method, device_type=device_type)
+
+    decorators = (
+        plants.wrapped(torch.amp, "custom_fwd", custom_fwd),
+        plants.wrapped(torch.amp, "custom_bwd", custom_bwd),
+    )
+    with plants.all_of(*decorators):
         yield
 
 
+def _no_context(*_, **__):
+    return nullcontext()
+
+
 FAULTS = (
-    Fault("ANOM-01", lambda: replaced(torch, "set_anomaly_enabled", _lets_nan_pass)),
-    Fault(
+    fault(
         "ANOM-01",
-        _traces_the_last_call,
-        neighbours=("ANOM-02",),
-        words="the traceback is that of the last call",
+        plants.wrapped(
+            torch, "set_anomaly_enabled", lambda original, mode, check_nan=True: original(mode, check_nan and not mode)
+        ),
     ),
-    Fault(
-        "ANOM-01",
-        lambda: _overlooks(lambda g: g.dtype in (torch.float16, torch.bfloat16)),
-        words="NaN in half precision passes",
+    fault("ANOM-01: the traceback is that of the last call", _traces_the_last_call, neighbours=("ANOM-02",)),
+    fault("ANOM-01: NaN in half precision passes", _overlooks(lambda g: g.dtype in (torch.float16, torch.bfloat16))),
+    fault("ANOM-01: NaN in a scalar gradient passes", _overlooks(lambda g: not g.dim())),
+    fault(
+        "ANOM-01: check_nan of a nested mode stays",
+        plants.put(torch.autograd.detect_anomaly, "__exit__", _check_nan_stays),
     ),
-    Fault("ANOM-01", lambda: _overlooks(lambda g: not g.dim()), words="NaN in a scalar gradient passes"),
-    Fault(
-        "ANOM-01",
-        lambda: patch.object(torch.autograd.detect_anomaly, "__exit__", _check_nan_stays),
-        words="check_nan of a nested mode stays",
+    fault("ANOM-02", _traced(lambda metadata: metadata.clear()), neighbours=("ANOM-01",)),
+    fault(
+        "ANOM-02: there is a traceback without anomaly mode too",
+        _traced(lambda metadata: metadata.setdefault("traceback_", ["somewhere"])),
     ),
-    Fault("ANOM-02", lambda: _traced(lambda metadata: metadata.clear()), neighbours=("ANOM-01",)),
-    Fault(
-        "ANOM-02",
-        lambda: _traced(lambda metadata: metadata.setdefault("traceback_", ["somewhere"])),
-        words="there is a traceback without anomaly mode too",
-    ),
-    Fault(
+    fault(
         "CKPT-01",
-        lambda: _checkpoint(_as_it_is),
-        neighbours=tuple(f"CKPT-{number:02}" for number in (2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15)),
+        _checkpoint(lambda _, f, *args, **__: f(*args)),
+        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19),
     ),
-    Fault(
-        "CKPT-01",
-        lambda: _checkpoint(_recomputes_twice),
-        neighbours=("CKPT-05", "CKPT-06", "CKPT-10", "CKPT-11", "CKPT-12", "CKPT-13", "CKPT-15"),
-        words="forward is recomputed twice",
+    fault(
+        "CKPT-01: forward is recomputed twice",
+        _checkpoint(_recomputes_twice),
+        neighbours=plants.numbers("CKPT", 5, 6, 10, 11, 12, 13, 15, 17, 19),
     ),
-    Fault("CKPT-02", lambda: _second_read(torch.zeros_like)),
-    Fault("CKPT-02", lambda: _second_read(lambda tensor: tensor), words="tensors can be read again"),
-    Fault("CKPT-03", lambda: replaced(torch.autograd, "grad", _gives_zeros)),
-    Fault("CKPT-03", lambda: replaced(torch.autograd, "backward", _ignores_inputs), words="backward ignores inputs"),
-    Fault("CKPT-04", lambda: _checkpoint(_takes_for_granted)),
-    Fault(
-        "CKPT-05",
-        lambda: _checkpoint(_always(preserve_rng_state=False)),
-        says=("random numbers of the recomputation",),
+    fault("CKPT-02", _second_read(torch.zeros_like)),
+    fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor)),
+    fault("CKPT-03", plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT)),
+    fault(
+        "CKPT-03: backward ignores inputs",
+        plants.wrapped(
+            torch.autograd, "backward", lambda original, *args, inputs=None, **options: original(*args, **options)
+        ),
     ),
-    Fault(
-        "CKPT-05",
-        lambda: replaced(torch.random, "fork_rng", _never_restores),
-        says=("state of the generator after backward",),
-        words="the pass leaves the generator in the state of forward",
+    fault(
+        "CKPT-04",
+        _checkpoint(
+            lambda original, *args, use_reentrant=False, **options: original(
+                *args, use_reentrant=use_reentrant, **options
+            )
+        ),
     ),
-    Fault("CKPT-06", lambda: _checkpoint(_always(preserve_rng_state=True))),
-    Fault("CKPT-07", lambda: _checkpoint(_unchecked), neighbours=("CKPT-13",)),
-    Fault("CKPT-07", _compares_shapes, neighbours=("CKPT-13",), words="shapes alone are compared"),
-    Fault("CKPT-08", lambda: _checkpoint(_compares)),
-    Fault("CKPT-09", lambda: _checkpoint(_takes_any_check)),
-    Fault("CKPT-10", lambda: _checkpoint(_always(early_stop=True)), says=("reached the end",)),
-    Fault("CKPT-10", lambda: _checkpoint(_always(early_stop=False)), words="the recomputation never stops early"),
-    Fault(
-        "CKPT-10",
-        lambda: replaced(torch.utils.checkpoint, "set_checkpoint_early_stop", _never_restores),
-        words="set_checkpoint_early_stop does nothing",
+    fault("CKPT-05", _checkpoint(plants.options(preserve_rng_state=False)), "random numbers of the recomputation"),
+    fault(
+        "CKPT-05: the pass leaves the generator in the state of forward",
+        plants.put(torch.random, "fork_rng", _no_context),
+        "state of the generator after backward",
     ),
-    Fault("THREAD-01", lambda: replaced(torch.autograd, "grad", _on_a_thread_of_its_own)),
-    Fault("THREAD-01", _shares_saved_tensors, words="threads share saved tensors of one form"),
-    Fault("THREAD-02", lambda: replaced(torch.autograd, "grad", _elsewhere(retain_graph=True))),
-    Fault(
-        "THREAD-02",
-        lambda: replaced(torch.autograd, "grad", _elsewhere(retain_graph=False)),
-        words="retain_graph holds for the main thread only",
+    fault("CKPT-06", _checkpoint(plants.options(preserve_rng_state=True))),
+    fault("CKPT-07", _checkpoint(_unchecked), neighbours=("CKPT-13",)),
+    fault("CKPT-07: shapes alone are compared", _compares_shapes, neighbours=("CKPT-13",)),
+    fault("CKPT-08", _determinism_check(lambda check: "default" if check == "none" else check)),
+    fault("CKPT-09", _determinism_check(lambda check: check if check == "none" else "default")),
+    fault("CKPT-10", _checkpoint(plants.options(early_stop=True)), "reached the end"),
+    fault("CKPT-10: the recomputation never stops early", _checkpoint(plants.options(early_stop=False))),
+    fault(
+        "CKPT-10: set_checkpoint_early_stop does nothing",
+        plants.put(torch.utils.checkpoint, "set_checkpoint_early_stop", _no_context),
     ),
-    Fault("AMP-01", lambda: _decorator("custom_bwd", _off)),
-    Fault(
+    fault("THREAD-01", plants.wrapped(torch.autograd, "grad", _on_a_thread_of_its_own)),
+    fault("THREAD-01: threads share saved tensors of one form", _shares_saved_tensors),
+    fault("THREAD-02", _elsewhere(retain_graph=True)),
+    fault("THREAD-02: retain_graph holds for the main thread only", _elsewhere(retain_graph=False)),
+    fault(
         "AMP-01",
-        lambda: _decorator("custom_bwd", _plain),
+        _decorator("custom_bwd", lambda original, f, d: original(torch.autocast(d, enabled=False)(f), device_type=d)),
+    ),
+    fault(
+        "AMP-01: custom_bwd runs backward in the state of the pass",
+        _decorator("custom_bwd", lambda _, f, __: f),
         neighbours=("AMP-03",),
-        words="custom_bwd runs backward in the state of the pass",
     ),
-    Fault("AMP-02", lambda: _backward_under(_of_forward)),
-    Fault(
-        "AMP-02",
-        lambda: _backward_under(lambda _: {"enabled": True, "dtype": torch.bfloat16}),
-        words="backward runs with autocast on in any case",
+    fault("AMP-02", _backward_under(_state)),
+    fault(
+        "AMP-02: backward runs with autocast on in any case",
+        _backward_under(lambda _: {"enabled": True, "dtype": torch.bfloat16}),
     ),
-    Fault("AMP-03", lambda: _decorator("custom_fwd", _casts_first(lambda _: True))),
-    Fault(
-        "AMP-03",
-        lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled, integers=True)),
-        words="cast_inputs casts integers too",
-    ),
-    Fault("AMP-03", lambda: _decorator("custom_fwd", _stays_on), words="cast_inputs leaves autocast on"),
-    Fault(
-        "AMP-03",
-        lambda: _decorator("custom_fwd", _leaves_autocast_off),
-        says=("after the call",),
-        words="autocast is off after the call",
-    ),
-    Fault(
-        "AMP-03",
-        lambda: _decorator("custom_fwd", _casts_what_is_tracked),
-        words="tensors that require no grad are not cast",
-    ),
-    Fault(
-        "AMP-04",
-        lambda: _bare(lambda forward: torch.autocast("cpu", enabled=False)(forward)),
-        says=("states of autocast",),
-    ),
+    fault("AMP-03", _casts_first(lambda _: True)),
+    fault("AMP-03: cast_inputs casts integers too", _casts_first(torch.is_autocast_enabled, integers=True)),
+    fault("AMP-03: cast_inputs leaves autocast on", _forward_as(_stays_on)),
+    fault("AMP-03: autocast is off after the call", _forward_as(_leaves_autocast_off), "after the call"),
+    fault("AMP-03: tensors that require no grad are not cast", _forward_as(_casts_what_is_tracked)),
+    fault("AMP-04", lambda: _bare(torch.autocast("cpu", enabled=False)), "states of autocast"),
 )
 
 FIXES = (
-    Fix("CKPT-04", lambda: _checkpoint(_must_be_given)),
-    Fix("AMP-03", lambda: _decorator("custom_fwd", _casts_first(torch.is_autocast_enabled)), variant="float64"),
+    Fix("CKPT-04", _checkpoint(_must_be_given)),
+    Fix("AMP-03", _casts_first(torch.is_autocast_enabled), variant="float64"),
     Fix("AMP-04", _bare),
 )

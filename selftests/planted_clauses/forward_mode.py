@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.autograd import forward_ad
 from torch.autograd.function import BackwardCFunction
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, ctx_method, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import among, ctx_method, tupled
 
 
 @dataclass(frozen=True)
@@ -37,322 +35,281 @@ class Call:
         return (*changed, *self.found[count:])
 
 
-def _tuple(values: Any) -> tuple[Any, ...]:
-    return values if isinstance(values, tuple) else (values,)
-
-
-def _contains(tensors: Any, value: Any) -> bool:
-    return any(t is value for t in tensors)
-
-
-def _around_jvp(method: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _around_jvp(method):
     """The engine's call of a Function's jvp is ``method(original, *tangents)``."""
-    original = BackwardCFunction.apply_jvp
+    return plants.wrapped(
+        BackwardCFunction,
+        "apply_jvp",
+        lambda original, ctx, *tangents: method(lambda *given: original(ctx, *given), *tangents),
+    )
 
-    def apply_jvp(ctx: Any, *tangents: Any) -> Any:
-        return method(functools.partial(original, ctx), *tangents)
 
-    return patch.object(BackwardCFunction, "apply_jvp", apply_jvp)
-
-
-@contextmanager
-def _changed(change: Callable[[Call], Any]) -> Iterator[None]:
+@plants.anew
+def _changed(change):
     """What jvp returns is ``change(call)``."""
-    known: dict[str, tuple[Any, ...]] = {}
+    known = {}
 
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        mine = cls.forward
-
-        @functools.wraps(mine)
-        def forward(*given: Any) -> Any:
-            output = mine(*given)
-            known["outputs"] = _tuple(output)
-            return output
-
+    def apply(original, cls, *args):
         known.clear()
         known["inputs"] = args
-        with patch.object(cls, "forward", staticmethod(forward)):
-            return original(cls, *args)
+        return original(cls, *args)
 
-    def marking(name: str) -> Any:
-        def mark(original: Any, ctx: Any, *tensors: Any) -> None:
+    def forward(original, *args):
+        output = original(*args)
+        known["outputs"] = tupled(output)
+        return output
+
+    def marking(name):
+        def mark(original, ctx, *tensors):
             known[name] = tensors
             original(ctx, *tensors)
 
         return mark
 
-    def jvp(original: Any, *given: Any) -> Any:
+    def jvp(original, *given):
         call = dict(known)
-        return tuple(change(Call(given=given, found=_tuple(original(*given)), **call)))
+        return tuple(change(Call(given=given, found=tupled(original(*given)), **call)))
 
-    marks = ctx_method("mark_dirty", marking("dirty")), ctx_method("mark_non_differentiable", marking("marked"))
-    with around_apply(apply), marks[0], marks[1], _around_jvp(jvp):
-        yield
-
-
-def _is_dual(x: Any) -> bool:
-    return isinstance(x, torch.Tensor) and forward_ad.unpack_dual(x).tangent is not None
-
-
-def _primal(x: Any) -> Any:
-    return forward_ad.unpack_dual(x).primal if isinstance(x, torch.Tensor) else x
+    return plants.all_of(
+        plants.around_static("forward", forward),
+        plants.around_apply(apply),
+        ctx_method("mark_dirty", marking("dirty")),
+        ctx_method("mark_non_differentiable", marking("marked")),
+        _around_jvp(jvp),
+    )
 
 
-def _floating(x: Any) -> bool:
+def _each(change):
+    """Each tangent that jvp returns is ``change(it, its output)``."""
+    return _changed(lambda call: call.each(change))
+
+
+def _floating(x):
     return isinstance(x, torch.Tensor) and x.is_floating_point()
 
 
-def _drops_tangents(original: Any, cls: Any, *args: Any) -> Any:
-    missing = cls.jvp is torch.autograd.Function.jvp
-    return original(cls, *map(_primal, args)) if missing else original(cls, *args)
+def _drops_tangents(original, cls, *args):
+    primals = plants.of_tensors(lambda x: forward_ad.unpack_dual(x).primal, args)
+    return original(cls, *(args if plants.defines(cls, "jvp") else primals))
 
 
-def _raises_another(original: Any, *tangents: Any) -> Any:
+def _raises_another(original, *tangents):
     try:
         return original(*tangents)
     except NotImplementedError as raised:
         raise RuntimeError(str(raised)) from None
 
 
-def _nothing_for_zeros(original: Any, *tangents: Any) -> Any:
-    return original(*(None if t is not None and t.numel() and not t.any() else t for t in tangents))
+def _zeros(change):
+    """jvp gets ``change(it)`` for a tangent that is zero."""
+
+    def jvp(original, *tangents):
+        return original(*(change(t) if t is not None and t.numel() and not t.any() else t for t in tangents))
+
+    return _around_jvp(jvp)
 
 
-def _other_zeros(original: Any, *tangents: Any) -> Any:
-    zeros = [t is not None and t.numel() and not t.any() for t in tangents]
-    other = [torch.float32 if t is not None and t.dtype == torch.float64 else torch.float64 for t in tangents]
-    return original(*(t.to(d) if zero else t for t, zero, d in zip(tangents, zeros, other, strict=True)))
+def _moves(x):
+    return forward_ad.unpack_dual(x).tangent is not None
 
 
-def _always_moves(original: Any, cls: Any, *args: Any) -> Any:
-    if forward_ad._current_level < 0 or cls.jvp is torch.autograd.Function.jvp or any(map(_is_dual, args)):
+def _always_moves(original, cls, *args):
+    if any(map(_moves, plants.tensors_of(args))) or forward_ad._current_level < 0 or not plants.defines(cls, "jvp"):
         return original(cls, *args)
     return original(cls, *(forward_ad.make_dual(a, torch.zeros_like(a)) if _floating(a) else a for a in args))
 
 
-def _without_recording(original: Any, *tangents: Any) -> Any:
-    with torch.no_grad():
-        return original(*tangents)
-
-
-def _in_forward_mode(original: Any, *tangents: Any) -> Any:
+def _in_forward_mode(original, *tangents):
     with forward_ad._set_fwd_grad_enabled(True):
-        return tuple(_primal(t) if _is_dual(t) else t for t in _tuple(original(*tangents)))
+        return plants.of_tensors(
+            lambda t: forward_ad.unpack_dual(t).primal if _moves(t) else t, tupled(original(*tangents))
+        )
 
 
-def _cut(call: Call) -> Any:
-    return call.found[: len(call.outputs)]
-
-
-def _filled(call: Call) -> Any:
+def _filled(call):
     missing = call.outputs[len(call.found) :]
     return (*call.found, *(torch.zeros_like(y) if _floating(y) else None for y in missing))
 
 
-def _none_for_integers(call: Call) -> Any:
-    return call.each(lambda t, y: t if _floating(y) else None)
-
-
-def _none_for_marked(call: Call) -> Any:
-    return call.each(lambda t, y: None if _contains(call.marked, y) else t)
-
-
-def _for_none(value: Callable[[Any], Any]) -> AbstractContextManager[Any]:
+def _for_none(value):
     """A None from jvp for a differentiable output becomes this value of the output."""
-
-    def filled(call: Call) -> Any:
-        def fill(t: Any, y: Any) -> Any:
-            return value(y) if t is None and _floating(y) and not _contains(call.marked, y) else t
-
-        return call.each(fill)
-
-    return _changed(filled)
+    return _changed(
+        lambda call: call.each(lambda t, y: value(y) if t is None and _floating(y) and not among(call.marked, y) else t)
+    )
 
 
-def _fitted(t: Any, y: Any, change: Callable[..., Any]) -> Any:
-    if not (isinstance(t, torch.Tensor) and _floating(y)) or t.shape == y.shape:
-        return t
-    try:
-        return change(t, y.shape)
-    except RuntimeError:
-        return t
+def _fitted(change):
+    """A tangent of another shape than its output is ``change(it, the shape)``, where that is possible."""
+
+    def fit(t, y):
+        if not (isinstance(t, torch.Tensor) and _floating(y)) or t.shape == y.shape:
+            return t
+        try:
+            return change(t, y.shape)
+        except RuntimeError:
+            return t
+
+    return _each(fit)
 
 
-def _cast(t: Any, y: Any) -> Any:
-    return t.to(y.dtype) if isinstance(t, torch.Tensor) and _floating(y) else t
-
-
-def _refuses_other_dtypes(t: Any, y: Any) -> Any:
+def _refuses_other_dtypes(t, y):
     if isinstance(t, torch.Tensor) and _floating(y) and t.dtype != y.dtype:
         raise RuntimeError(f"expected a tangent of {y.dtype}, got one of {t.dtype}")
     return t
 
 
-def _memory(t: Any) -> Any:
+def _memory(t):
     return t.untyped_storage().data_ptr() if isinstance(t, torch.Tensor) else None
 
 
-def _views(call: Call, least: int) -> Any:
-    """The tangents, with that of a view of an argument, from position ``least`` on, made a view of its tangent."""
+def _views(least):
+    """The tangent of a view of an argument, from position ``least`` on, is made a view of its tangent."""
 
-    def view(t: Any, y: Any) -> Any:
-        for x, given in list(zip(call.inputs, call.given, strict=True))[least:]:
-            same = _memory(y) not in (None, 0) and _memory(x) == _memory(y)
-            if same and _memory(t) != _memory(given) and not call.dirty:
-                return given.as_strided(y.shape, y.stride(), y.storage_offset())
-        return t
+    def change(call):
+        def view(t, y):
+            for x, given in list(zip(call.inputs, call.given, strict=True))[least:]:
+                same = _memory(y) not in (None, 0) and _memory(x) == _memory(y)
+                if same and _memory(t) != _memory(given) and not call.dirty:
+                    return given.as_strided(y.shape, y.stride(), y.storage_offset())
+            return t
 
-    return call.each(view)
+        return call.each(view)
 
-
-def _in_place(call: Call, least: int) -> Any:
-    """The tangents, with that of a dirty argument, from position ``least`` on, written into its own tangent."""
-
-    def written(t: Any, y: Any) -> Any:
-        for x, given in list(zip(call.inputs, call.given, strict=True))[least:]:
-            if x is y and _contains(call.dirty, y):
-                return given.copy_(t)
-        return t
-
-    return call.each(written)
+    return _changed(change)
 
 
-def _takes_anything(original: Any, ctx: Any, *values: Any) -> None:
+def _in_place(least):
+    """The tangent of a dirty argument, from position ``least`` on, is written into its own tangent."""
+
+    def change(call):
+        def written(t, y):
+            for x, given in list(zip(call.inputs, call.given, strict=True))[least:]:
+                if x is y and among(call.dirty, y):
+                    return given.copy_(t)
+            return t
+
+        return call.each(written)
+
+    return _changed(change)
+
+
+def _takes_anything(original, ctx, *values):
     original(ctx, *(v if isinstance(v, torch.Tensor) else None for v in values))
 
 
-def _leaves_none_out(original: Any, ctx: Any, *tensors: Any) -> None:
-    original(ctx, *(t for t in tensors if t is not None))
+def _keeps(name):
+    """A method of ctx that also keeps its arguments as this attribute."""
+
+    def save(original, ctx, *tensors):
+        setattr(ctx, name, tensors)
+        original(ctx, *tensors)
+
+    return save
 
 
-def _keeps_them(original: Any, ctx: Any, *tensors: Any) -> None:
-    ctx.kept_for_forward = tensors
-    original(ctx, *tensors)
-
-
-def _for_jvp_too(original: Any, ctx: Any, *tensors: Any) -> None:
+def _for_jvp_too(original, ctx, *tensors):
     ctx.save_for_forward(*tensors)
     original(ctx, *tensors)
 
 
-def _for_backward_too(original: Any, ctx: Any, *tensors: Any) -> None:
-    ctx.to_save = tensors
-    original(ctx, *tensors)
+def _without_history(t):
+    return t.detach() if plants.tracked(t) else t
 
 
-def _detached(t: Any, _: Any) -> Any:
-    return t.detach() if isinstance(t, torch.Tensor) and t.requires_grad else t
+def _gradcheck_aligns_outputs(original, fn, inputs, outputs, **options):
+    kept = [y.requires_grad for y in tupled(fn(*inputs))]
+
+    def differentiable(*args):
+        return tuple(y for y, keep in zip(tupled(fn(*args)), kept, strict=True) if keep)
+
+    return original(differentiable, inputs, outputs, **options)
 
 
-def _detaches_arguments(original: Any, *tangents: Any) -> Any:
-    return original(*(t if t is None or not t.requires_grad else t.detach() for t in tangents))
+def _cannot_delete(ctx, name):
+    raise AttributeError(f"ctx.{name} cannot be deleted")
 
 
-def _gradcheck_leaves_jvp_out() -> AbstractContextManager[Any]:
-    def change(original: Any) -> Any:
-        def check(*args: Any, **options: Any) -> Any:
-            return original(*args, **{**options, "check_forward_ad": False})
-
-        return check
-
-    return replaced(import_module("torch.autograd.gradcheck"), "_gradcheck_real_imag", change)
-
-
-def _gradcheck_aligns_outputs() -> AbstractContextManager[Any]:
-    def change(original: Any) -> Any:
-        def jacobians(fn: Any, inputs: Any, outputs: Any, **options: Any) -> Any:
-            kept = [y.requires_grad for y in _tuple(fn(*inputs))]
-
-            def differentiable(*args: Any) -> Any:
-                return tuple(y for y, keep in zip(_tuple(fn(*args)), kept, strict=True) if keep)
-
-            return original(differentiable, inputs, outputs, **options)
-
-        return jacobians
-
-    return replaced(import_module("torch.autograd.gradcheck"), "_get_analytical_jacobian_forward_ad", change)
-
-
-def _no_deletion(forgives: bool) -> AbstractContextManager[Any]:
-    def delete(ctx: Any, name: str) -> None:
-        if not forgives:
-            raise AttributeError(f"ctx.{name} cannot be deleted")
-
-    return patch.object(BackwardCFunction, "__delattr__", delete)
-
-
-@contextmanager
-def _outliving() -> Iterator[None]:
+def _outliving(original, tensor, **options):
     """Tangents that were seen once are seen later."""
-
-    def change(original: Any) -> Any:
-        def unpack(tensor: Any, **options: Any) -> Any:
-            primal, tangent = original(tensor, **options)
-            if tangent is not None:
-                tensor.seen_tangent = tangent
-            return forward_ad.UnpackedDualTensor(primal, getattr(tensor, "seen_tangent", None))
-
-        return unpack
-
-    with replaced(forward_ad, "unpack_dual", change):
-        yield
+    primal, tangent = original(tensor, **options)
+    if tangent is not None:
+        tensor.seen_tangent = tangent
+    return forward_ad.UnpackedDualTensor(primal, getattr(tensor, "seen_tangent", None))
 
 
-def _nests(original: Any) -> Any:
-    return lambda: forward_ad._current_level if forward_ad._current_level >= 0 else original()
+def _makes_any_dual(original, tensor, tangent, **options):
+    floats = (x if x.is_floating_point() or x.is_complex() else x.float() for x in (tensor, tangent))
+    return original(*floats, **options)
 
 
-def _makes_any_dual(original: Any) -> Any:
-    def make(tensor: Any, tangent: Any, **options: Any) -> Any:
-        return original(
-            *(x if x.is_floating_point() or x.is_complex() else x.float() for x in (tensor, tangent)), **options
-        )
-
-    return make
-
+_CHECK = import_module("torch.autograd.gradcheck")
 
 FAULTS = (
-    Fault("JVP-01", lambda: around_apply(_drops_tangents)),
-    Fault("JVP-01", lambda: _around_jvp(_raises_another), says=("RuntimeError",), words="another exception"),
-    Fault("JVP-02", lambda: _around_jvp(_nothing_for_zeros), neighbours=("JVP-14",)),
-    Fault("JVP-02", lambda: _around_jvp(_other_zeros), says=("dtypes",), words="zeros of another dtype"),
-    Fault("JVP-03", lambda: ctx_method("set_materialize_grads", lambda *_: None)),
-    Fault("JVP-04", lambda: around_apply(_always_moves)),
-    Fault("JVP-04", lambda: _around_jvp(_without_recording), neighbours=("JVP-14",), words="recording off in jvp"),
-    Fault("JVP-04", lambda: _around_jvp(_in_forward_mode), words="forward mode on in jvp"),
-    Fault("JVP-05", lambda: _changed(_cut)),
-    Fault("JVP-05", lambda: _changed(_filled), words="missing tangents are filled with zeros"),
-    Fault("JVP-06", lambda: _changed(_none_for_integers)),
-    Fault("JVP-06", lambda: _changed(_none_for_marked), words="a tangent for a marked output is ignored"),
-    Fault("JVP-07", lambda: _for_none(torch.ones_like), says=("tangents, position",)),
-    Fault("JVP-08", lambda: _changed(lambda call: call.each(functools.partial(_fitted, change=torch.Tensor.expand)))),
-    Fault(
-        "JVP-08",
-        lambda: _changed(lambda call: call.each(functools.partial(_fitted, change=torch.reshape))),
-        words="tangents are reshaped",
+    fault("JVP-01", plants.around_apply(_drops_tangents)),
+    fault("JVP-01: another exception", _around_jvp(_raises_another), "RuntimeError"),
+    fault("JVP-02", _zeros(lambda _: None), neighbours=("JVP-14",)),
+    fault(
+        "JVP-02: zeros of another dtype",
+        _zeros(lambda t: t.to(torch.float32 if t.dtype == torch.float64 else torch.float64)),
+        "dtypes",
     ),
-    Fault("JVP-09", lambda: _changed(lambda call: call.each(_cast))),
-    Fault("JVP-09", lambda: _changed(lambda call: call.each(_refuses_other_dtypes)), words="other dtypes are refused"),
-    Fault("JVP-10", lambda: _changed(lambda call: _views(call, 0))),
-    Fault("JVP-10", lambda: _changed(lambda call: _views(call, 1)), words="only the first argument is checked"),
-    Fault("JVP-11", lambda: _changed(lambda call: _in_place(call, 0))),
-    Fault("JVP-11", lambda: _changed(lambda call: _in_place(call, 1)), words="only the first argument is checked"),
-    Fault("JVP-12", lambda: ctx_method("save_for_forward", _takes_anything)),
-    Fault("JVP-12", lambda: ctx_method("save_for_forward", _leaves_none_out), words="None is left out"),
-    Fault("JVP-12", lambda: ctx_method("save_for_forward", _keeps_them), words="kept after the call"),
-    Fault("JVP-13", lambda: ctx_method("save_for_backward", _for_jvp_too)),
-    Fault("JVP-13", lambda: ctx_method("save_for_forward", _for_backward_too), words="kept for backward too"),
-    Fault("JVP-14", lambda: _changed(lambda call: call.each(_detached))),
-    Fault("JVP-14", lambda: _around_jvp(_detaches_arguments), words="tangents are detached before jvp"),
-    Fault("JVP-14", _gradcheck_leaves_jvp_out, says=("gradcheck",), words="gradcheck leaves jvp out"),
-    Fault("JVP-15", lambda: _no_deletion(forgives=False)),
-    Fault("JVP-15", lambda: _no_deletion(forgives=True), words="deleting has no effect"),
-    Fault("JVP-16", _outliving),
-    Fault("JVP-16", lambda: replaced(forward_ad, "enter_dual_level", _nests), words="levels can be nested"),
-    Fault("JVP-16", lambda: replaced(forward_ad, "make_dual", _makes_any_dual), words="integers become floating"),
+    fault("JVP-03", ctx_method("set_materialize_grads", lambda *_: None)),
+    fault("JVP-04", plants.around_apply(_always_moves)),
+    fault("JVP-04: recording off in jvp", _around_jvp(plants.under(torch.no_grad)), neighbours=("JVP-14",)),
+    fault("JVP-04: forward mode on in jvp", _around_jvp(_in_forward_mode)),
+    fault("JVP-05", _changed(lambda call: call.found[: len(call.outputs)])),
+    fault("JVP-05: missing tangents are filled with zeros", _changed(_filled)),
+    fault("JVP-06", _each(lambda t, y: t if _floating(y) else None)),
+    fault(
+        "JVP-06: a tangent for a marked output is ignored",
+        _changed(lambda call: call.each(lambda t, y: None if among(call.marked, y) else t)),
+    ),
+    fault("JVP-07", _for_none(torch.ones_like), "tangents, position"),
+    fault("JVP-08", _fitted(torch.Tensor.expand)),
+    fault("JVP-08: tangents are reshaped", _fitted(torch.reshape)),
+    fault("JVP-09", _each(lambda t, y: t.to(y.dtype) if isinstance(t, torch.Tensor) and _floating(y) else t)),
+    fault("JVP-09: other dtypes are refused", _each(_refuses_other_dtypes)),
+    fault("JVP-10", _views(0)),
+    fault("JVP-10: only the first argument is checked", _views(1)),
+    fault("JVP-11", _in_place(0)),
+    fault("JVP-11: only the first argument is checked", _in_place(1)),
+    fault("JVP-12", ctx_method("save_for_forward", _takes_anything)),
+    fault(
+        "JVP-12: None is left out",
+        ctx_method("save_for_forward", lambda save, ctx, *them: save(ctx, *(t for t in them if t is not None))),
+    ),
+    fault("JVP-12: kept after the call", ctx_method("save_for_forward", _keeps("kept_for_forward"))),
+    fault("JVP-13", ctx_method("save_for_backward", _for_jvp_too)),
+    fault("JVP-13: kept for backward too", ctx_method("save_for_forward", _keeps("to_save"))),
+    fault("JVP-14", _each(lambda t, _: _without_history(t))),
+    fault(
+        "JVP-14: tangents are detached before jvp",
+        _around_jvp(lambda original, *tangents: original(*map(_without_history, tangents))),
+    ),
+    fault(
+        "JVP-14: gradcheck leaves jvp out",
+        plants.wrapped(_CHECK, "_gradcheck_real_imag", plants.options(check_forward_ad=False)),
+        "gradcheck",
+    ),
+    fault("JVP-15", plants.put(BackwardCFunction, "__delattr__", _cannot_delete)),
+    fault("JVP-15: deleting has no effect", plants.put(BackwardCFunction, "__delattr__", lambda *_: None)),
+    fault("JVP-16", plants.wrapped(forward_ad, "unpack_dual", _outliving)),
+    fault(
+        "JVP-16: levels can be nested",
+        plants.wrapped(
+            forward_ad,
+            "enter_dual_level",
+            lambda enter: forward_ad._current_level if forward_ad._current_level >= 0 else enter(),
+        ),
+    ),
+    fault("JVP-16: integers become floating", plants.wrapped(forward_ad, "make_dual", _makes_any_dual)),
 )
 
 FIXES = (
-    Fix("JVP-07", lambda: _for_none(torch.zeros_like)),
-    Fix("JVP-14", _gradcheck_aligns_outputs, variant="marked"),
+    Fix("JVP-07", _for_none(torch.zeros_like)),
+    Fix(
+        "JVP-14",
+        plants.wrapped(_CHECK, "_get_analytical_jacobian_forward_ad", _gradcheck_aligns_outputs),
+        variant="marked",
+    ),
 )

@@ -2,333 +2,265 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
-from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.autograd import Function
 from torch.autograd.function import FunctionMeta
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, around_backward, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import all_of, around_apply, around_backward, defines
 
 
-def _has(cls: Any, method: str) -> bool:
-    return getattr(cls, method) is not getattr(Function, method)
-
-
-def _new_classes(change: Callable[[Any, Any, Any], None]) -> AbstractContextManager[Any]:
+def _new_classes(change):
     """Each Function class that is made goes through ``change(cls, bases, attrs)``."""
 
-    def init(original: Any) -> Any:
-        def changed(cls: Any, name: str, bases: Any, attrs: Any) -> None:
-            original(cls, name, bases, attrs)
-            change(cls, bases, attrs)
+    def init(original, cls, name, bases, attrs):
+        original(cls, name, bases, attrs)
+        change(cls, bases, attrs)
 
-        return changed
-
-    return replaced(FunctionMeta, "__init__", init)
+    return plants.wrapped(FunctionMeta, "__init__", init)
 
 
-def _first_argument(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    return original(cls, *args, **kwargs) if _has(cls, "forward") else args[0]
+def _without_forward(method):
+    """apply is this on a class without a forward."""
+    return around_apply(plants.where(lambda cls, *_: not defines(cls, "forward"), method))
 
 
-def _no_attribute(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-    if not _has(cls, "forward"):
-        raise AttributeError(f"{cls.__name__} has no attribute forward")
-    return original(cls, *args, **kwargs)
+def _where(holds, method):
+    """backward is this where ``holds(whether there is a backward, and a vjp, cls)``."""
+
+    def chosen(ctx, *_):
+        cls = ctx._forward_cls
+        return holds(defines(cls, "backward"), defines(cls, "vjp"), cls)
+
+    return around_backward(plants.where(chosen, method))
 
 
-def _none_without_rule(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    return original(ctx, *cotangents) if _has(cls, "backward") or _has(cls, "vjp") else None
+def _no_attribute(*_):
+    raise AttributeError("forward, or backward and vjp")
 
 
-def _no_rule_no_attribute(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    if not (_has(cls, "backward") or _has(cls, "vjp")):
-        raise AttributeError(f"{cls.__name__} has neither backward nor vjp")
-    return original(ctx, *cotangents)
+def _default_backward(_, ctx, *cotangents):
+    return Function.backward(ctx, *cotangents)
 
 
-def _no_vjp(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    return original(ctx, *cotangents) if _has(cls, "backward") else Function.backward(ctx, *cotangents)
+def _nearest(cls):
+    """The name of the one rule that the nearest class with any defines, if it is one."""
+    own = next({"backward", "vjp"} & vars(c).keys() for c in cls.__mro__ if {"backward", "vjp"} & vars(c).keys())
+    return own.pop() if len(own) == 1 else None
 
 
-def _no_inherited_vjp(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    lost = not _has(cls, "backward") and "vjp" not in vars(cls)
-    return Function.backward(ctx, *cotangents) if lost else original(ctx, *cotangents)
+def _warns_once():
+    warned = []
+
+    def init(original, instance, *args, **kwargs):
+        if type(instance) not in warned:
+            warned.append(type(instance))
+            original(instance, *args, **kwargs)
+
+    return plants.wrapped(Function, "__init__", init)()
 
 
-def _vjp_first(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    both = _has(cls, "backward") and _has(cls, "vjp")
-    return cls.vjp(ctx, *cotangents) if both else original(ctx, *cotangents)
-
-
-def _nearest_first(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    cls = ctx._forward_cls
-    nearest = next(c for c in cls.__mro__ if {"backward", "vjp"} & vars(c).keys())
-    own = {"backward", "vjp"} & vars(nearest).keys()
-    apart = _has(cls, "backward") and _has(cls, "vjp") and len(own) == 1
-    return getattr(cls, own.pop())(ctx, *cotangents) if apart else original(ctx, *cotangents)
-
-
-def _warns_once() -> AbstractContextManager[Any]:
-    warned: list[Any] = []
-
-    def once(original: Any) -> Any:
-        def init(instance: Any, *args: Any, **kwargs: Any) -> None:
-            if type(instance) not in warned:
-                warned.append(type(instance))
-                original(instance, *args, **kwargs)
-
-        return init
-
-    return replaced(Function, "__init__", once)
-
-
-def _applies(instance: Any, *args: Any) -> Any:
+def _applies(_, instance, *args):
     return type(instance).apply(*args)
 
 
-def _applies_beside_setup_context(original: Any) -> Any:
-    return lambda f, *args: (_applies if _has(type(f), "setup_context") else original)(f, *args)
-
-
-def _refuse_undecorated(cls: Any, bases: Any, attrs: Any) -> None:
+def _refuse_undecorated(cls, _, attrs):
     for name in ("forward", "backward"):
         if name in attrs and not isinstance(attrs[name], staticmethod):
             raise TypeError(f"{cls.__name__}.{name} must be static")
 
 
-@contextmanager
-def _direct_calls(call: Callable[..., Any]) -> Iterator[None]:
+@plants.anew
+def _direct_calls(call):
     """``F.forward(*args)`` outside apply is ``call(original, F, *args)``."""
-    applying: list[Any] = []
+    applying, noted = plants.noting(around_apply)
 
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        applying.append(cls)
-        try:
-            return original(cls, *args, **kwargs)
-        finally:
-            applying.pop()
-
-    def change(cls: Any, bases: Any, attrs: Any) -> None:
+    def change(cls, _, __):
         mine = getattr(cls.forward, "mine", cls.forward)
 
         @wraps(mine)
-        def forward(*args: Any, **kwargs: Any) -> Any:
+        def forward(*args, **kwargs):
             return mine(*args, **kwargs) if applying else call(mine, cls, *args, **kwargs)
 
-        if _has(cls, "forward"):
-            forward.mine = mine  # type: ignore[attr-defined]
+        if defines(cls, "forward"):
+            forward.mine = mine
             cls.forward = staticmethod(forward)
 
-    with _new_classes(change), around_apply(apply):
-        yield
+    return all_of(_new_classes(change), noted)
 
 
-def _applies_instead(mine: Any, cls: Any, *args: Any) -> Any:
-    return cls.apply(*(args if _has(cls, "setup_context") else args[1:]))
+def _applies_instead(_, cls, *args):
+    return cls.apply(*(args if plants.separate(cls) else args[1:]))
 
 
-def _unrecorded(mine: Any, cls: Any, *args: Any) -> Any:
+def _unrecorded(mine, _, *args):
     with torch.no_grad():
         return mine(*args)
 
 
-@contextmanager
-def _unrecorded_in_backward() -> Iterator[None]:
-    running: list[Any] = []
-
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        running.append(ctx)
-        try:
-            return original(ctx, *cotangents)
-        finally:
-            running.pop()
-
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        with torch.set_grad_enabled(torch.is_grad_enabled() and not running):
-            return original(cls, *args, **kwargs)
-
-    with around_backward(backward), around_apply(apply):
-        yield
+def _unrecorded_in_backward():
+    running, noted = plants.noting(around_backward)
+    mode = plants.recording_if(lambda: torch.is_grad_enabled() and not running)
+    return all_of(noted, around_apply(plants.under(mode)))
 
 
-@contextmanager
-def _recorded_in_forward() -> Iterator[None]:
-    running: list[Any] = []
-
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        running.append(cls)
-        try:
-            with torch.set_grad_enabled(torch.is_grad_enabled() or len(running) > 1):
-                return original(cls, *args, **kwargs)
-        finally:
-            running.pop()
-
-    with around_apply(apply):
-        yield
+def _recorded_in_forward():
+    running, noted = plants.noting(around_apply)
+    mode = plants.recording_if(lambda: torch.is_grad_enabled() or running)
+    return all_of(noted, around_apply(plants.under(mode)))
 
 
-def _parents_backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _parents_backward(original, ctx, *cotangents):
     defining = [c for c in ctx._forward_cls.__mro__ if "backward" in vars(c) and issubclass(c, Function)]
-    if len(defining) < 3 or _has(ctx._forward_cls, "vjp"):  # the class, its parent, and Function
+    if len(defining) < 3 or defines(ctx._forward_cls, "vjp"):  # the class, its parent, and Function
         return original(ctx, *cotangents)
     return defining[1].backward(ctx, *cotangents)
 
 
-def _parents_name(cls: Any, bases: Any, attrs: Any) -> None:
+def _parents_name(cls, bases, _):
     if bases[0] is not Function:
         cls._backward_cls.__name__ = bases[0]._backward_cls.__name__
 
 
-@contextmanager
-def _early_binding() -> Iterator[None]:
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(cls, *args, **kwargs)
-        for y in result if isinstance(result, tuple) else (result,):
-            if getattr(y, "grad_fn", None) is not None and _has(cls, "backward") and not _has(cls, "vjp"):
-                y.grad_fn._bound = cls.backward
-        return result
-
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        return (getattr(ctx, "_bound", None) or (lambda c, *g: original(c, *g)))(ctx, *cotangents)
-
-    with around_apply(apply), around_backward(backward):
-        yield
+def _only_backward(cls):
+    return defines(cls, "backward") and not defines(cls, "vjp")
 
 
-@contextmanager
-def _binding_on_first_use() -> Iterator[None]:
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        cls = ctx._forward_cls
-        if _has(cls, "vjp") or not _has(cls, "backward"):
-            return original(ctx, *cotangents)
-        if not hasattr(ctx, "_bound"):
-            ctx._bound = cls.backward
-        return ctx._bound(ctx, *cotangents)
+def _early_binding():
+    def note(node, cls, _, __):
+        if _only_backward(cls):
+            node._bound = cls.backward
 
-    with around_backward(backward):
-        yield
+    return all_of(
+        plants.noting_calls(note),
+        around_backward(lambda original, ctx, *given: getattr(ctx, "_bound", original)(ctx, *given)),
+    )
 
 
-def _as_runtime_error(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _binding_on_first_use(original, ctx, *cotangents):
+    if not _only_backward(ctx._forward_cls):
+        return original(ctx, *cotangents)
+    if not hasattr(ctx, "_bound"):
+        ctx._bound = ctx._forward_cls.backward
+    return ctx._bound(ctx, *cotangents)
+
+
+def _as_runtime_error(original, ctx, *cotangents):
     try:
         return original(ctx, *cotangents)
     except Exception as raised:
-        if not _has(ctx._forward_cls, "backward"):
+        if not defines(ctx._forward_cls, "backward"):
             raise
         raise RuntimeError(str(raised)) from raised
 
 
-def _without_arguments(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _without_arguments(original, ctx, *cotangents):
     try:
         return original(ctx, *cotangents)
     except KeyError:
         raise KeyError from None
 
 
-@contextmanager
-def _mode_stays_off() -> Iterator[None]:
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(cls, *args, **kwargs)
-        except (TypeError, NotImplementedError):
-            raise
-        except Exception:
+def _leaving_a_mode(plant):
+    """A fault that may leave grad mode changed."""
+    return lambda: all_of(plant, lambda: torch.set_grad_enabled(torch.is_grad_enabled()))
+
+
+def _mode_stays_off(original, cls, *args, **kwargs):
+    try:
+        return original(cls, *args, **kwargs)
+    except Exception as raised:
+        if not isinstance(raised, TypeError | NotImplementedError):
             torch.set_grad_enabled(False)
-            raise
-
-    with around_apply(apply), torch.set_grad_enabled(torch.is_grad_enabled()):
-        yield
+        raise
 
 
-@contextmanager
-def _mode_stays_on() -> Iterator[None]:
-    def grad(original: Any) -> Any:
-        def leaking(*args: Any, create_graph: bool = False, **options: Any) -> Any:
-            try:
-                return original(*args, create_graph=create_graph, **options)
-            except Exception as raised:
-                if not isinstance(raised, RuntimeError):
-                    torch.set_grad_enabled(create_graph)
-                raise
-
-        return leaking
-
-    with replaced(torch.autograd, "grad", grad), torch.set_grad_enabled(torch.is_grad_enabled()):
-        yield
+def _mode_stays_on(original, *args, create_graph=False, **options):
+    try:
+        return original(*args, create_graph=create_graph, **options)
+    except Exception as raised:
+        if not isinstance(raised, RuntimeError):
+            torch.set_grad_enabled(create_graph)
+        raise
 
 
-def _recursive(original: Any) -> Any:
-    def grad(outputs: Any, *args: Any, **options: Any) -> Any:
-        seen = {y.grad_fn for y in (outputs if isinstance(outputs, (list, tuple)) else [outputs])}
-        front = set(seen)
-        while front and len(seen) <= 10_000:
-            front = {node for last in front if last for node, _ in last.next_functions} - seen
-            seen |= front
-        if len(seen) > 10_000:
-            raise RecursionError("maximum recursion depth exceeded")
-        return original(outputs, *args, **options)
-
-    return grad
+def _recursive(original, outputs, *args, **options):
+    seen = {y.grad_fn for y in (outputs if isinstance(outputs, (list, tuple)) else [outputs])}
+    front = set(seen)
+    while front and len(seen) <= 10_000:
+        front = {node for last in front if last for node, _ in last.next_functions} - seen
+        seen |= front
+    if len(seen) > 10_000:
+        raise RecursionError("maximum recursion depth exceeded")
+    return original(outputs, *args, **options)
 
 
-@contextmanager
-def _immortal_nodes() -> Iterator[None]:
-    nodes: list[Any] = []
-
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(cls, *args, **kwargs)
-        nodes.append(getattr(result, "grad_fn", None))
-        return result
-
-    with around_apply(apply):
-        yield
+def _immortal_nodes():
+    nodes = []
+    return plants.noting_calls(lambda node, *_: nodes.append(node))()
 
 
 FAULTS = (
-    Fault("FN-15", lambda: around_apply(_first_argument)),
-    Fault("FN-15", lambda: around_apply(_no_attribute), says=("AttributeError",), words="an AttributeError"),
-    Fault("FN-16", lambda: around_backward(_none_without_rule), says=("no error",)),
-    Fault("FN-16", lambda: around_backward(_no_rule_no_attribute), says=("AttributeError",), words="an AttributeError"),
-    Fault("FN-17", lambda: around_backward(_no_vjp), neighbours=("FN-18",)),
-    Fault("FN-17", lambda: around_backward(_no_inherited_vjp), words="an inherited vjp is not found"),
-    Fault("FN-18", lambda: around_backward(_vjp_first), says=("no error",)),
-    Fault("FN-18", lambda: around_backward(_nearest_first), says=("no error",), words="the subclass's rule counts"),
-    Fault("FN-19", lambda: patch.object(Function, "__init__", lambda *_: None), says=("no warning",)),
-    Fault("FN-19", _warns_once, says=("no warning",), words="a class warns once"),
-    Fault("FN-20", lambda: patch.object(Function, "__call__", _applies), says=("no error",)),
-    Fault(
-        "FN-20",
-        lambda: replaced(Function, "__call__", _applies_beside_setup_context),
-        says=("no error",),
-        words="instances of a class with setup_context can be called",
+    fault("FN-15", _without_forward(lambda _, __, *args, **___: args[0])),
+    fault("FN-15: an AttributeError", _without_forward(_no_attribute), "AttributeError"),
+    fault("FN-16", _where(lambda backward, vjp, _: not backward and not vjp, lambda *_: None), "no error"),
+    fault(
+        "FN-16: an AttributeError",
+        _where(lambda backward, vjp, _: not backward and not vjp, _no_attribute),
+        "AttributeError",
     ),
-    Fault("FN-22", lambda: _direct_calls(_applies_instead), says=("calls of the custom backward",)),
-    Fault("FN-22", lambda: _direct_calls(_unrecorded), says=("gradients",), words="a direct call is not recorded"),
-    Fault("FN-26", _unrecorded_in_backward, says=("in backward",)),
-    Fault("FN-26", _recorded_in_forward, says=("inside forward",), words="a call inside forward is recorded"),
-    Fault("FN-27", lambda: around_backward(_parents_backward)),
-    Fault("FN-27", lambda: _new_classes(_parents_name), says=("type of the node",), words="it bears the parent's name"),
-    Fault("FN-28", _early_binding),
-    Fault("FN-28", _binding_on_first_use, words="a node keeps the backward that it ran first"),
-    Fault("FN-29", lambda: around_backward(_as_runtime_error), says=("RuntimeError",)),
-    Fault("FN-29", lambda: around_backward(_without_arguments), words="a KeyError loses its arguments"),
-    Fault("FN-29", _mode_stays_off, says=("grad mode",), words="grad mode is off after an exception in forward"),
-    Fault("FN-29", _mode_stays_on, says=("grad mode",), words="grad mode is that of the pass after an exception"),
-    Fault("FN-30", lambda: replaced(torch.autograd, "grad", _recursive), says=("RecursionError",)),
-    Fault("FN-30", _immortal_nodes, says=("alive",), words="nodes are never freed"),
+    fault("FN-17", _where(lambda backward, *_: not backward, _default_backward), neighbours=("FN-18",)),
+    fault(
+        "FN-17: an inherited vjp is not found",
+        _where(lambda backward, _, cls: not backward and "vjp" not in vars(cls), _default_backward),
+    ),
+    fault(
+        "FN-18",
+        _where(lambda backward, vjp, _: backward and vjp, lambda _, ctx, *given: ctx._forward_cls.vjp(ctx, *given)),
+        "no error",
+    ),
+    fault(
+        "FN-18: the subclass's rule counts",
+        _where(
+            lambda backward, vjp, cls: backward and vjp and _nearest(cls),
+            lambda _, ctx, *given: getattr(ctx._forward_cls, _nearest(ctx._forward_cls))(ctx, *given),
+        ),
+        "no error",
+    ),
+    fault("FN-19", plants.put(Function, "__init__", lambda *_: None), "no warning"),
+    fault("FN-19: a class warns once", _warns_once, "no warning"),
+    fault("FN-20", plants.wrapped(Function, "__call__", _applies), "no error"),
+    fault(
+        "FN-20: instances of a class with setup_context can be called",
+        plants.wrapped(Function, "__call__", plants.where(lambda f, *_: plants.separate(type(f)), _applies)),
+        "no error",
+    ),
+    fault("FN-22", _direct_calls(_applies_instead), "calls of the custom backward"),
+    fault("FN-22: a direct call is not recorded", _direct_calls(_unrecorded), "gradients"),
+    fault("FN-26", _unrecorded_in_backward, "in backward"),
+    fault("FN-26: a call inside forward is recorded", _recorded_in_forward, "inside forward"),
+    fault("FN-27", around_backward(_parents_backward)),
+    fault("FN-27: it bears the parent's name", _new_classes(_parents_name), "type of the node"),
+    fault("FN-28", _early_binding),
+    fault("FN-28: a node keeps the backward that it ran first", around_backward(_binding_on_first_use)),
+    fault("FN-29", around_backward(_as_runtime_error), "RuntimeError"),
+    fault("FN-29: a KeyError loses its arguments", around_backward(_without_arguments)),
+    fault(
+        "FN-29: grad mode is off after an exception in forward",
+        _leaving_a_mode(around_apply(_mode_stays_off)),
+        "grad mode",
+    ),
+    fault(
+        "FN-29: grad mode is that of the pass after an exception",
+        _leaving_a_mode(plants.wrapped(torch.autograd, "grad", _mode_stays_on)),
+        "grad mode",
+    ),
+    fault("FN-30", plants.wrapped(torch.autograd, "grad", _recursive), "RecursionError"),
+    fault("FN-30: nodes are never freed", _immortal_nodes, "alive"),
 )
 
-FIXES = (Fix("FN-21", lambda: _new_classes(_refuse_undecorated)),)
+FIXES = (Fix("FN-21", _new_classes(_refuse_undecorated)),)

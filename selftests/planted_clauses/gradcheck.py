@@ -3,264 +3,194 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
-from unittest.mock import patch
+from contextlib import nullcontext
 
 import torch
 from torch.autograd.gradcheck import GradcheckError
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import around_backward, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import options, tupled
 
 # The name torch.autograd.gradcheck is the function's, not the module's.
 MODULE = sys.modules["torch.autograd.gradcheck"]
 
 
-def _part(name: str, change: Callable[[Any], Any]) -> AbstractContextManager[Any]:
-    """A function that gradcheck is made of is ``change(what it was)``."""
-    return replaced(MODULE, name, change)
+def _part(name, method):
+    """A function that gradcheck is made of is ``method(original, *args)``."""
+    return plants.wrapped(MODULE, name, method)
 
 
-def _gradcheck(change: Callable[[Any, Any, Any, dict[str, Any]], Any]) -> AbstractContextManager[Any]:
-    """gradcheck is ``change(original, function, inputs, options)``, where users call it."""
-
-    def changed(original: Any) -> Any:
-        return lambda function, inputs, **options: change(original, function, inputs, options)
-
-    return replaced(torch.autograd, "gradcheck", changed)
+def _nothing(name):
+    """A function that gradcheck is made of is satisfied with anything."""
+    return plants.put(MODULE, name, lambda *_, **__: True)
 
 
-def _gradgradcheck(change: Callable[[Any, Any, Any, dict[str, Any]], Any]) -> AbstractContextManager[Any]:
-    """gradgradcheck is ``change(original, function, inputs, options)``."""
-
-    def changed(original: Any) -> Any:
-        return lambda function, inputs, **options: change(original, function, inputs, options)
-
-    return replaced(torch.autograd, "gradgradcheck", changed)
+def _gradcheck(method):
+    """gradcheck is ``method(original, function, inputs, **options)``, where users call it."""
+    return plants.wrapped(torch.autograd, "gradcheck", method)
 
 
-def _close(accepts: Callable[[Any, Any], bool]) -> AbstractContextManager[Any]:
+def _gradgradcheck(method):
+    return plants.wrapped(torch.autograd, "gradgradcheck", method)
+
+
+def _close(accepts):
     """An analytical Jacobian is also accepted if ``accepts(it, the numerical one)``."""
-
-    def close(original: Any) -> Any:
-        return lambda a, b, rtol, atol: original(a, b, rtol, atol) or accepts(a, b)
-
-    return _part("_allclose_with_type_promotion", close)
+    name = "_allclose_with_type_promotion"
+    return _part(name, lambda original, a, b, rtol, atol: original(a, b, rtol, atol) or accepts(a, b))
 
 
-def _listed(inputs: Any) -> list[Any]:
+def _listed(inputs):
     return [inputs] if isinstance(inputs, torch.Tensor) else list(inputs)
 
 
-def _contiguous(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    return original(
-        function, [x.detach().contiguous().requires_grad_(x.requires_grad) for x in _listed(inputs)], **options
-    )
+def _contiguous(original, function, inputs, **given):
+    copies = [x.detach().contiguous().requires_grad_(x.requires_grad) for x in _listed(inputs)]
+    return original(function, copies, **given)
 
 
-def _nothing_to_do(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    return original(function, inputs, **options) if any(x.requires_grad for x in _listed(inputs)) else True
-
-
-def _silently(original: Any) -> Any:
-    def check(*args: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return original(*args)
-
-    return check
-
-
-def _silently_after_double(original: Any) -> Any:
-    """Warnings are given only if the first input is the one in single precision."""
-    silent = _silently(original)
-    return lambda inputs, *args: (silent if inputs[0].dtype == torch.float64 else original)(inputs, *args)
-
-
-def _always(**changed: Any) -> Callable[..., Any]:
-    def check(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-        return original(function, inputs, **{**options, **changed})
-
-    return check
-
-
-def _first_only(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    wanted = {key: options[key] for key in ("raise_exception", "fast_mode") if key in options}
+def _first_only(_, function, inputs, **given):
+    wanted = {key: given[key] for key in ("raise_exception", "fast_mode") if key in given}
     return torch.autograd.gradcheck(function, inputs, **wanted)
 
 
-def _missing_is_zero(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    with _close(lambda a, _: not a.any()):
-        return original(function, inputs, **options)
-
-
-def _any_failure(original: Any) -> Any:
-    def check(*args: Any) -> Any:
-        try:
-            return original(*args)
-        except Exception as raised:
-            raise GradcheckError("backward cannot handle undefined cotangents") from raised
-
-    return check
-
-
-def _strict_dtypes(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    """gradcheck that looks at what backward returns."""
-
-    def comparing(run: Any, ctx: Any, *cotangents: Any) -> Any:
-        found = run(ctx, *cotangents)
-        if any(g is not None and g.dtype != torch.float64 for g in found):
-            raise GradcheckError("gradient has dtype mismatch")
-        return found
-
-    options = dict(options)
-    raising = options.pop("raise_exception", True)
+def _any_failure(original, *args):
     try:
-        with around_backward(comparing) if options.get("check_grad_dtypes") else nullcontext():
-            return original(function, inputs, **options)
+        return original(*args)
+    except Exception as raised:
+        raise GradcheckError("backward cannot handle undefined cotangents") from raised
+
+
+def _compares_dtypes(_, found):
+    if any(g is not None and g.dtype != torch.float64 for g in found):
+        raise GradcheckError("gradient has dtype mismatch")
+    return found
+
+
+def _strict_dtypes(original, function, inputs, raise_exception=True, **given):
+    """gradcheck that looks at what backward returns."""
+    try:
+        with plants.gradients(_compares_dtypes)() if given.get("check_grad_dtypes") else nullcontext():
+            return original(function, inputs, **given)
     except GradcheckError:
-        if raising:
+        if raise_exception:
             raise
         return False
 
 
-def _refuses_with_dtypes(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    if options.get("check_grad_dtypes"):
+def _refuses_with_dtypes(original, function, inputs, **given):
+    if given.get("check_grad_dtypes"):
         raise GradcheckError("gradient has dtype mismatch")
-    return original(function, inputs, **options)
+    return original(function, inputs, **given)
 
 
-def _on_differentiable(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    """gradcheck of the outputs that are differentiable, if there are any."""
-
-    def chosen(*given: Any) -> Any:
-        outputs = function(*given)
-        several = outputs if isinstance(outputs, tuple) else (outputs,)
-        return tuple(y for y in several if y.requires_grad) or outputs
-
-    return original(chosen, inputs, **options)
+def _of_outputs(change):
+    """gradcheck looks at ``change(the outputs)``."""
+    return _gradcheck(
+        lambda original, function, inputs, **given: original(lambda *args: change(function(*args)), inputs, **given)
+    )
 
 
-def _of_the_first_output(original: Any, function: Any, inputs: Any, options: Any) -> Any:
-    """gradcheck of the first of several outputs, if all are differentiable."""
-
-    def first(*given: Any) -> Any:
-        outputs = function(*given)
-        several = isinstance(outputs, tuple) and all(y.requires_grad for y in outputs)
-        return outputs[0] if several else outputs
-
-    return original(first, inputs, **options)
+def _differentiable(outputs):
+    return tuple(y for y in tupled(outputs) if y.requires_grad) or outputs
 
 
-def _diagonals(original: Any) -> Any:
-    def close(a: Any, b: Any, rtol: float, atol: float) -> bool:
-        square = a.dim() == 2 and a.shape[0] == a.shape[1]
-        return bool(original(a.diagonal(), b.diagonal(), rtol, atol) if square else original(a, b, rtol, atol))
-
-    return close
+def _the_first(outputs):
+    return outputs[0] if isinstance(outputs, tuple) and all(y.requires_grad for y in outputs) else outputs
 
 
-def _nothing(*_: Any, **__: Any) -> bool:
-    return True
+def _diagonals(original, a, b, rtol, atol):
+    square = a.dim() == 2 and a.shape[0] == a.shape[1]
+    return bool(original(a.diagonal(), b.diagonal(), rtol, atol) if square else original(a, b, rtol, atol))
 
+
+_SILENT = plants.under(plants.silence)
 
 FAULTS = (
-    Fault("CHECK-01", lambda: _close(lambda a, b: torch.allclose(a.to(b.dtype), 2 * b))),
-    Fault(
-        "CHECK-01",
-        lambda: _close(lambda a, b: torch.allclose(a.to(b.dtype).abs(), b.abs())),
+    fault("CHECK-01", _close(lambda a, b: torch.allclose(a.to(b.dtype), 2 * b))),
+    fault(
+        "CHECK-01: gradcheck does not compare signs",
+        _close(lambda a, b: torch.allclose(a.to(b.dtype).abs(), b.abs())),
         neighbours=("CHECK-06", "CHECK-07"),
-        words="gradcheck does not compare signs",
     ),
-    Fault(
-        "CHECK-01",
-        lambda: patch.object(torch.autograd, "gradcheck", lambda f, x, **options: True),
-        neighbours=tuple(f"CHECK-0{n}" for n in (2, 3, 6)),
-        words="gradcheck is always satisfied",
+    fault(
+        "CHECK-01: gradcheck is always satisfied",
+        plants.put(torch.autograd, "gradcheck", lambda *_, **__: True),
+        neighbours=plants.numbers("CHECK", 2, 3, 6),
     ),
-    Fault(
-        "CHECK-01",
-        lambda: _gradcheck(_of_the_first_output),
-        neighbours=tuple(f"CHECK-0{n}" for n in (3, 5, 6)),
-        words="gradcheck looks at the first output alone",
+    fault(
+        "CHECK-01: gradcheck looks at the first output alone",
+        _of_outputs(_the_first),
+        neighbours=plants.numbers("CHECK", 3, 5, 6),
     ),
-    Fault(
-        "CHECK-01",
-        lambda: _close(lambda a, b: torch.allclose(a.reshape(-1)[:1].to(b.dtype), b.reshape(-1)[:1])),
+    fault(
+        "CHECK-01: gradcheck compares the first entry alone",
+        _close(lambda a, b: torch.allclose(a.reshape(-1)[:1].to(b.dtype), b.reshape(-1)[:1])),
         neighbours=("CHECK-07", "CHECK-08"),
-        words="gradcheck compares the first entry alone",
     ),
-    Fault(
-        "CHECK-01",
-        lambda: _part("_allclose_with_type_promotion", _diagonals),
-        words="gradcheck compares diagonals of square Jacobians",
+    fault(
+        "CHECK-01: gradcheck compares diagonals of square Jacobians", _part("_allclose_with_type_promotion", _diagonals)
     ),
-    Fault("CHECK-02", lambda: _gradcheck(_contiguous), says=("overlaps",)),
-    Fault("CHECK-02", lambda: _gradcheck(_nothing_to_do), says=("tracked",), words="gradcheck passes constants"),
-    Fault("CHECK-02", lambda: _part("_check_inputs", _silently), says=("precision",), words="gradcheck never warns"),
-    Fault(
-        "CHECK-02",
-        lambda: _part("_check_inputs", _silently_after_double),
-        says=("precision",),
-        words="gradcheck warns of the first input alone",
+    fault("CHECK-02", _gradcheck(_contiguous), "overlaps"),
+    fault(
+        "CHECK-02: gradcheck passes constants",
+        _gradcheck(
+            plants.where(lambda _, inputs: not any(x.requires_grad for x in _listed(inputs)), lambda *_, **__: True)
+        ),
+        "tracked",
     ),
-    Fault("CHECK-03", lambda: _part("_check_jacobians_equal", lambda _: _nothing), says=("varies",)),
-    Fault(
-        "CHECK-03",
-        lambda: _part("_test_backward_mul_by_grad_output", lambda _: _nothing),
-        says=("ignores its cotangent",),
-        words="gradcheck does not try a cotangent of zeros",
+    fault("CHECK-02: gradcheck never warns", _part("_check_inputs", _SILENT), "precision"),
+    fault(
+        "CHECK-02: gradcheck warns of the first input alone",
+        _part("_check_inputs", plants.where(lambda inputs, *_: inputs[0].dtype == torch.float64, _SILENT)),
+        "precision",
     ),
-    Fault(
-        "CHECK-03",
-        lambda: _close(lambda a, _: not a.any()),
-        says=("lacks a gradient",),
-        neighbours=("CHECK-01", "CHECK-06", "CHECK-08"),
-        words="gradcheck leaves out gradients that are missing",
+    fault("CHECK-03", _nothing("_check_jacobians_equal"), "varies"),
+    fault(
+        "CHECK-03: gradcheck does not try a cotangent of zeros",
+        _nothing("_test_backward_mul_by_grad_output"),
+        "ignores its cotangent",
     ),
-    Fault(
-        "CHECK-03",
-        lambda: _gradcheck(_always(check_undefined_grad=False)),
-        says=("undefined",),
+    fault(
+        "CHECK-03: gradcheck leaves out gradients that are missing",
+        _close(lambda a, _: not a.any()),
+        "lacks a gradient",
+        neighbours=plants.numbers("CHECK", 1, 6, 8),
+    ),
+    fault(
+        "CHECK-03: gradcheck never tries undefined cotangents",
+        _gradcheck(options(check_undefined_grad=False)),
+        "undefined",
         neighbours=("CHECK-04",),
-        words="gradcheck never tries undefined cotangents",
     ),
-    Fault(
-        "CHECK-04",
-        lambda: _part("_test_undefined_backward_mode", lambda _: _nothing),
-        says=("no error, but the result True",),
-        neighbours=("CHECK-03",),
+    fault(
+        "CHECK-04", _nothing("_test_undefined_backward_mode"), "no error, but the result True", neighbours=("CHECK-03",)
     ),
-    Fault("CHECK-05", lambda: _gradcheck(_refuses_with_dtypes)),
-    Fault("CHECK-06", lambda: _part("_check_no_differentiable_outputs", lambda _: _nothing)),
-    Fault("CHECK-07", lambda: _gradgradcheck(_first_only), neighbours=("CHECK-08",)),
-    Fault(
-        "CHECK-07",
-        lambda: _gradgradcheck(_always(check_fwd_over_rev=False, check_rev_over_rev=True)),
-        words="gradgradcheck ignores check_fwd_over_rev",
+    fault("CHECK-05", _gradcheck(_refuses_with_dtypes)),
+    fault("CHECK-06", _nothing("_check_no_differentiable_outputs")),
+    fault("CHECK-07", _gradgradcheck(_first_only), neighbours=("CHECK-08",)),
+    fault(
+        "CHECK-07: gradgradcheck ignores check_fwd_over_rev",
+        _gradgradcheck(options(check_fwd_over_rev=False, check_rev_over_rev=True)),
     ),
-    Fault(
-        "CHECK-07",
-        lambda: _gradgradcheck(_always(gen_non_contig_grad_outputs=False)),
-        says=("contiguous",),
-        words="gradgradcheck ignores gen_non_contig_grad_outputs",
+    fault(
+        "CHECK-07: gradgradcheck ignores gen_non_contig_grad_outputs",
+        _gradgradcheck(options(gen_non_contig_grad_outputs=False)),
+        "contiguous",
     ),
-    Fault(
-        "CHECK-07",
-        lambda: _gradgradcheck(_always(check_batched_grad=False)),
-        says=("batched",),
-        words="gradgradcheck ignores check_batched_grad",
+    fault(
+        "CHECK-07: gradgradcheck ignores check_batched_grad",
+        _gradgradcheck(options(check_batched_grad=False)),
+        "batched",
     ),
-    Fault("CHECK-08", lambda: _gradgradcheck(_missing_is_zero)),
+    fault("CHECK-08", _gradgradcheck(plants.under(_close(lambda a, _: not a.any())))),
 )
 
 FIXES = (
-    Fix("CHECK-04", lambda: _part("_test_undefined_backward_mode", _any_failure)),
-    Fix("CHECK-05", lambda: _gradcheck(_strict_dtypes), variant="other"),
-    Fix("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="integers"),
-    Fix("CHECK-06", lambda: _gradcheck(_on_differentiable), variant="marked"),
+    Fix("CHECK-04", _part("_test_undefined_backward_mode", _any_failure)),
+    Fix("CHECK-05", _gradcheck(_strict_dtypes), variant="other"),
+    Fix("CHECK-06", _of_outputs(_differentiable), variant="integers"),
+    Fix("CHECK-06", _of_outputs(_differentiable), variant="marked"),
 )

@@ -2,118 +2,100 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from autograd_conformance.selftests.planted_clauses.engine import around_engine, leaves_of
-from autograd_conformance.selftests.planted_clauses.intercept import around_backward
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import leaves_of
 
 HALF = (torch.float16, torch.bfloat16)
 
 
-def _seen(change: Any) -> Any:
-    """Backward sees ``change(it)`` of each cotangent."""
-    return around_backward(
-        lambda original, ctx, *given: original(
-            ctx, *(change(g) if isinstance(g, torch.Tensor) and g.layout == torch.strided else g for g in given)
-        )
-    )
+def _seen(change):
+    """Backward sees ``change(it)`` of each cotangent that is not sparse."""
+    return plants.each_cotangent(lambda g: change(g) if g.layout == torch.strided else g)
 
 
-def _copied_like(g: Any, like: Any) -> Any:
+def _copied_if(which):
+    return _seen(lambda g: g.contiguous() if which(g) else g)
+
+
+def _copied_like(g, like):
     return torch.empty_strided(g.shape, like.stride(), dtype=g.dtype, device=g.device).copy_(g)
 
 
-def _always_row_major(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    fresh = [x for x in leaves_of(outputs) if accumulate and x.grad is None]
-    found = run(outputs, cotangents, inputs)
-    for x in fresh:
-        x.grad = None if x.grad is None else x.grad.contiguous()
-    return found
+def _grads(before=lambda x: x.grad, after=lambda x, _: x.grad):
+    """``.grad`` of each leaf x is ``before(x)`` when backward starts, and ``after(x, .grad before)`` when it ends."""
 
-
-def _like_the_leaf(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    """Leaves that are not dense keep their strides too, where no two elements of them lie in one place."""
-    fresh = [x for x in leaves_of(outputs) if accumulate and x.grad is None]
-    found = run(outputs, cotangents, inputs)
-    for x in fresh:
-        if x.grad is not None and 0 not in x.stride():
-            x.grad = _copied_like(x.grad, x)
-    return found
-
-
-def _replaces(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    if accumulate:
-        for x in leaves_of(outputs):
-            x.grad = None if x.grad is None else x.grad.clone()
-    return run(outputs, cotangents, inputs)
-
-
-def _in_place(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    before = [(x, x.grad) for x in leaves_of(outputs) if accumulate and x.grad is not None]
-    found = run(outputs, cotangents, inputs)
-    for x, grad in before:
-        if x.grad is not grad:
-            grad.copy_(x.grad)
-            x.grad = grad
-    return found
-
-
-def _without_history(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    found = run(outputs, cotangents, inputs)
-    for x in leaves_of(outputs) if accumulate else ():
-        x.grad = x.grad.detach() if x.grad is not None and x.grad.requires_grad else x.grad
-    return found
-
-
-def _laid_out(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    found = run(outputs, cotangents, inputs)
-    if accumulate:
+    def engine(run, outputs, cotangents, inputs, accumulate):
+        leaves = [(x, x.grad) for x in leaves_of(outputs)] if accumulate else []
+        for x, _ in leaves:
+            x.grad = before(x)
+        found = run(outputs, cotangents, inputs)
+        for x, grad in leaves:
+            x.grad = after(x, grad)
         return found
-    pairs = zip(found, inputs, strict=True)
-    return tuple(g if g is None or 0 in x.stride() else _copied_like(g, x) for g, x in pairs)
+
+    return plants.around_engine(engine)
 
 
-def _dense(run: Any, outputs: Any, cotangents: Any, inputs: Any, accumulate: bool) -> Any:
-    found = run(outputs, cotangents, inputs)
-    return found if accumulate else tuple(g.contiguous() if g is not None and 0 in g.stride() else g for g in found)
+def _always_row_major(x, grad):
+    return x.grad.contiguous() if grad is None and x.grad is not None else x.grad
+
+
+def _like_the_leaf(x, grad):
+    """Leaves that are not dense keep their strides too, where no two elements of them lie in one place."""
+    return _copied_like(x.grad, x) if grad is None and x.grad is not None and 0 not in x.stride() else x.grad
+
+
+def _in_place(x, grad):
+    return x.grad if grad is None or x.grad is grad else grad.copy_(x.grad)
+
+
+def _returned(change):
+    """What grad gives is ``change(gradient, input)``."""
+
+    def engine(run, outputs, cotangents, inputs, accumulate):
+        found = run(outputs, cotangents, inputs)
+        pairs = zip(found or (), inputs, strict=False)
+        return found if accumulate else tuple(g if g is None else change(g, x) for g, x in pairs)
+
+    return plants.around_engine(engine)
 
 
 FAULTS = (
-    Fault("LAYOUT-01", lambda: _seen(lambda g: g.contiguous()), says=("strides that backward sees",)),
-    Fault(
-        "LAYOUT-01", lambda: _seen(lambda g: g.contiguous() if 0 in g.stride() else g), words="expanded ones are copied"
-    ),
-    Fault("LAYOUT-01", lambda: _seen(lambda g: g.contiguous() if g.dim() == 1 else g), words="vectors are copied"),
-    Fault(
-        "LAYOUT-01",
-        lambda: _seen(lambda g: g.contiguous() if g.dtype in HALF else g),
-        words="copied in half precision alone",
-    ),
-    Fault(
-        "LAYOUT-01",
-        lambda: _seen(lambda g: g.contiguous() if torch.is_grad_enabled() else g),
-        words="copied under create_graph",
-    ),
-    Fault(
+    fault("LAYOUT-01", _copied_if(lambda _: True), "strides that backward sees"),
+    fault("LAYOUT-01: expanded ones are copied", _copied_if(lambda g: 0 in g.stride())),
+    fault("LAYOUT-01: vectors are copied", _copied_if(lambda g: g.dim() == 1)),
+    fault("LAYOUT-01: copied in half precision alone", _copied_if(lambda g: g.dtype in HALF)),
+    fault("LAYOUT-01: copied under create_graph", _copied_if(lambda _: torch.is_grad_enabled())),
+    fault(
         "LAYOUT-02",
-        lambda: _seen(lambda g: g.double() if g.dtype in HALF else g),
-        says=("shape, dtype and device of the cotangents",),
+        _seen(lambda g: g.double() if g.dtype in HALF else g),
+        "shape, dtype and device of the cotangents",
         neighbours=("LAYOUT-01",),
     ),
-    Fault(
-        "LAYOUT-02",
-        lambda: _seen(lambda g: g.reshape(1) if g.shape == () else g),
+    fault(
+        "LAYOUT-02: scalars come with one dimension",
+        _seen(lambda g: g.reshape(1) if g.shape == () else g),
         neighbours=("LAYOUT-01",),
-        words="scalars come with one dimension",
     ),
-    Fault("LAYOUT-03", lambda: around_engine(_always_row_major), says=("strides of .grad",)),
-    Fault("LAYOUT-03", lambda: around_engine(_like_the_leaf), words="leaves with gaps give gradients with gaps"),
-    Fault("LAYOUT-03", lambda: around_engine(_replaces), words="each pass replaces .grad", neighbours=("LAYOUT-04",)),
-    Fault("LAYOUT-04", lambda: around_engine(_in_place), says=("identity of .grad",)),
-    Fault("LAYOUT-04", lambda: around_engine(_without_history), words="the new .grad has no history"),
-    Fault("LAYOUT-05", lambda: around_engine(_laid_out), says=("strides of what grad returns",)),
-    Fault("LAYOUT-05", lambda: around_engine(_dense), words="expanded gradients are copied"),
+    fault("LAYOUT-03", _grads(after=_always_row_major), "strides of .grad"),
+    fault("LAYOUT-03: leaves with gaps give gradients with gaps", _grads(after=_like_the_leaf)),
+    fault(
+        "LAYOUT-03: each pass replaces .grad",
+        _grads(before=lambda x: None if x.grad is None else x.grad.clone()),
+        neighbours=("LAYOUT-04",),
+    ),
+    fault("LAYOUT-04", _grads(after=_in_place), "identity of .grad"),
+    fault(
+        "LAYOUT-04: the new .grad has no history",
+        _grads(after=lambda x, _: x.grad.detach() if plants.tracked(x.grad) else x.grad),
+    ),
+    fault(
+        "LAYOUT-05",
+        _returned(lambda g, x: g if 0 in x.stride() else _copied_like(g, x)),
+        "strides of what grad returns",
+    ),
+    fault("LAYOUT-05: expanded gradients are copied", _returned(lambda g, _: g.contiguous() if 0 in g.stride() else g)),
 )

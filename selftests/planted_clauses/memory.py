@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.intercept import around_backward, ctx_method, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planting import fault
 
 
-@contextmanager
-def _weak_attributes() -> Iterator[None]:
+def _weak_attributes():
     """Outputs, intermediates and inputs that are set on ctx are not kept alive by it."""
     read = BackwardCFunction.__getattribute__
 
-    def write(ctx: Any, name: str, value: Any) -> None:
-        object.__setattr__(ctx, name, weakref.ref(value) if isinstance(value, torch.Tensor) else value)
+    def write(assign, ctx, name, value):
+        assign(ctx, name, weakref.ref(value) if isinstance(value, torch.Tensor) else value)
 
-    def strong(ctx: Any, name: str) -> Any:
+    def strong(ctx, name):
         value = read(ctx, name)
         return value() if isinstance(value, weakref.ref) else value
 
-    with (
-        patch.object(BackwardCFunction, "__setattr__", write, create=True),
-        patch.object(BackwardCFunction, "__getattribute__", strong, create=True),
-    ):
-        yield
+    return plants.all_of(plants.set_on_ctx(write), plants.put(BackwardCFunction, "__getattribute__", strong))
 
 
 # What a fault that leaks for ever holds on to, until it is removed.
@@ -40,112 +33,87 @@ _leaked: list[Any] = []
 
 
 @contextmanager
-def _immortal_attributes() -> Iterator[None]:
+def _immortal_attributes():
     """Tensors that are set on ctx are never freed, not even by the garbage collector."""
 
-    def write(ctx: Any, name: str, value: Any) -> None:
-        _leaked.extend([value] if isinstance(value, torch.Tensor) else [])
-        object.__setattr__(ctx, name, value)
+    def write(assign, ctx, name, value):
+        _leaked.extend(plants.tensors_of([value]))
+        assign(ctx, name, value)
 
     try:
-        with patch.object(BackwardCFunction, "__setattr__", write, create=True):
+        with plants.set_on_ctx(write)():
             yield
     finally:
         _leaked.clear()
 
 
-def _keeps_what_it_saves(save: Any, ctx: Any, *tensors: Any) -> None:
+def _keeps_what_it_saves(save, ctx, *tensors):
     ctx._kept = tensors
     save(ctx, *tensors)
 
 
-def dropping(which: Callable[[Any, Any], bool]) -> AbstractContextManager[Any]:
+def _dropping(which):
     """After its backward a node drops the tensor attributes ``which(ctx, tensor)``."""
 
-    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        result = original(ctx, *cotangents)
+    def change(ctx, found):
         for name, value in list(vars(ctx).items()):
             if isinstance(value, torch.Tensor) and which(ctx, value):
                 delattr(ctx, name)
-        return result
+        return found
 
-    return around_backward(run)
+    return plants.gradients(change)
 
 
-@contextmanager
-def _kept_until_the_end() -> Iterator[None]:
+def _kept_until_the_end():
     """What nodes have read from saved_tensors lives until the backward pass is over."""
-    kept: list[Any] = []
+    kept = []
 
-    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def change(ctx, cotangents):
         kept.append(ctx.saved_tensors)
-        return original(ctx, *cotangents)
+        return cotangents
 
-    def releasing(original: Any) -> Any:
-        def differentiate(*args: Any, **options: Any) -> Any:
-            try:
-                return original(*args, **options)
-            finally:
-                kept.clear()
+    def releasing(original, *args, **options):
+        try:
+            return original(*args, **options)
+        finally:
+            kept.clear()
 
-        return differentiate
-
-    with ExitStack() as stack:
-        for name in ("grad", "backward"):
-            stack.enter_context(replaced(torch.autograd, name, releasing))
-        stack.enter_context(around_backward(run))
-        yield
+    passes = (plants.wrapped(torch.autograd, name, releasing) for name in ("grad", "backward"))
+    return plants.all_of(*passes, plants.cotangents(change))
 
 
 @contextmanager
-def _one_node_behind() -> Iterator[None]:
+def _one_node_behind():
     """Saved tensors are released when the next node is done, not their own."""
-    kept: list[Any] = []
+    kept = []
 
-    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def run(original, ctx, *cotangents):
         mine = ctx.saved_tensors
-        result = original(ctx, *cotangents)
+        found = original(ctx, *cotangents)
         kept[:] = [mine]
-        return result
+        return found
 
     try:
-        with around_backward(run):
+        with plants.around_backward(run)():
             yield
     finally:
         kept.clear()
 
 
-def _silently(original: Any) -> Any:
-    def backward(*args: Any, **options: Any) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return original(*args, **options)
-
-    return backward
-
-
-def _also_warning(original: Any) -> Any:
-    def grad(*args: Any, create_graph: bool = False, **options: Any) -> Any:
-        if create_graph:
-            warnings.warn("grad() with create_graph=True makes a reference cycle", stacklevel=2)
-        return original(*args, create_graph=create_graph, **options)
-
-    return grad
+def _also_warning(original, *args, create_graph=False, **options):
+    if create_graph:
+        warnings.warn("grad() with create_graph=True makes a reference cycle", stacklevel=2)
+    return original(*args, create_graph=create_graph, **options)
 
 
 FAULTS = (
-    Fault("MEM-01", _weak_attributes, neighbours=("MEM-03", "MEM-05")),
-    Fault(
-        "MEM-01",
-        _immortal_attributes,
-        neighbours=("MEM-03", "MEM-05"),
-        words="the cycle is never collected",
-    ),
-    Fault("MEM-02", lambda: ctx_method("save_for_backward", _keeps_what_it_saves), neighbours=("MEM-04",)),
-    Fault("MEM-03", lambda: dropping(lambda ctx, tensor: tensor.grad_fn is ctx)),
-    Fault("MEM-04", _kept_until_the_end),
-    Fault("MEM-04", _one_node_behind, neighbours=("MEM-02",), words="released one node later"),
-    Fault("MEM-05", lambda: dropping(lambda ctx, tensor: tensor.grad_fn is not ctx), neighbours=("MEM-03",)),
-    Fault("MEM-06", lambda: replaced(torch.autograd, "backward", _silently)),
-    Fault("MEM-06", lambda: replaced(torch.autograd, "grad", _also_warning), words="grad warns too"),
+    fault("MEM-01", _weak_attributes, neighbours=("MEM-03", "MEM-05")),
+    fault("MEM-01: the cycle is never collected", _immortal_attributes, neighbours=("MEM-03", "MEM-05")),
+    fault("MEM-02", plants.ctx_method("save_for_backward", _keeps_what_it_saves), neighbours=("MEM-04",)),
+    fault("MEM-03", _dropping(lambda ctx, tensor: tensor.grad_fn is ctx)),
+    fault("MEM-04", _kept_until_the_end),
+    fault("MEM-04: released one node later", _one_node_behind, neighbours=("MEM-02",)),
+    fault("MEM-05", _dropping(lambda ctx, tensor: tensor.grad_fn is not ctx), neighbours=("MEM-03",)),
+    fault("MEM-06", plants.wrapped(torch.autograd, "backward", plants.under(plants.silence))),
+    fault("MEM-06: grad warns too", plants.wrapped(torch.autograd, "grad", _also_warning)),
 )

@@ -3,165 +3,144 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch.autograd import Function
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import detached, tupled
 
 SAYS = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
-def _tuple(values: Any) -> tuple[Any, ...]:
-    return values if isinstance(values, tuple) else (values,)
-
-
-def declared(wrapper: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _declared(wrapper):
     """A backward declared once-differentiable is ``wrapper(original, backward, ctx, *cotangents)``.
 
     ``original`` is torch's own decorator.
     """
 
-    def change(original: Any) -> Any:
-        def declare(backward: Any) -> Any:
-            return functools.wraps(backward)(functools.partial(wrapper, original, backward))
+    def declare(original, backward):
+        return functools.wraps(backward)(functools.partial(wrapper, original, backward))
 
-        return declare
-
-    return replaced(torch.autograd.function, "once_differentiable", change)
+    return plants.wrapped(torch.autograd.function, "once_differentiable", declare)
 
 
-def _leaves_the_mode(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
+def _leaves_the_mode(original, backward, ctx, *cotangents):
     recording = torch.is_grad_enabled()
 
-    def within(ctx: Any, *given: Any) -> Any:
+    def within(ctx, *given):
         with torch.set_grad_enabled(recording):
             return backward(ctx, *given)
 
     return original(within)(ctx, *cotangents)
 
 
-def _doubles_under_create_graph(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
+def _moving(cotangents):
+    return any(g is not None and g.requires_grad for g in cotangents)
+
+
+def _doubles_under_create_graph(original, backward, ctx, *cotangents):
     found = original(backward)(ctx, *cotangents)
-    if not any(g.requires_grad for g in cotangents if g is not None):
-        return found
-    return tuple(None if g is None else g * 2 for g in _tuple(found))
+    return plants.of_tensors(lambda g: g * 2, tupled(found)) if _moving(cotangents) else found
 
 
-def _names_nothing(original: Any) -> Any:
-    return lambda _, count: original(b"this derivative does not exist", count)
-
-
-def _refuses_the_first_alone(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
+def _refuses_the_first_alone(original, backward, ctx, *cotangents):
     with torch.no_grad():
-        found = _tuple(backward(ctx, *cotangents))
-    return (*_tuple(original(lambda *_: found)(ctx, *cotangents))[:1], *found[1:])
+        found = tupled(backward(ctx, *cotangents))
+    return (*tupled(original(lambda *_: found)(ctx, *cotangents))[:1], *found[1:])
 
 
-def _zeros_for_errors(original: Any) -> Any:
-    def grad(outputs: Any, inputs: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return original(outputs, inputs, *args, **options)
-        except RuntimeError:
-            return tuple(torch.zeros_like(x) for x in inputs)
+def _zeros_for_none(when):
+    """Zeros take the place of None where ``when(cotangents)``."""
 
-    return grad
+    def backward(original, backward, ctx, *cotangents):
+        found = original(backward)(ctx, *cotangents)
+        pairs = zip(tupled(found), ctx.needs_input_grad, strict=True)
+        if not when(cotangents):
+            return found
+        return tuple(torch.zeros_like(cotangents[0]) if g is None and need else g for g, need in pairs)
 
-
-def _zeros_for_none(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
-    found = original(backward)(ctx, *cotangents)
-    pairs = zip(_tuple(found), ctx.needs_input_grad, strict=True)
-    return tuple(torch.zeros_like(cotangents[0]) if g is None and need else g for g, need in pairs)
-
-
-def _zeros_for_none_in_graphs(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
-    replace = any(g is not None and g.requires_grad for g in cotangents) and torch.is_grad_enabled()
-    return (_zeros_for_none if replace else lambda o, b, *given: o(b)(*given))(original, backward, ctx, *cotangents)
-
-
-def _ignores_a_moving_cotangent(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
-    return original(backward)(ctx, *(g if g is None else g.detach() for g in cotangents))
+    return _declared(backward)
 
 
 class _Barrier(Function):
     """Passes the first ``count`` of its arguments on, and cannot be differentiated with respect to any of them."""
 
     @staticmethod
-    def forward(ctx: Any, count: int, *args: Any) -> Any:
+    def forward(ctx, count, *args):
         return tuple(g if g is None else g.clone() for g in args[:count])
 
     @staticmethod
-    def backward(ctx: Any, *cotangents: Any) -> Any:
+    def backward(ctx, *cotangents):
         raise RuntimeError(SAYS)
 
 
-def _with_a_barrier(_: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
+def _with_a_barrier(_, backward, ctx, *cotangents):
     given = tuple(cotangents[0]) if isinstance(cotangents[0], list) else cotangents
     with torch.no_grad():
         found = backward(ctx, *cotangents)
     if not torch.is_grad_enabled():
         return found
-    closed = _Barrier.apply(len(_tuple(found)), *_tuple(found), *given, *ctx.call)
+    closed = _Barrier.apply(len(tupled(found)), *tupled(found), *given, *ctx.call)
     return closed if isinstance(found, tuple) else closed[0]
 
 
-@contextmanager
-def barred() -> Iterator[None]:
+def barred() -> AbstractContextManager[Any]:
     """What a once-differentiable backward returns depends on all that its call was given, and refuses a derivative."""
 
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        outputs = original(cls, *args, **kwargs)
-        for y in _tuple(outputs):
-            if isinstance(y, torch.Tensor) and y.grad_fn is not None and cls is not _Barrier:
-                y.grad_fn.call = [x for x in args if isinstance(x, torch.Tensor)]
-        return outputs
+    def note(node, cls, args, _):
+        if cls is not _Barrier:
+            node.call = plants.tensors_of(args)
 
-    with around_apply(apply), declared(_with_a_barrier):
-        yield
+    return plants.all_of(plants.noting_calls(note), _declared(_with_a_barrier))
 
 
-def _refuses_nesting(original: Any, backward: Any, ctx: Any, *cotangents: Any) -> Any:
+def _refuses_nesting(original, backward, ctx, *cotangents):
     if torch._C._functorch.maybe_current_level() not in (None, 1):
         raise RuntimeError(SAYS)
     return original(backward)(ctx, *cotangents)
 
 
 FAULTS = (
-    Fault("ONCE-01", lambda: declared(_leaves_the_mode)),
-    Fault(
-        "ONCE-01",
-        lambda: declared(_doubles_under_create_graph),
+    fault("ONCE-01", _declared(_leaves_the_mode)),
+    fault(
+        "ONCE-01: gradients under create_graph are doubled",
+        _declared(_doubles_under_create_graph),
         neighbours=("ONCE-06",),
-        words="gradients under create_graph are doubled",
     ),
-    Fault(
+    fault(
         "ONCE-02",
-        lambda: replaced(torch._C._functions, "DelayedError", _names_nothing),
-        says=("a message that names",),
+        plants.wrapped(
+            torch._C._functions, "DelayedError", lambda error, _, count: error(b"this derivative does not exist", count)
+        ),
+        "a message that names",
         neighbours=("ONCE-07",),
     ),
-    Fault(
-        "ONCE-02",
-        lambda: declared(_refuses_the_first_alone),
-        neighbours=("ONCE-07",),
-        words="only the first gradient refuses",
+    fault("ONCE-02: only the first gradient refuses", _declared(_refuses_the_first_alone), neighbours=("ONCE-07",)),
+    fault(
+        "ONCE-03", plants.around_grad(plants.rescued(lambda _, inputs, *__: tuple(torch.zeros_like(x) for x in inputs)))
     ),
-    Fault("ONCE-03", lambda: replaced(torch.autograd, "grad", _zeros_for_errors)),
-    Fault("ONCE-06", lambda: declared(_zeros_for_none)),
-    Fault("ONCE-06", lambda: declared(_zeros_for_none_in_graphs), words="zeros for None under create_graph alone"),
-    Fault("ONCE-07", lambda: declared(_ignores_a_moving_cotangent), neighbours=("ONCE-02",)),
+    fault("ONCE-06", _zeros_for_none(lambda _: True)),
+    fault(
+        "ONCE-06: zeros for None under create_graph alone",
+        _zeros_for_none(lambda cotangents: _moving(cotangents) and torch.is_grad_enabled()),
+    ),
+    fault(
+        "ONCE-07",
+        _declared(lambda original, backward, ctx, *given: original(backward)(ctx, *detached(given))),
+        neighbours=("ONCE-02",),
+    ),
 )
 
 FIXES = (
-    Fix("ONCE-08", lambda: declared(lambda original, backward, *given: backward(*given)), variant="cotangent"),
+    Fix("ONCE-08", _declared(lambda _, backward, *given: backward(*given)), variant="cotangent"),
     Fix("ONCE-03", barred),
     Fix("ONCE-04", barred),
-    Fix("ONCE-05", lambda: declared(_refuses_nesting)),
+    Fix("ONCE-05", _declared(_refuses_nesting)),
     Fix("ONCE-07", barred, variant="grad"),
     Fix("ONCE-07", barred, variant="inputs"),
 )

@@ -2,355 +2,268 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
-from unittest.mock import patch
-
 import torch
-from torch.autograd.function import BackwardCFunction
 
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_apply,
-    around_backward,
-    around_backward_with_graph,
-    ctx_method,
-    replaced,
-)
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import ctx_method, each_output, is_zero
 
 
-def _each_output(change: Callable[[Any], Any]) -> AbstractContextManager[Any]:
-    """Every tensor that apply gives is changed."""
-
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        outputs = original(cls, *args, **kwargs)
-        if not isinstance(outputs, tuple):
-            return change(outputs) if isinstance(outputs, torch.Tensor) else outputs
-        return tuple(change(y) if isinstance(y, torch.Tensor) else y for y in outputs)
-
-    return around_apply(apply)
-
-
-def _each_cotangent(change: Callable[[Any, int, Any], Any]) -> AbstractContextManager[Any]:
+def _each_cotangent(change):
     """What backward gets is ``change(ctx, position, cotangent)``."""
-    return around_backward(
-        lambda original, ctx, *cotangents: original(ctx, *(change(ctx, i, g) for i, g in enumerate(cotangents)))
-    )
+    return plants.cotangents(lambda ctx, given: tuple(change(ctx, i, g) for i, g in enumerate(given)))
 
 
-def _as_floats(y: torch.Tensor) -> torch.Tensor:
+def _as_floats(y):
     return y if y.is_floating_point() or y.is_complex() else y.double().requires_grad_()
 
 
-def _split_duplicates(original: Any, cls: Any, *args: Any) -> Any:
-    outputs = original(cls, *args)
-    return tuple(y.view_as(y) if any(y is z for z in outputs[:i]) else y for i, y in enumerate(outputs))
+def _split_duplicates(found):
+    return tuple(y.view_as(y) if plants.among(found[:i], y) else y for i, y in enumerate(found))
 
 
-@contextmanager
-def _first_position_counts() -> Iterator[None]:
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        outputs = original(cls, *args)
+def _first_position_counts():
+    def note(node, _, __, outputs):
         first = {id(y): i for i, y in reversed(list(enumerate(outputs)))}
-        if outputs[0].grad_fn is not None:
-            outputs[0].grad_fn.swaps = {y.output_nr: first[id(y)] for y in outputs}
-        return outputs
+        node.swaps = {y.output_nr: first[id(y)] for y in outputs}
 
-    def backward(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def swapped(ctx, cotangents):
         given = list(cotangents)
         for late, early in ctx.swaps.items():
             given[late], given[early] = given[early], given[late]
-        return original(ctx, *given)
+        return given
 
-    with around_apply(apply), around_backward(backward):
-        yield
+    return plants.all_of(plants.noting_calls(note), plants.cotangents(swapped))
 
 
-def _cannot_be_changed(original: Any, cls: Any, *args: Any) -> Any:
+def _cannot_be_changed(original, cls, *args):
     outputs = original(cls, *args)
     return tuple(y.unsqueeze(0).unbind()[0] for y in outputs) if cls.__name__ == "Polynomial" else outputs
 
 
-def _changes_unrecorded(_: Any) -> Any:
-    def change(x: Any, factor: Any) -> Any:
-        with torch.no_grad():
-            return x.mul_(factor)
-
-    return change
+def _changes_unrecorded(x, factor):
+    with torch.no_grad():
+        return x.mul_(factor)
 
 
-def _plain(y: torch.Tensor) -> torch.Tensor:
-    return y if type(y) is torch.Tensor else y.as_subclass(torch.Tensor)
-
-
-def _parameters_for_parameters(original: Any, cls: Any, *args: Any) -> Any:
+def _parameters_for_parameters(original, cls, *args):
     outputs = original(cls, *args)
     wraps = any(isinstance(x, torch.nn.Parameter) for x in args)
     return tuple(torch.nn.Parameter(y.detach()) for y in outputs) if wraps else outputs
 
 
-@contextmanager
-def _with_marks(change: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
+@plants.anew
+def _with_marks(change):
     """What apply gives is ``change(args, outputs, marked)``."""
-    marked: list[Any] = []
+    marked = []
 
-    def mark(original: Any, ctx: Any, *tensors: Any) -> None:
+    def mark(original, ctx, *tensors):
         marked.extend(tensors)
         original(ctx, *tensors)
 
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
+    def apply(original, cls, *args):
         marked.clear()
         return change(args, original(cls, *args), marked)
 
-    with ctx_method("mark_non_differentiable", mark), around_apply(apply):
-        yield
+    return plants.all_of(ctx_method("mark_non_differentiable", mark), plants.around_apply(apply))
 
 
-def _marks_spread(_: Any, outputs: Any, marked: Any) -> Any:
-    return tuple(y.detach() for y in outputs) if any(_is_returned(x, outputs) for x in marked) else outputs
-
-
-def _is_returned(x: Any, outputs: Any) -> bool:
+def _is_returned(x, outputs):
     return any(x.data_ptr() == y.data_ptr() for y in outputs)
 
 
-def _refuses_others(_: Any, outputs: Any, marked: Any) -> Any:
+def _marks_spread(_, outputs, marked):
+    return plants.detached(outputs) if any(_is_returned(x, outputs) for x in marked) else outputs
+
+
+def _refuses_others(_, outputs, marked):
     if not all(_is_returned(x, outputs) for x in marked):
         raise RuntimeError("mark_non_differentiable: a tensor is not returned")
     return outputs
 
 
-def _marks_the_input(args: Any, outputs: Any, marked: Any) -> Any:
+def _marks_the_input(args, outputs, marked):
     for x in args:
-        if any(x is m for m in marked) and _is_returned(x, outputs) and x.is_leaf:
+        if plants.among(marked, x) and _is_returned(x, outputs) and x.is_leaf:
             x.requires_grad_(False)
     return outputs
 
 
-@contextmanager
-def _for_constants(change: Callable[[Any, Any, Any], Any]) -> Iterator[None]:
-    """What backward gets for an output that does not require grad is ``change(ctx, output, cotangent)``."""
+def _for_constants(change):
+    """What backward gets for an output that does not require grad is ``change(output, cotangent)``."""
 
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        outputs = original(cls, *args)
-        for y in outputs:
-            if y.grad_fn is not None:
-                y.grad_fn.constants = {i: z for i, z in enumerate(outputs) if not z.requires_grad}
-        return outputs
+    def note(node, _, __, outputs):
+        node.constants = {i: y for i, y in enumerate(outputs) if not y.requires_grad}
 
-    def given(ctx: Any, position: int, g: Any) -> Any:
-        return change(ctx, ctx.constants[position], g) if position in ctx.constants else g
+    def given(ctx, position, g):
+        return change(ctx.constants[position], g) if position in ctx.constants else g
 
-    with around_apply(apply), _each_cotangent(given):
-        yield
+    return lambda: plants.all_of(plants.noting_calls(note), _each_cotangent(given))
 
 
-def _silent_backward(original: Any) -> Any:
-    def backward(tensors: Any, *args: Any, **options: Any) -> Any:
-        given = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-        return original(tensors, *args, **options) if any(y.requires_grad for y in given) else None
-
-    return backward
+def _silent_backward(original, tensors, *args, **options):
+    given = [tensors] if isinstance(tensors, torch.Tensor) else tensors
+    return original(tensors, *args, **options) if any(y.requires_grad for y in given) else None
 
 
-def _leaves_if_all_are_marked(original: Any, cls: Any, *args: Any) -> Any:
-    outputs = original(cls, *args)
+def _leaves_if_all_are_marked(outputs):
     if not any(y.requires_grad for y in outputs):
         for y in outputs:
             y.requires_grad_(y.is_floating_point())
     return outputs
 
 
-def _setting_non_diff(change: Callable[[Any, bool], None]) -> AbstractContextManager[Any]:
+def _setting_non_diff(change):
     name = "_materialize_non_diff_grads"
-    return patch.object(BackwardCFunction, name, property(lambda _: True, change), create=True)
+    return plants.put(plants.BackwardCFunction, name, property(lambda _: True, change))
 
 
-@contextmanager
-def _noting_settings(change: Callable[[Any, Any, bool], Any]) -> Iterator[None]:
-    """What backward gets is ``change(output position, cotangent, whether set_materialize_grads was called)``."""
+def _none_by_default():
+    """Backward gets None for zeros unless set_materialize_grads was called."""
 
-    def note(original: Any, ctx: Any, value: Any) -> None:
+    def note(original, ctx, value):
         ctx.was_set = True
         original(ctx, value)
 
-    def given(ctx: Any, position: int, g: Any) -> Any:
-        return change(position, g, hasattr(ctx, "was_set"))
+    def given(ctx, _, g):
+        return g if hasattr(ctx, "was_set") or g is None or g.any() else None
 
-    with ctx_method("set_materialize_grads", note), _each_cotangent(given):
-        yield
-
-
-def _expanded(_: Any, __: int, g: Any) -> Any:
-    return g.new_zeros(()).expand(g.shape) if g is not None and _is_zeros(g) else g
+    return plants.all_of(ctx_method("set_materialize_grads", note), _each_cotangent(given))
 
 
-def _none_by_default(_: int, g: Any, was_set: bool) -> Any:
-    return g if was_set or g is None or g.any() else None
+def _none_for_zero(original, ctx, *cotangents):
+    return original(ctx, *(None if is_zero(g) else g for g in cotangents))
 
 
-def _none_for_zero(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    return original(ctx, *(None if _is_zeros(g) else g for g in cotangents))
-
-
-def _none_once_it_ran(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _none_once_it_ran(original, ctx, *cotangents):
     again, ctx.ran = hasattr(ctx, "ran"), True
-    return (_none_for_zero if again else lambda run, *given: run(*given))(original, ctx, *cotangents)
+    return _none_for_zero(original, ctx, *cotangents) if again else original(ctx, *cotangents)
 
 
-def _only_in_forward(original: Any, ctx: Any, value: Any) -> None:
-    separate = ctx._forward_cls.setup_context is not torch.autograd.Function.setup_context
+def _only_in_forward(original, ctx, value):
     original(ctx, value)
-    if separate:
+    if plants.separate(ctx._forward_cls):
         original(ctx, True)
 
 
-def _first_setting_counts(original: Any, ctx: Any, value: Any) -> None:
+def _first_setting_counts(original, ctx, value):
     if not hasattr(ctx, "was_set"):
         original(ctx, value)
     ctx.was_set = True
 
 
-def _is_zeros(g: Any) -> bool:
-    return g is None or (g.numel() > 0 and not g.any())
+_SKIPS_ZEROS = plants.where(lambda _, *cotangents: all(map(is_zero, cotangents)), lambda *_: None)
 
 
-def _skips_zeros(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    return None if all(map(_is_zeros, cotangents)) else original(ctx, *cotangents)
-
-
-def _none_for_zeros(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    return original(ctx, *((None,) * len(cotangents) if all(map(_is_zeros, cotangents)) else cotangents))
-
-
-def _filled(cotangents: Any) -> tuple[Any, ...]:
+def _filled(cotangents):
     return tuple(torch.zeros(()) if g is None else g for g in cotangents)
 
 
-def _hook_sees_zeros(original: Any, ctx: Any, hook: Any) -> Any:
-    return original(ctx, lambda gradients, cotangents: hook(gradients, _filled(cotangents)))
-
-
 FAULTS = (
-    Fault("OUT-01", lambda: _each_output(lambda y: y.detach() if y.is_complex() else y), says=("complex",)),
-    Fault(
-        "OUT-01",
-        lambda: _each_output(lambda y: y if y.numel() else y.detach()),
+    fault("OUT-01", each_output(lambda y: y.detach() if y.is_complex() else y), "complex"),
+    fault(
+        "OUT-01: outputs without elements do not require grad",
+        each_output(lambda y: y if y.numel() else y.detach()),
         neighbours=("OUT-02", "OUT-04"),
-        words="outputs without elements do not require grad",
     ),
-    Fault(
-        "OUT-01",
-        lambda: _each_output(lambda y: y.detach() if y.element_size() == 1 else y),
-        says=("float8",),
-        words="8-bit outputs do not require grad",
+    fault(
+        "OUT-01: 8-bit outputs do not require grad",
+        each_output(lambda y: y.detach() if y.element_size() == 1 else y),
+        "float8",
     ),
-    Fault("OUT-02", lambda: _each_output(_as_floats), says=("int",)),
-    Fault("OUT-03", lambda: around_apply(_split_duplicates), says=("same object",)),
-    Fault("OUT-03", _first_position_counts, says=("cotangents",), words="its gradient arrives at the first position"),
-    Fault("OUT-04", lambda: around_apply(_cannot_be_changed)),
-    Fault(
-        "OUT-04",
-        lambda: replaced(torch.Tensor, "__imul__", _changes_unrecorded),
-        says=("gradients",),
-        words="an in-place change is not recorded",
+    fault("OUT-02", each_output(_as_floats), "int"),
+    fault("OUT-03", plants.outputs(_split_duplicates), "same object"),
+    fault("OUT-03: its gradient arrives at the first position", _first_position_counts, "cotangents"),
+    fault("OUT-04", plants.around_apply(_cannot_be_changed)),
+    fault(
+        "OUT-04: an in-place change is not recorded",
+        plants.put(torch.Tensor, "__imul__", _changes_unrecorded),
+        "gradients",
     ),
-    Fault("OUT-05", lambda: _each_output(_plain), says=("Marked",)),
-    Fault(
-        "OUT-05",
-        lambda: around_apply(_parameters_for_parameters),
-        says=("Parameter",),
-        words="a call on a Parameter gives Parameters",
+    fault("OUT-05", each_output(lambda y: y if type(y) is torch.Tensor else y.as_subclass(torch.Tensor)), "Marked"),
+    fault(
+        "OUT-05: a call on a Parameter gives Parameters", plants.around_apply(_parameters_for_parameters), "Parameter"
     ),
-    Fault("ND-01", lambda: _with_marks(_marks_spread), neighbours=("ND-02", "ND-03", "ND-06", "ND-07")),
-    Fault(
-        "ND-01",
-        lambda: ctx_method("mark_non_differentiable", lambda original, ctx, *tensors: original(ctx, *tensors[:1])),
-        neighbours=("ND-04", "ND-05", "ND-06", "ND-07"),
-        words="only the first of the tensors is marked",
+    fault("ND-01", _with_marks(_marks_spread), neighbours=plants.numbers("ND", 2, 3, 6, 7)),
+    fault(
+        "ND-01: only the first of the tensors is marked",
+        ctx_method("mark_non_differentiable", lambda original, ctx, *tensors: original(ctx, *tensors[:1])),
+        neighbours=plants.numbers("ND", 4, 5, 6, 7),
     ),
-    Fault(
+    fault(
         "ND-02",
-        lambda: _for_constants(lambda _, y, g: None if g is None else y.new_zeros(())),
-        says=("cotangents",),
+        _for_constants(lambda y, g: None if g is None else y.new_zeros(())),
+        "cotangents",
         neighbours=("ND-07",),
     ),
-    Fault(
-        "ND-02",
-        lambda: _for_constants(lambda _, y, g: None if g is None else torch.zeros(y.shape)),
-        says=("dtypes",),
-        neighbours=("ND-07",),
-        words="the zeros are float32",
-    ),
-    Fault(
-        "ND-03",
-        lambda: _for_constants(lambda _, y, g: torch.zeros_like(y) if g is None else g),
-        says=("None",),
+    fault(
+        "ND-02: the zeros are float32",
+        _for_constants(lambda y, g: None if g is None else torch.zeros(y.shape)),
+        "dtypes",
         neighbours=("ND-07",),
     ),
-    Fault(
+    fault("ND-03", _for_constants(lambda y, g: torch.zeros_like(y) if g is None else g), "None", neighbours=("ND-07",)),
+    fault(
         "ND-04",
-        lambda: ctx_method(
-            "mark_non_differentiable",
-            lambda original, ctx, *tensors: original(ctx, *(x for x in tensors if isinstance(x, torch.Tensor))),
-        ),
-        says=("no error",),
+        ctx_method("mark_non_differentiable", lambda original, ctx, *xs: original(ctx, *plants.tensors_of(xs))),
+        "no error",
     ),
-    Fault("ND-04", lambda: _with_marks(_refuses_others), words="a tensor that is not returned is an error"),
-    Fault("ND-05", lambda: replaced(torch.autograd, "backward", _silent_backward), says=("no error",)),
-    Fault(
-        "ND-05",
-        lambda: around_apply(_leaves_if_all_are_marked),
+    fault("ND-04: a tensor that is not returned is an error", _with_marks(_refuses_others)),
+    fault("ND-05", plants.wrapped(torch.autograd, "backward", _silent_backward), "no error"),
+    fault(
+        "ND-05: the outputs become leaves that require grad",
+        plants.outputs(_leaves_if_all_are_marked),
         neighbours=("ND-06",),
-        words="the outputs become leaves that require grad",
     ),
-    Fault("ND-06", lambda: _with_marks(_marks_the_input), says=("inputs",)),
-    Fault(
-        "ND-06",
-        lambda: _each_output(lambda y: y if y.requires_grad else y.clone()),
-        says=("memory",),
-        words="a returned input that is marked comes back as a copy",
+    fault("ND-06", _with_marks(_marks_the_input), "inputs"),
+    fault(
+        "ND-06: a returned input that is marked comes back as a copy",
+        each_output(lambda y: y if y.requires_grad else y.clone()),
+        "memory",
     ),
-    Fault("ND-07", lambda: _setting_non_diff(lambda *_: None), says=("cotangents",)),
-    Fault(
-        "ND-07",
-        lambda: _setting_non_diff(lambda ctx, flag: ctx.set_materialize_grads(flag)),
-        says=("cotangents",),
-        words="it switches materialization off for all outputs",
+    fault("ND-07", _setting_non_diff(lambda *_: None), "cotangents"),
+    fault(
+        "ND-07: it switches materialization off for all outputs",
+        _setting_non_diff(lambda ctx, flag: ctx.set_materialize_grads(flag)),
+        "cotangents",
     ),
-    Fault("MAT-01", lambda: _noting_settings(_none_by_default), says=("None",), neighbours=("MAT-05",)),
-    Fault(
-        "MAT-01",
-        lambda: _each_cotangent(_expanded),
-        says=("strides",),
-        words="the zeros are one expanded number",
+    fault("MAT-01", _none_by_default, "None", neighbours=("MAT-05",)),
+    fault(
+        "MAT-01: the zeros are one expanded number",
+        plants.each_cotangent(lambda g: g.new_zeros(()).expand(g.shape) if is_zero(g) else g),
+        "strides",
     ),
-    Fault(
-        "MAT-01",
-        lambda: around_backward_with_graph(_none_for_zero),
+    fault(
+        "MAT-01: it is None under create_graph",
+        plants.around_backward(plants.recorded(_none_for_zero)),
         neighbours=("MAT-02", "MAT-04"),
-        words="it is None under create_graph",
     ),
-    Fault("MAT-01", lambda: around_backward(_none_once_it_ran), words="it is None in later passes"),
-    Fault("MAT-02", lambda: ctx_method("set_materialize_grads", _only_in_forward), neighbours=("MAT-04",)),
-    Fault("MAT-02", lambda: ctx_method("set_materialize_grads", _first_setting_counts), words="the first call counts"),
-    Fault(
+    fault("MAT-01: it is None in later passes", plants.around_backward(_none_once_it_ran)),
+    fault("MAT-02", ctx_method("set_materialize_grads", _only_in_forward), neighbours=("MAT-04",)),
+    fault("MAT-02: the first call counts", ctx_method("set_materialize_grads", _first_setting_counts)),
+    fault(
         "MAT-03",
-        lambda: ctx_method("set_materialize_grads", lambda original, ctx, value: original(ctx, bool(value))),
-        says=("no error",),
+        ctx_method("set_materialize_grads", lambda original, ctx, value: original(ctx, bool(value))),
+        "no error",
     ),
-    Fault("MAT-04", lambda: around_backward(_skips_zeros), says=("number of calls",)),
-    Fault("MAT-04", lambda: around_backward_with_graph(_skips_zeros), words="it is skipped under create_graph"),
-    Fault("MAT-04", lambda: around_backward(_none_for_zeros), says=("None",), words="it gets None whatever was set"),
-    Fault("MAT-05", lambda: ctx_method("register_hook", _hook_sees_zeros), says=("in the hook",)),
-    Fault(
+    fault("MAT-04", plants.around_backward(_SKIPS_ZEROS), "number of calls"),
+    fault("MAT-04: it is skipped under create_graph", plants.around_backward(plants.recorded(_SKIPS_ZEROS))),
+    fault(
+        "MAT-04: it gets None whatever was set",
+        plants.cotangents(lambda _, given: (None,) * len(given) if all(map(is_zero, given)) else given),
+        "None",
+    ),
+    fault(
         "MAT-05",
-        lambda: ctx_method(
-            "register_prehook",
-            lambda original, ctx, hook: original(ctx, lambda cotangents: hook(_filled(cotangents))),
+        ctx_method(
+            "register_hook",
+            lambda original, ctx, hook: original(ctx, lambda gradients, given: hook(gradients, _filled(given))),
         ),
-        says=("in the prehook",),
-        words="prehooks on a node see zeros",
+        "in the hook",
+    ),
+    fault(
+        "MAT-05: prehooks on a node see zeros",
+        ctx_method("register_prehook", lambda original, ctx, hook: original(ctx, lambda given: hook(_filled(given)))),
+        "in the prehook",
     ),
 )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
-
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
 
-from autograd_conformance.selftests.planted_clauses.editing import edited
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_clauses.editing import edit
+from autograd_conformance.selftests.planting import Fault, fault
+from autograd_conformance.selftests.plants import all_of
 
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
 _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"
@@ -64,7 +61,7 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
     (_PLAIN, _STOP, "early_stop", "CKPT-10", "early_stop overrides set_checkpoint_early_stop", ()),
     (_PLAIN, "fn(*args, **kwargs)", "fn(*args)", "CKPT-11", "", ()),
     (_PLAIN, "forward_context, recompute_context = c", "recompute_context, forward_context = c",
-     "CKPT-12", "", ("CKPT-13", "CKPT-15")),
+     "CKPT-12", "", ("CKPT-13", "CKPT-15", "CKPT-19")),
     (f"{_CHECKPOINT}:_checkpoint_hook.__init__", "frame.unpack_error_cb(e)", "raise", "CKPT-13", "", ()),
     (_PLAIN, _NO_GLOBAL, "_checkpoint_debug_enabled or debug",
      "CKPT-13", "debug overrides set_checkpoint_debug_enabled", ()),
@@ -151,19 +148,19 @@ EDITS: tuple[tuple[str, str, str, str, str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 
-@contextmanager
-def _keeps_arguments() -> Iterator[None]:
+def _keeps_arguments():
     """The reentrant variant keeps its arguments as an attribute of ctx."""
     function = f"{_CHECKPOINT}:CheckpointFunction"
-    saves = edited(f"{function}.forward", "ctx.save_for_backward(*tensor_inputs)", "ctx.kept = tensor_inputs")
-    with saves, edited(f"{function}.backward", "tensors = ctx.saved_tensors", "tensors = ctx.kept"):
-        yield
+    return all_of(
+        edit(f"{function}.forward", "ctx.save_for_backward(*tensor_inputs)", "ctx.kept = tensor_inputs"),
+        edit(f"{function}.backward", "tensors = ctx.saved_tensors", "tensors = ctx.kept"),
+    )
 
 
 FAULTS = (
     *(
-        Fault(clause, partial(edited, place, old, new), neighbours=neighbours, words=words)
+        Fault(clause, edit(place, old, new), neighbours=neighbours, words=words)
         for place, old, new, clause, words, neighbours in EDITS
     ),
-    Fault("CKPT-16", _keeps_arguments),
+    fault("CKPT-16", _keeps_arguments),
 )

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import graph
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_apply,
-    ctx_attribute,
-    ctx_method,
-    replaced,
-)
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_clauses.saving import own_detached, reading
+from autograd_conformance.selftests.planting import fault
 
 Hook = Callable[[Any], Any]
 
 
-def _hooks(change: Callable[[Hook, Hook], tuple[Hook, Hook]]) -> AbstractContextManager[Any]:
+def _hooks(change):
     """``saved_tensors_hooks(pack, unpack)`` is ``saved_tensors_hooks(*change(pack, unpack))``."""
-    return replaced(graph, "saved_tensors_hooks", lambda original: lambda pack, unpack: original(*change(pack, unpack)))
+    return plants.wrapped(graph, "saved_tensors_hooks", lambda original, *pair: original(*change(*pair)))
 
 
-def _packs_once(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    known: dict[int, Any] = {}
+def _packs_once(pack, unpack):
+    known = {}
 
-    def once(tensor: Any) -> Any:
+    def once(tensor):
         if id(tensor) not in known:
             known[id(tensor)] = (tensor, pack(tensor))
         return known[id(tensor)][1]
@@ -37,8 +33,8 @@ def _packs_once(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
     return once, unpack
 
 
-def _unpacks_once(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    def once(box: list[Any]) -> Any:
+def _unpacks_once(pack, unpack):
+    def once(box):
         if len(box) == 1:
             box.append(unpack(box[0]))
         return box[1]
@@ -46,12 +42,8 @@ def _unpacks_once(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
     return lambda tensor: [pack(tensor)], once
 
 
-def _packs_with_grad_mode(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    return torch.enable_grad()(pack), unpack
-
-
-def _takes_tensors_alone(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    def checked(tensor: Any) -> Any:
+def _takes_tensors_alone(pack, unpack):
+    def checked(tensor):
         packed = pack(tensor)
         if not isinstance(packed, torch.Tensor):
             raise TypeError("pack hooks must return a Tensor")
@@ -60,12 +52,8 @@ def _takes_tensors_alone(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
     return checked, unpack
 
 
-def _converts(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    return pack, lambda packed: torch.as_tensor(unpack(packed))
-
-
-def _checks_versions(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-    def checked(box: Any) -> Any:
+def _checks_versions(pack, unpack):
+    def checked(box):
         tensor, version, packed = box
         if tensor._version != version:
             raise RuntimeError("a saved tensor was changed in place")
@@ -74,130 +62,88 @@ def _checks_versions(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
     return lambda tensor: (tensor.detach(), tensor._version, pack(tensor)), checked
 
 
-@contextmanager
-def _one_after_the_other() -> Iterator[None]:
-    outer: list[tuple[Hook, Hook]] = []
+def _one_after_the_other():
+    outer = []
 
-    def composed(original: Any) -> Any:
-        @contextmanager
-        def hooks(pack: Hook, unpack: Hook) -> Iterator[None]:
-            before, after = outer[-1] if outer else (lambda t: t, lambda t: t)
-            outer.append((lambda t: pack(before(t)), lambda t: after(unpack(t))))
-            try:
-                with original(*outer[-1]):
-                    yield
-            finally:
-                outer.pop()
+    @contextmanager
+    def hooks(original, pack, unpack):
+        before, after = outer[-1] if outer else (lambda t: t, lambda t: t)
+        outer.append((lambda t: pack(before(t)), lambda t: after(unpack(t))))
+        try:
+            with original(*outer[-1]):
+                yield
+        finally:
+            outer.pop()
 
-        return hooks
-
-    with replaced(graph, "saved_tensors_hooks", composed):
-        yield
+    return plants.wrapped(graph, "saved_tensors_hooks", hooks)()
 
 
-class _Kept:
+class _Kept(NamedTuple):
     """A tensor that is kept as it is."""
 
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = tensor
+    tensor: Any
 
 
-def _leaves_out(which: Callable[[Any], bool]) -> AbstractContextManager[Any]:
+def _leaves_out(which):
     """Some tensors are not packed."""
-
-    def change(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-        return (
+    return _hooks(
+        lambda pack, unpack: (
             lambda t: _Kept(t) if which(t) else pack(t),
             lambda packed: packed.tensor if isinstance(packed, _Kept) else unpack(packed),
         )
-
-    return _hooks(change)
-
-
-def _enables_afterwards(_: Any) -> Any:
-    @contextmanager
-    def disable(message: str) -> Iterator[None]:
-        torch._C._autograd._saved_tensors_hooks_disable(message)
-        try:
-            yield
-        finally:
-            torch._C._autograd._saved_tensors_hooks_enable()
-
-    return disable
-
-
-def _clones_once(_: Any) -> Any:
-    @contextmanager
-    def allow() -> Iterator[None]:
-        clones: dict[int, Any] = {}
-        with graph.saved_tensors_hooks(lambda t: clones.setdefault(t.data_ptr(), t.detach().clone()), lambda t: t):
-            yield
-
-    return allow
-
-
-def _nowhere(_: Any) -> Any:
-    return lambda message: nullcontext(message)
+    )
 
 
 @contextmanager
-def _packs_what_is_not_recorded() -> Iterator[None]:
-    packs: list[Hook] = []
-    saved: list[Any] = []
+def _enables_afterwards(message):
+    torch._C._autograd._saved_tensors_hooks_disable(message)
+    try:
+        yield
+    finally:
+        torch._C._autograd._saved_tensors_hooks_enable()
 
-    def noting(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
+
+def _clones_once():
+    clones = {}
+    return graph.saved_tensors_hooks(lambda t: clones.setdefault(t.data_ptr(), t.detach().clone()), lambda t: t)
+
+
+@plants.anew
+def _packs_also(which):
+    """The last pack hook is called with ``which(what was saved, output)`` after each call, too."""
+    packs, saved = list[Hook](), list[Any]()
+
+    def noting(pack, unpack):
         packs.append(pack)
         return pack, unpack
 
-    def save(original: Any, ctx: Any, *tensors: Any) -> None:
+    def save(original, ctx, *tensors):
         saved.extend(tensors)
         original(ctx, *tensors)
 
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
+    def apply(original, cls, *args):
+        found = original(cls, *args)
+        for tensor in which(saved, found) if packs else ():
+            packs[-1](tensor)
         saved.clear()
-        result = original(cls, *args)
-        if packs and isinstance(result, torch.Tensor) and not result.requires_grad:
-            [packs[-1](tensor) for tensor in saved]
-        return result
+        return found
 
-    with _hooks(noting), ctx_method("save_for_backward", save), around_apply(apply):
-        yield
+    return plants.all_of(_hooks(noting), plants.ctx_method("save_for_backward", save), plants.around_apply(apply))
 
 
-@contextmanager
-def _packs_attributes() -> Iterator[None]:
-    packs: list[Hook] = []
-
-    def noting(pack: Hook, unpack: Hook) -> tuple[Hook, Hook]:
-        packs.append(pack)
-        return pack, unpack
-
-    def apply(original: Any, cls: Any, *args: Any) -> Any:
-        result = original(cls, *args)
-        held = vars(getattr(result, "grad_fn", None) or cls)
-        [packs[-1](value) for value in held.values() if packs and isinstance(value, torch.Tensor)]
-        return result
-
-    with _hooks(noting), around_apply(apply):
-        yield
-
-
-def _in_half_precision(_: Any) -> Any:
-    return lambda **_: graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t)
-
-
-def _clones_nothing(_: Any) -> Any:
-    return lambda: graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+def _attributes(_, found):
+    node = getattr(found, "grad_fn", None)
+    return [] if node is None else plants.tensors_of(tuple(vars(node).values()))
 
 
 class _Replaceable:
     """A saved tensor on which a second pair of hooks replaces the first."""
 
-    def __init__(self, saved: Any) -> None:
+    def __init__(self, saved):
         self.saved = saved
-        self.pair: Any = None
+        self.pair = None
 
-    def register_hooks(self, pack: Hook, unpack: Hook) -> None:
+    def register_hooks(self, pack, unpack):
         first, self.pair = self.pair is None, unpack
         if first:
             self.saved.register_hooks(pack, lambda packed: self.pair(packed))
@@ -206,96 +152,74 @@ class _Replaceable:
 class _Lazy:
     """A saved tensor that is packed when it is unpacked."""
 
-    def __init__(self, saved: Any) -> None:
+    def __init__(self, saved):
         self.saved = saved
 
-    def register_hooks(self, pack: Hook, unpack: Hook) -> None:
+    def register_hooks(self, pack, unpack):
         self.saved.register_hooks(lambda t: t, lambda t: unpack(pack(t)))
 
 
-def _listed(kind: Any) -> AbstractContextManager[Any]:
-    def listed(ctx: Any, saved: Any) -> Any:
+def _listed(kind):
+    def listed(ctx, saved):
         if "listed" not in vars(ctx):
             ctx.listed = tuple(kind(each) for each in saved)
         return ctx.listed
 
-    return ctx_attribute("_raw_saved_tensors", listed)
+    return plants.ctx_attribute("_raw_saved_tensors", listed)
+
+
+def _graph(name, value):
+    return plants.put(graph, name, value)
 
 
 FAULTS = (
-    Fault("PACK-01", lambda: _hooks(_packs_once), neighbours=("PACK-02", "PACK-06")),
-    Fault("PACK-01", lambda: _hooks(_unpacks_once), words="what was unpacked is kept for later reads"),
-    Fault(
-        "PACK-01",
-        lambda: _leaves_out(lambda t: not t.numel()),
-        neighbours=("PACK-02", "PACK-05", "PACK-06"),
-        words="empty tensors are not packed",
+    fault("PACK-01", _hooks(_packs_once), neighbours=("PACK-02", "PACK-06")),
+    fault("PACK-01: what was unpacked is kept for later reads", _hooks(_unpacks_once)),
+    fault(
+        "PACK-01: empty tensors are not packed",
+        _leaves_out(lambda t: not t.numel()),
+        neighbours=plants.numbers("PACK", 2, 5, 6),
     ),
-    Fault(
-        "PACK-01",
-        lambda: _leaves_out(lambda t: not t.is_floating_point()),
-        neighbours=("PACK-02", "PACK-05", "PACK-06"),
-        words="integers are not packed",
+    fault(
+        "PACK-01: integers are not packed",
+        _leaves_out(lambda t: not t.is_floating_point()),
+        neighbours=plants.numbers("PACK", 2, 5, 6),
     ),
-    Fault("PACK-02", lambda: _hooks(lambda pack, unpack: (lambda t: pack(t.detach()), unpack))),
-    Fault(
-        "PACK-02",
-        lambda: _hooks(_packs_with_grad_mode),
+    fault("PACK-02", _hooks(lambda pack, unpack: (lambda t: pack(t.detach()), unpack))),
+    fault(
+        "PACK-02: pack hooks run with grad mode on",
+        _hooks(lambda pack, unpack: (torch.enable_grad()(pack), unpack)),
         neighbours=("PACK-03",),
-        words="pack hooks run with grad mode on",
     ),
-    Fault(
-        "PACK-03",
-        lambda: ctx_attribute("saved_tensors", lambda _, it: tuple(None if t is None else t.detach() for t in it)),
+    fault("PACK-03", plants.ctx_attribute("saved_tensors", lambda _, saved: plants.detached(saved))),
+    fault("PACK-03: pack hooks that return no tensor raise", _hooks(_takes_tensors_alone), neighbours=("PACK-01",)),
+    fault("PACK-03: unpacked outputs are detached", reading(own_detached)),
+    fault("PACK-04", _one_after_the_other),
+    fault(
+        "PACK-04: where hooks are disabled twice the inner end enables them",
+        _graph("disable_saved_tensors_hooks", _enables_afterwards),
     ),
-    Fault(
-        "PACK-03",
-        lambda: _hooks(_takes_tensors_alone),
-        neighbours=("PACK-01",),
-        words="pack hooks that return no tensor raise",
+    fault("PACK-04: hooks can be entered where they are disabled", _graph("disable_saved_tensors_hooks", nullcontext)),
+    fault("PACK-05", _hooks(lambda pack, unpack: (lambda t: pack(t.clone()), unpack)), neighbours=("PACK-02",)),
+    fault(
+        "PACK-05: what unpack hooks return is made a tensor",
+        _hooks(lambda pack, unpack: (pack, lambda packed: torch.as_tensor(unpack(packed)))),
     ),
-    Fault(
-        "PACK-03",
-        lambda: ctx_attribute(
-            "saved_tensors",
-            lambda ctx, it: tuple(t.detach() if t is not None and t.grad_fn is ctx else t for t in it),
-        ),
-        words="unpacked outputs are detached",
-    ),
-    Fault("PACK-04", _one_after_the_other),
-    Fault(
-        "PACK-04",
-        lambda: replaced(graph, "disable_saved_tensors_hooks", _enables_afterwards),
-        words="where hooks are disabled twice the inner end enables them",
-    ),
-    Fault(
-        "PACK-04",
-        lambda: replaced(graph, "disable_saved_tensors_hooks", _nowhere),
-        words="hooks can be entered where they are disabled",
-    ),
-    Fault(
-        "PACK-05",
-        lambda: _hooks(lambda pack, unpack: (lambda t: pack(t.clone()), unpack)),
-        neighbours=("PACK-02",),
-    ),
-    Fault("PACK-05", lambda: _hooks(_converts), words="what unpack hooks return is made a tensor"),
-    Fault("PACK-06", _packs_what_is_not_recorded, neighbours=("PACK-10",)),
-    Fault("PACK-06", _packs_attributes, words="tensors that are attributes of ctx are packed too"),
-    Fault("PACK-08", lambda: replaced(graph, "save_on_cpu", _in_half_precision)),
-    Fault(
-        "PACK-08",
-        lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_nothing),
+    fault("PACK-06", _packs_also(lambda saved, y: [] if y.requires_grad else saved), neighbours=("PACK-10",)),
+    fault("PACK-06: tensors that are attributes of ctx are packed too", _packs_also(_attributes)),
+    fault("PACK-08", _graph("save_on_cpu", lambda **_: graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t))),
+    fault(
+        "PACK-08: allow_mutation_on_saved_tensors gives changed tensors back",
+        _graph("allow_mutation_on_saved_tensors", lambda: graph.saved_tensors_hooks(lambda t: t, lambda t: t)),
         neighbours=("PACK-04", "PACK-10"),
-        words="allow_mutation_on_saved_tensors gives changed tensors back",
     ),
-    Fault(
-        "PACK-08",
-        lambda: replaced(graph, "allow_mutation_on_saved_tensors", _clones_once),
+    fault(
+        "PACK-08: a later call gets back what an earlier one saved",
+        _graph("allow_mutation_on_saved_tensors", _clones_once),
         neighbours=("PACK-04", "PACK-10"),
-        words="a later call gets back what an earlier one saved",
     ),
-    Fault("PACK-09", lambda: _listed(_Replaceable)),
-    Fault("PACK-09", lambda: _listed(_Lazy), words="register_hooks packs when the tensor is needed"),
+    fault("PACK-09", _listed(_Replaceable)),
+    fault("PACK-09: register_hooks packs when the tensor is needed", _listed(_Lazy)),
 )
 
-FIXES = (Fix("PACK-07", lambda: _hooks(_checks_versions)),)
+FIXES = (Fix("PACK-07", _hooks(_checks_versions)),)

@@ -2,287 +2,196 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.planted_clauses.inplace import after_forward, among, tensors_of
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_backward,
-    ctx_attribute,
-    ctx_method,
-    replaced,
-)
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import Plant, all_of, around_backward, ctx_attribute, ctx_method
 
 
-def saving(change: Callable[[Any, Any], Any]) -> AbstractContextManager[Any]:
-    """What is saved is ``change(ctx, object)`` of each object passed to save_for_backward."""
-    return ctx_method("save_for_backward", lambda save, ctx, *objects: save(ctx, *(change(ctx, x) for x in objects)))
+def _saving(change):
+    """What is saved is ``change`` of each object passed to save_for_backward."""
+    return ctx_method("save_for_backward", lambda save, ctx, *objects: save(ctx, *map(change, objects)))
 
 
-@contextmanager
-def reading(change: Callable[[Any, int, Any], Any]) -> Iterator[None]:
-    """Each of ctx.saved_tensors is ``change(ctx, position, saved tensor)``."""
+def _refusing(which, words, error):
+    """save_for_backward raises an error with these words for some objects."""
 
-    def read(ctx: Any, saved: Any) -> Any:
-        return tuple(change(ctx, i, x) for i, x in enumerate(saved))
+    def save(original, ctx, *objects):
+        if any(map(which, objects)):
+            raise error(words)
+        original(ctx, *objects)
 
-    with ctx_attribute("saved_tensors", read):
-        yield
+    return ctx_method("save_for_backward", save)
 
 
-@contextmanager
-def readable_after(words: str, where: Callable[[], bool] = lambda: True) -> Iterator[None]:
+def _read(change):
+    """ctx.saved_tensors is ``change(what it is)``."""
+    return ctx_attribute("saved_tensors", lambda _, saved: change(saved))
+
+
+def reading(change: Callable[[Any, Any], Any]) -> Plant:
+    """Each of ctx.saved_tensors but None is ``change(ctx, it)``."""
+    return ctx_attribute("saved_tensors", lambda ctx, saved: plants.of_tensors(lambda x: change(ctx, x), saved))
+
+
+def own_detached(ctx: Any, x: Any) -> Any:
+    """For `reading`: an output of the call itself comes back detached."""
+    return x.detach() if x.grad_fn is ctx else x
+
+
+@plants.anew
+def _readable_after(words, where=lambda: True):
     """Where reading ctx.saved_tensors raises an error with these words, the objects that were saved are read."""
-    known: dict[int, tuple[Any, Sequence[Any]]] = {}
-    inherited = torch.autograd.function.BackwardCFunction.saved_tensors
+    known = {}
 
-    def note(save: Any, ctx: Any, *tensors: Any) -> None:
+    def note(save, ctx, *tensors):
         known[id(ctx)] = ctx, tensors
         save(ctx, *tensors)
 
-    def read(ctx: Any) -> Any:
-        try:
-            return inherited.__get__(ctx, type(ctx))
-        except RuntimeError as error:
-            if words in str(error) and where():
-                return tuple(known[id(ctx)][1])
-            raise
-
-    kind = torch.autograd.function.BackwardCFunction
-    with ExitStack() as stack:
-        stack.enter_context(ctx_method("save_for_backward", note))
-        stack.enter_context(replaced_property(kind, "saved_tensors", read))
-        yield
+    saved = plants.rescued(lambda ctx: known[id(ctx)][1], says=words)
+    read = plants.ctx_property("saved_tensors", plants.where(lambda _: where(), saved))
+    return all_of(ctx_method("save_for_backward", note), read)
 
 
-@contextmanager
-def replaced_property(kind: Any, name: str, read: Callable[[Any], Any]) -> Iterator[None]:
-    """Reading an attribute of every ctx is a call."""
-    setattr(kind, name, property(read))
-    try:
-        yield
-    finally:
-        delattr(kind, name)
-
-
-# --- what is read ----------------------------------------------------------------------------------------------------
-
-
-def _without_none(_: Any, saved: Any) -> Any:
-    return tuple(x for x in saved if x is not None)
-
-
-def _backwards(_: Any, saved: Any) -> Any:
-    return tuple(reversed(saved)) if any(x is None for x in saved) else saved
-
-
-def _only_tensors(_: Any, x: Any) -> Any:
-    return x if isinstance(x, torch.Tensor) else None
-
-
-def _vague(save: Any, ctx: Any, *objects: Any) -> None:
-    if any(not (x is None or isinstance(x, torch.Tensor)) for x in objects):
-        raise TypeError("save_for_backward saves tensors only")
-    save(ctx, *objects)
-
-
-def _output_copied(ctx: Any, _: int, x: Any) -> Any:
-    return x.clone() if x is not None and x.grad_fn is ctx else x
-
-
-def _output_without_history(ctx: Any, _: int, x: Any) -> Any:
-    return x.detach() if x is not None and x.grad_fn is ctx else x
-
-
-def _result_without_history(ctx: Any, _: int, x: Any) -> Any:
-    return x.detach() if x is not None and x.grad_fn not in (None, ctx) else x
-
-
-def _input_as_view(ctx: Any, _: int, x: Any) -> Any:
-    return x.view_as(x) if x is not None and x.grad_fn is not ctx else x
-
-
-# --- the check -------------------------------------------------------------------------------------------------------
-
-
-def _other_counter(original: Any) -> Any:
-    return lambda x: x.data
-
-
-@contextmanager
-def _compares_values() -> Iterator[None]:
+def _compares_values():
     """Reading saved tensors raises an error if their values are not those that were saved."""
-    copies: dict[int, tuple[Any, Sequence[Any]]] = {}
+    copies = {}
 
-    def note(ctx: Any, _: Any, __: Any) -> None:
-        copies[id(ctx)] = ctx, [t.clone() if isinstance(t, torch.Tensor) else t for t in ctx.to_save or ()]
+    def note(ctx, *_):
+        copies[id(ctx)] = ctx, plants.of_tensors(torch.clone, tuple(ctx.to_save or ()))
 
-    def check(ctx: Any, saved: Any) -> Any:
+    def check(ctx, saved):
         before = copies[id(ctx)][1] if id(ctx) in copies else saved
         if any(isinstance(x, torch.Tensor) and not torch.equal(x, y) for x, y in zip(saved, before, strict=True)):
             raise RuntimeError("a saved tensor has been modified by an inplace operation")
         return saved
 
-    with after_forward(note), ctx_attribute("saved_tensors", check):
-        yield
+    return all_of(plants.after_forward(note), ctx_attribute("saved_tensors", check))
 
 
-def _reads_anyway(original: Any, ctx: Any, *cotangents: Any) -> Any:
-    _ = ctx.saved_tensors
-    return original(ctx, *cotangents)
-
-
-@contextmanager
-def _checks_attributes() -> Iterator[None]:
+def _checks_attributes():
     """Backward raises an error if a tensor attribute of ctx was changed in place since forward."""
-    versions: dict[int, Any] = {}
+    versions = {}
 
-    def note(ctx: Any, _: Any, __: Any) -> None:
+    def note(ctx, *_):
         versions[id(ctx)] = ctx, {name: x._version for name, x in vars(ctx).items() if isinstance(x, torch.Tensor)}
 
-    def check(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def check(original, ctx, *cotangents):
         known = versions[id(ctx)][1] if id(ctx) in versions else {}
         if any(getattr(ctx, name)._version != version for name, version in known.items()):
             raise RuntimeError("an attribute of ctx has been modified by an inplace operation")
         return original(ctx, *cotangents)
 
-    with after_forward(note), around_backward(check):
-        yield
+    return all_of(plants.after_forward(note), around_backward(check))
 
 
-def _attributes_copied(ctx: Any, _: Any, __: Any) -> None:
-    for name, x in list(vars(ctx).items()):
-        if isinstance(x, torch.Tensor):
-            setattr(ctx, name, x.clone())
+def _attributes_copied(ctx, *_):
+    vars(ctx).update({name: x.clone() for name, x in vars(ctx).items() if isinstance(x, torch.Tensor)})
 
 
-# --- the graph's life ------------------------------------------------------------------------------------------------
-
-
-def _free_by_default(original: Any) -> Any:
-    def differentiate(*args: Any, retain_graph: Any = None, **options: Any) -> Any:
-        return original(*args, retain_graph=bool(retain_graph), **options)
-
-    return differentiate
-
-
-@contextmanager
-def _never_twice() -> Iterator[None]:
+def _never_twice():
     """A node that ran in a pass that does not retain the graph cannot run again."""
-    retained = [True]
-    done: dict[int, Any] = {}
+    retained, done = [True], dict[int, Any]()
 
-    def noting(original: Any) -> Any:
-        def differentiate(*args: Any, retain_graph: Any = None, create_graph: bool = False, **options: Any) -> Any:
-            retained[0] = create_graph if retain_graph is None else retain_graph
-            return original(*args, retain_graph=retain_graph, create_graph=create_graph, **options)
+    def noting(original, *args, retain_graph=None, create_graph=False, **options):
+        retained[0] = create_graph if retain_graph is None else retain_graph
+        return original(*args, retain_graph=retain_graph, create_graph=create_graph, **options)
 
-        return differentiate
-
-    def once(original: Any, ctx: Any, *cotangents: Any) -> Any:
+    def once(original, ctx, *cotangents):
         if id(ctx) in done:
             raise RuntimeError("Trying to backward through the graph a second time")
         if not retained[0]:
             done[id(ctx)] = ctx
         return original(ctx, *cotangents)
 
-    with ExitStack() as stack:
-        for name in ("grad", "backward"):
-            stack.enter_context(replaced(torch.autograd, name, noting))
-        stack.enter_context(around_backward(once))
-        yield
+    passes = (plants.wrapped(torch.autograd, name, noting) for name in ("grad", "backward"))
+    return all_of(*passes, around_backward(once))
 
 
-@contextmanager
-def _saves_in_backward() -> Iterator[None]:
+def _saves_in_backward():
     """What save_for_backward is called with in backward is what later passes read."""
-    running: list[Any] = []
-    later: dict[int, Any] = {}
+    later = {}
+    running, noted = plants.noting(around_backward)
 
-    def save(original: Any, ctx: Any, *tensors: Any) -> None:
-        if among(running, ctx):
+    def save(original, ctx, *tensors):
+        if plants.among(running, ctx):
             later[id(ctx)] = ctx, tensors
         original(ctx, *tensors)
 
-    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        running.append(ctx)
-        try:
-            return original(ctx, *cotangents)
-        finally:
-            running.pop()
-
-    def read(ctx: Any, saved: Any) -> Any:
+    def read(ctx, saved):
         return later[id(ctx)][1] if id(ctx) in later else saved
 
-    with ctx_method("save_for_backward", save), around_backward(run), ctx_attribute("saved_tensors", read):
-        yield
+    return all_of(ctx_method("save_for_backward", save), noted, ctx_attribute("saved_tensors", read))
 
 
-def _refused_in_backward() -> AbstractContextManager[Any]:
-    def run(original: Any, ctx: Any, *cotangents: Any) -> Any:
-        def refuse(_: Any, __: Any, *tensors: Any) -> None:
-            raise RuntimeError("save_for_backward was called in backward")
-
-        with ctx_method("save_for_backward", refuse):
-            return original(ctx, *cotangents)
-
-    return around_backward(run)
-
-
-def _cloned(_: Any, x: Any) -> Any:
-    return x.clone() if isinstance(x, torch.Tensor) and x.is_inference() else x
-
-
-def _refused(save: Any, ctx: Any, *tensors: Any) -> None:
-    if any(x.is_inference() for x in tensors_of(tensors)):
-        raise RuntimeError("Inference tensors cannot be saved")
-    save(ctx, *tensors)
-
+_REFUSED_IN_BACKWARD = plants.under(_refusing(lambda _: True, "save_for_backward was called in backward", RuntimeError))
 
 FAULTS = (
-    Fault("SAVE-01", lambda: ctx_attribute("saved_tensors", _without_none), neighbours=("SAVE-12",)),
-    Fault(
-        "SAVE-01",
-        lambda: ctx_attribute("saved_tensors", _backwards),
+    fault("SAVE-01", _read(lambda saved: tuple(x for x in saved if x is not None)), neighbours=("SAVE-12",)),
+    fault(
+        "SAVE-01: with None among them saved tensors come back in reverse",
+        _read(lambda saved: tuple(reversed(saved)) if plants.among(saved, None) else saved),
         neighbours=("SAVE-12",),
-        words="with None among them saved tensors come back in reverse",
     ),
-    Fault("SAVE-02", lambda: saving(_only_tensors)),
-    Fault("SAVE-02", lambda: ctx_method("save_for_backward", _vague), words="the error does not say which argument"),
-    Fault("SAVE-03", lambda: ctx_attribute("saved_tensors", lambda _, saved: saved or None)),
-    Fault("SAVE-03", lambda: ctx_attribute("saved_tensors", lambda _, saved: list(saved)), words="a list"),
-    Fault("SAVE-04", lambda: reading(_output_copied)),
-    Fault("SAVE-04", lambda: reading(_output_without_history), words="a saved output comes back without its node"),
-    Fault("SAVE-04", lambda: reading(_input_as_view), words="a saved input comes back as a view of it"),
-    Fault("SAVE-04", lambda: reading(_result_without_history), words="an input with a history comes back detached"),
-    Fault("SAVE-05", lambda: readable_after("modified by an inplace operation")),
-    Fault(
-        "SAVE-05",
-        lambda: readable_after("modified by an inplace operation", torch.is_grad_enabled),
-        words="nothing is checked under create_graph",
+    fault("SAVE-02", _saving(lambda x: x if isinstance(x, torch.Tensor) else None)),
+    fault(
+        "SAVE-02: the error does not say which argument",
+        _refusing(
+            lambda x: not (x is None or isinstance(x, torch.Tensor)), "save_for_backward saves tensors only", TypeError
+        ),
     ),
-    Fault(
-        "SAVE-05",
-        lambda: replaced(torch.Tensor, "detach", _other_counter),
-        words="changes through detached aliases are not seen",
+    fault("SAVE-03", _read(lambda saved: saved or None)),
+    fault("SAVE-03: a list", _read(list)),
+    fault("SAVE-04", reading(lambda ctx, x: x.clone() if x.grad_fn is ctx else x)),
+    fault("SAVE-04: a saved output comes back without its node", reading(own_detached)),
+    fault(
+        "SAVE-04: a saved input comes back as a view of it",
+        reading(lambda ctx, x: x if x.grad_fn is ctx else x.view_as(x)),
     ),
-    Fault("SAVE-06", _compares_values),
-    Fault("SAVE-07", lambda: around_backward(_reads_anyway), neighbours=("SAVE-11",)),
-    Fault("SAVE-08", _checks_attributes),
-    Fault("SAVE-08", lambda: after_forward(_attributes_copied), words="attributes of ctx are copies"),
-    Fault("SAVE-09", lambda: readable_after("backward through the graph a second time")),
-    Fault("SAVE-10", lambda: replaced(torch.autograd, "grad", _free_by_default), neighbours=("SAVE-09",)),
-    Fault("SAVE-11", _never_twice),
-    Fault("SAVE-12", _saves_in_backward),
-    Fault("SAVE-12", _refused_in_backward, words="save_for_backward in backward is an error"),
-    Fault("SAVE-13", lambda: saving(_cloned)),
-    Fault(
-        "SAVE-13",
-        lambda: ctx_method("save_for_backward", _refused),
-        words="inference tensors are refused in calls that are not recorded",
+    fault(
+        "SAVE-04: an input with a history comes back detached",
+        reading(lambda ctx, x: x if x.grad_fn in (None, ctx) else x.detach()),
+    ),
+    fault("SAVE-05", _readable_after("modified by an inplace operation"), neighbours=("SAVE-14",)),
+    fault(
+        "SAVE-05: nothing is checked under create_graph",
+        _readable_after("modified by an inplace operation", torch.is_grad_enabled),
+    ),
+    fault(
+        "SAVE-05: changes through detached aliases are not seen",
+        plants.put(torch.Tensor, "detach", lambda x: x.data),
+        neighbours=("SAVE-14",),
+    ),
+    fault("SAVE-06", _compares_values),
+    fault("SAVE-07", plants.cotangents(lambda ctx, given: (ctx.saved_tensors, given)[1]), neighbours=("SAVE-11",)),
+    fault("SAVE-08", _checks_attributes),
+    fault("SAVE-08: attributes of ctx are copies", plants.after_forward(_attributes_copied)),
+    fault("SAVE-09", _readable_after("backward through the graph a second time")),
+    fault(
+        "SAVE-10",
+        plants.wrapped(
+            torch.autograd,
+            "grad",
+            lambda original, *args, retain_graph=None, **options: original(
+                *args, retain_graph=bool(retain_graph), **options
+            ),
+        ),
+        neighbours=("SAVE-09",),
+    ),
+    fault("SAVE-11", _never_twice),
+    fault("SAVE-12", _saves_in_backward),
+    fault("SAVE-12: save_for_backward in backward is an error", around_backward(_REFUSED_IN_BACKWARD)),
+    fault("SAVE-13", _saving(lambda x: x.clone() if isinstance(x, torch.Tensor) and x.is_inference() else x)),
+    fault(
+        "SAVE-13: inference tensors are refused in calls that are not recorded",
+        _refusing(
+            lambda x: isinstance(x, torch.Tensor) and x.is_inference(),
+            "Inference tensors cannot be saved",
+            RuntimeError,
+        ),
     ),
 )

@@ -3,147 +3,94 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 from unittest.mock import patch
 
 import torch
-from torch.autograd import Function
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planted_clauses.intercept import (
-    around_apply,
-    around_backward,
-    ctx_attribute,
-    ctx_method,
-)
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_clauses.saving import own_detached, reading
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import among, separate, tracked, tupled
 
 
-def _separate(cls: Any) -> bool:
-    return cls.setup_context is not Function.setup_context
-
-
-def _around_setup(method: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _setup(method):
     """A Function's setup_context is ``method(original, ctx, inputs, output)``."""
-
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if not _separate(cls):
-            return original(cls, *args, **kwargs)
-        mine = cls.setup_context
-        with patch.object(cls, "setup_context", staticmethod(lambda *given: method(mine, *given))):
-            return original(cls, *args, **kwargs)
-
-    return around_apply(apply)
+    return plants.around_static("setup_context", method)
 
 
-def _copies_inputs(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
-    copies = (x.clone() if isinstance(x, torch.Tensor) and not x.requires_grad else x for x in inputs)
-    return original(ctx, tuple(copies), output)
+def _given(change):
+    """A Function's setup_context gets ``change(inputs, output)``."""
+    return _setup(lambda original, ctx, inputs, output: original(ctx, *change(inputs, output)))
 
 
-def _passes_a_list(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
-    return original(ctx, list(inputs), output)
+def _copies_inputs(inputs, output):
+    copies = tuple(x.clone() if isinstance(x, torch.Tensor) and not x.requires_grad else x for x in inputs)
+    return copies, output
 
 
-def _twice(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
+def _unwraps_one(inputs, output):
+    return inputs, output[0] if isinstance(output, tuple) and len(output) == 1 else output
+
+
+def _twice(original, ctx, inputs, output):
     original(ctx, inputs, output)
     return original(ctx, inputs, output)
 
 
-def _unwraps_one(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
-    single = isinstance(output, tuple) and len(output) == 1
-    return original(ctx, inputs, output[0] if single else output)
+def _heeds_what_it_returns():
+    returned = []
 
-
-def _lists_outputs(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
-    return original(ctx, inputs, list(output) if isinstance(output, tuple) else output)
-
-
-def _records(original: Any, *given: Any) -> Any:
-    with torch.enable_grad():
-        return original(*given)
-
-
-@contextmanager
-def _heeds_what_it_returns() -> Iterator[None]:
-    returned: list[Any] = []
-
-    def setup(original: Any, *given: Any) -> Any:
+    def setup(original, *given):
         returned[:] = [original(*given)]
         return returned[0]
 
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def apply(original, cls, *args, **kwargs):
         returned[:] = []
-        result = original(cls, *args, **kwargs)
-        return returned[0] if returned and returned[0] is not None else result
+        found = original(cls, *args, **kwargs)
+        return returned[0] if returned and returned[0] is not None else found
 
-    with _around_setup(setup), around_apply(apply):
-        yield
-
-
-def _needs_a_leaf(original: Any, ctx: Any, inputs: Any, output: Any) -> Any:
-    if any(isinstance(x, torch.Tensor) and x.requires_grad for x in inputs):
-        return original(ctx, inputs, output)
-    return None
+    return plants.all_of(_setup(setup), plants.around_apply(apply))
 
 
-@contextmanager
-def _needs_grad_mode() -> Iterator[None]:
+def _needs_grad_mode():
     modes = []
 
-    def apply(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+    def note(args):
         modes.append(torch.is_grad_enabled())
-        return original(cls, *args, **kwargs)
+        return args
 
-    def setup(original: Any, *given: Any) -> Any:
-        return original(*given) if modes[-1] else None
-
-    with _around_setup(setup), around_apply(apply):
-        yield
+    skipped = plants.where(lambda *_: not modes[-1], lambda *_: None)
+    return plants.all_of(_setup(skipped), plants.called_with(note))
 
 
-def _drops_cotangents_of_saved(original: Any, ctx: Any, *cotangents: Any) -> Any:
+def _drops_cotangents_of_saved(ctx, cotangents):
     own = {t.output_nr for t in ctx.saved_tensors if t is not None and t.grad_fn is ctx}
-    return original(ctx, *(torch.zeros_like(g) if n in own else g for n, g in enumerate(cotangents)))
+    return (torch.zeros_like(g) if n in own else g for n, g in enumerate(cotangents))
 
 
-def _detaches_own(ctx: Any, saved: Any) -> Any:
-    return tuple(t.detach() if t is not None and t.grad_fn is ctx else t for t in saved)
+def _returned(inputs, output):
+    return [x for x in plants.tensors_of(inputs) if among(tupled(output), x)]
 
 
-def _detaches_in_separate(ctx: Any, saved: Any) -> Any:
-    return tuple(t if t is None else t.detach() for t in saved) if _separate(ctx._forward_cls) else saved
-
-
-def _as_is(inputs: Any, output: Any) -> list[Any]:
-    outputs = output if isinstance(output, tuple) else (output,)
-    return [x for x in inputs if isinstance(x, torch.Tensor) and any(x is y for y in outputs)]
-
-
-def _saves_views(original: Any, ctx: Any, inputs: Any, output: Any) -> None:
+def _saves_views(original, ctx, inputs, output):
     original(ctx, inputs, output)
-    returned = _as_is(inputs, output)
+    returned = _returned(inputs, output)
     for name in ("to_save", "saved_for_forward"):
         pending = getattr(ctx, name) or ()
-        setattr(ctx, name, tuple(t.view_as(t) if any(t is x for x in returned) else t for t in pending))
+        setattr(ctx, name, tuple(t.view_as(t) if among(returned, t) else t for t in pending))
 
 
-def _refuses_all_returned(original: Any, ctx: Any, inputs: Any, output: Any) -> None:
+def _refuses_all_returned(original, ctx, inputs, output):
     original(ctx, inputs, output)
-    if _as_is(inputs, output):
+    if _returned(inputs, output):
         raise RuntimeError("an input was returned as it is next to a setup_context")
 
 
-def _materializes_in_separate(original: Any, ctx: Any, value: Any) -> None:
-    original(ctx, value or _separate(ctx._forward_cls))
-
-
-def _binds_keywords(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
+def _binds_keywords(original, cls, *args, **kwargs):
     """Bind keyword-only arguments before apply, which then sees a forward without them."""
     mine = cls.forward
-    kinds = {name: p.kind for name, p in inspect.signature(mine).parameters.items()} if _separate(cls) else {}
+    kinds = {name: p.kind for name, p in inspect.signature(mine).parameters.items()} if separate(cls) else {}
     if inspect.Parameter.KEYWORD_ONLY not in kinds.values():
         return original(cls, *args, **kwargs)
     bound = inspect.signature(mine).bind(*args, **kwargs)
@@ -153,25 +100,32 @@ def _binds_keywords(original: Any, cls: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 FAULTS = (
-    Fault("SETUP-01", lambda: _around_setup(_copies_inputs), neighbours=("SETUP-06",)),
-    Fault("SETUP-01", lambda: _around_setup(_passes_a_list), says=("list",), words="a list of inputs"),
-    Fault("SETUP-01", lambda: _around_setup(_twice), words="setup_context runs twice", neighbours=("SETUP-04",)),
-    Fault("SETUP-02", lambda: _around_setup(_unwraps_one), says=("Tensor",), neighbours=("SETUP-03", "SETUP-07")),
-    Fault("SETUP-02", lambda: _around_setup(_lists_outputs), says=("list",), words="a list of outputs"),
-    Fault("SETUP-03", lambda: _around_setup(_records)),
-    Fault("SETUP-03", _heeds_what_it_returns, words="what setup_context returns is the output"),
-    Fault("SETUP-04", lambda: _around_setup(_needs_a_leaf)),
-    Fault("SETUP-04", _needs_grad_mode, words="setup_context is skipped under no_grad"),
-    Fault("SETUP-05", lambda: around_backward(_drops_cotangents_of_saved)),
-    Fault("SETUP-05", lambda: ctx_attribute("saved_tensors", _detaches_own), words="saved outputs come back detached"),
-    Fault("SETUP-06", lambda: _around_setup(_saves_views)),
-    Fault("SETUP-06", lambda: _around_setup(_refuses_all_returned), words="returning an input as it is raises"),
-    Fault("SETUP-07", lambda: ctx_attribute("saved_tensors", _detaches_in_separate), neighbours=("SETUP-05",)),
-    Fault(
-        "SETUP-07",
-        lambda: ctx_method("set_materialize_grads", _materializes_in_separate),
-        words="set_materialize_grads has no effect in setup_context",
+    fault("SETUP-01", _given(_copies_inputs), neighbours=("SETUP-06",)),
+    fault("SETUP-01: a list of inputs", _given(lambda inputs, output: (list(inputs), output)), "list"),
+    fault("SETUP-01: setup_context runs twice", _setup(_twice), neighbours=("SETUP-04",)),
+    fault("SETUP-02", _given(_unwraps_one), "Tensor", neighbours=("SETUP-03", "SETUP-07")),
+    fault(
+        "SETUP-02: a list of outputs",
+        _given(lambda inputs, output: (inputs, list(output) if isinstance(output, tuple) else output)),
+        "list",
+    ),
+    fault("SETUP-03", _setup(plants.under(torch.enable_grad))),
+    fault("SETUP-03: what setup_context returns is the output", _heeds_what_it_returns),
+    fault("SETUP-04", _setup(plants.where(lambda _, inputs, __: not any(map(tracked, inputs)), lambda *_: None))),
+    fault("SETUP-04: setup_context is skipped under no_grad", _needs_grad_mode),
+    fault("SETUP-05", plants.cotangents(_drops_cotangents_of_saved)),
+    fault("SETUP-05: saved outputs come back detached", reading(own_detached)),
+    fault("SETUP-06", _setup(_saves_views)),
+    fault("SETUP-06: returning an input as it is raises", _setup(_refuses_all_returned)),
+    fault(
+        "SETUP-07", reading(lambda ctx, x: x.detach() if separate(ctx._forward_cls) else x), neighbours=("SETUP-05",)
+    ),
+    fault(
+        "SETUP-07: set_materialize_grads has no effect in setup_context",
+        plants.ctx_method(
+            "set_materialize_grads", lambda original, ctx, value: original(ctx, value or separate(ctx._forward_cls))
+        ),
     ),
 )
 
-FIXES = (Fix("SETUP-08", lambda: around_apply(_binds_keywords)),)
+FIXES = (Fix("SETUP-08", plants.around_apply(_binds_keywords)),)

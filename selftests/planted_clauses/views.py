@@ -2,120 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
-
 import torch
 
-from autograd_conformance.selftests.planted_clauses.inplace import (
-    after_forward,
-    among,
-    outputs_of,
-    tensors_of,
-    with_outputs,
-)
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests import plants
+from autograd_conformance.selftests.planted_clauses.inplace import with_outputs
+from autograd_conformance.selftests.planting import fault
+from autograd_conformance.selftests.plants import among, tensors_of, tupled
 
 
-@contextmanager
-def with_returned(change: Callable[[Any, Any, int, Sequence[Any]], Any]) -> Iterator[None]:
-    """Each output becomes ``change(output, the argument that forward returned as it, position, arguments)``."""
-    returned: list[list[Any]] = []
+@plants.anew
+def _with_returned(change):
+    """Each output becomes ``change(output, the argument that forward returned as it, arguments)``."""
+    returned = []
 
-    def note(ctx: Any, arguments: Sequence[Any], outputs: Any) -> None:
+    def note(_, arguments, outputs):
         known = tensors_of(arguments)
-        returned.append([next((x for x in known if x is y), None) for y in outputs_of(outputs)])
+        returned.append([next((x for x in known if x is y), None) for y in tupled(outputs)])
 
-    def changed(output: Any, position: int, arguments: Sequence[Any]) -> Any:
-        return change(output, returned[-1][position], position, arguments)
+    def changed(output, position, arguments):
+        return change(output, returned[-1][position], arguments)
 
-    with after_forward(note), with_outputs(changed):
-        yield
+    return plants.all_of(plants.after_forward(note), with_outputs(changed))
 
 
-def _seen(output: Any, arguments: Sequence[Any]) -> list[Any]:
+def _of_returned(change):
+    """An output that is an argument becomes ``change(output, argument)``."""
+    return _with_returned(lambda y, source, _: y if source is None else change(y, source))
+
+
+def _of_views(change):
+    """An output that is a view of an argument, but not the argument, becomes ``change(output, argument)``."""
+
+    def changed(output, source, arguments):
+        seen = _seen(output, arguments)
+        return output if source is not None or not seen else change(output, seen[0])
+
+    return _with_returned(changed)
+
+
+def _seen(output, arguments):
     """The arguments that the output is a view of."""
     return [x for x in arguments if output._is_view() and output._base is (x._base if x._is_view() else x)]
 
 
-def _tracked_itself(output: Any, source: Any, *_: Any) -> Any:
-    return source if source is not None and source.requires_grad else output
-
-
-def _leaf_itself(output: Any, source: Any, *_: Any) -> Any:
-    return source if source is not None and source.requires_grad and source.is_leaf else output
-
-
-def _ordinary_view(output: Any, source: Any, *_: Any) -> Any:
-    return output if source is None or not source.requires_grad else source.view_as(source)
-
-
-def _fixed_itself(output: Any, source: Any, *_: Any) -> Any:
-    return source if source is not None and not source.requires_grad else output
-
-
-def _copied(output: Any, source: Any, *_: Any) -> Any:
-    return output if source is None or source.requires_grad else output.clone()
-
-
-def _view_by_strides(output: Any, source: Any, _: int, arguments: Sequence[Any]) -> Any:
-    seen = _seen(output, arguments)
-    if source is not None or not seen:
-        return output
-    return seen[0].as_strided(output.size(), output.stride(), output.storage_offset())
-
-
 class _Copied(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
+    def forward(ctx, x):
         return x.clone()[...]
 
     @staticmethod
-    def backward(ctx: Any, cotangent: Any) -> Any:
+    def backward(ctx, cotangent):
         return cotangent
 
 
-def _view_of_a_copy(output: Any, source: Any, _: int, arguments: Sequence[Any]) -> Any:
-    if source is not None or not _seen(output, arguments):
-        return output
-    return super(torch.autograd.Function, _Copied).apply(output)
-
-
-def _copied_temporary(output: Any, source: Any, _: int, arguments: Sequence[Any]) -> Any:
-    return output.clone() if output._is_view() and not _seen(output, arguments) else output
-
-
-def _protects_the_first(original: Any, cls: Any, *args: Any) -> Any:
-    outputs = original(cls, *args)
-    views = [y for y in tensors_of(outputs_of(outputs)) if y._is_view()]
+def _protects_the_first(outputs):
+    views = [y for y in tensors_of(tupled(outputs)) if y._is_view()]
     return tuple(y.clone() if among(views[1:], y) else y for y in outputs) if len(views) > 1 else outputs
 
 
 FAULTS = (
-    Fault("VIEW-01", lambda: with_returned(_tracked_itself), neighbours=("VIEW-02", "VIEW-05")),
-    Fault("VIEW-01", lambda: with_returned(_leaf_itself), words="a leaf comes back as itself"),
-    Fault(
-        "VIEW-01",
-        lambda: with_returned(_ordinary_view),
+    fault("VIEW-01", _of_returned(lambda y, x: x if x.requires_grad else y), neighbours=("VIEW-02", "VIEW-05")),
+    fault("VIEW-01: a leaf comes back as itself", _of_returned(lambda y, x: x if x.requires_grad and x.is_leaf else y)),
+    fault(
+        "VIEW-01: a returned input comes back as an ordinary view",
+        _of_returned(lambda y, x: x.view_as(x) if x.requires_grad else y),
         neighbours=("VIEW-05",),
-        words="a returned input comes back as an ordinary view",
     ),
-    Fault("VIEW-02", lambda: with_returned(_fixed_itself), neighbours=("VIEW-05",)),
-    Fault(
-        "VIEW-02",
-        lambda: with_returned(_copied),
+    fault("VIEW-02", _of_returned(lambda y, x: y if x.requires_grad else x), neighbours=("VIEW-05",)),
+    fault(
+        "VIEW-02: a returned input comes back as a copy",
+        _of_returned(lambda y, x: y if x.requires_grad else y.clone()),
         neighbours=("VIEW-05",),
-        words="a returned input comes back as a copy",
     ),
-    Fault("VIEW-03", lambda: with_returned(_view_by_strides), neighbours=("VIEW-05",)),
-    Fault(
+    fault(
         "VIEW-03",
-        lambda: with_returned(_view_of_a_copy),
+        _of_views(lambda y, x: x.as_strided(y.size(), y.stride(), y.storage_offset())),
         neighbours=("VIEW-05",),
-        words="changes of the base go unnoticed",
     ),
-    Fault("VIEW-04", lambda: with_returned(_copied_temporary), neighbours=("VIEW-05",)),
-    Fault("VIEW-05", lambda: around_apply(_protects_the_first), neighbours=("VIEW-02",)),
+    fault(
+        "VIEW-03: changes of the base go unnoticed",
+        _of_views(lambda y, _: super(torch.autograd.Function, _Copied).apply(y)),
+        neighbours=("VIEW-05",),
+    ),
+    fault(
+        "VIEW-04",
+        with_outputs(lambda y, _, arguments: y.clone() if y._is_view() and not _seen(y, arguments) else y),
+        neighbours=("VIEW-05",),
+    ),
+    fault("VIEW-05", plants.outputs(_protects_the_first), neighbours=("VIEW-02",)),
 )

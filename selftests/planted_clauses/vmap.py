@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -12,39 +11,26 @@ from torch._functorch import autograd_function as rules
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.utils._pytree import tree_map_only
 
+from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.func import as_operations, generates_rules, has_rule, transforming
-from autograd_conformance.selftests.planted_clauses.intercept import around_apply, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import fault
 
 
-def _without_rule(cls: Any, _: Any) -> bool:
-    return transforming(TransformType.Vmap) and not has_rule(cls)
+def _reduced(change):
+    """A gradient is reduced by ``change(original, it, its batch dimension, that of its input, *args)``."""
+    return plants.wrapped(rules, "reductify_leaf", change)
 
 
-def _of_polynomials(cls: Any, _: Any) -> bool:
-    return transforming(TransformType.Vmap) and cls.__name__ in ("Transformable", "Written")
+def _averages(original, gradient, batched, of_input, size, *args):
+    found = original(gradient, batched, of_input, size, *args)
+    return found / size if found is not None and batched is not None and of_input is None else found
 
 
-def _averages(original: Any) -> Any:
-    def reduced(gradient: Any, batched: Any, of_input: Any, size: int, *args: Any) -> Any:
-        found = original(gradient, batched, of_input, size, *args)
-        return found / size if found is not None and batched is not None and of_input is None else found
-
-    return reduced
+def _leaves_batch_first(original, gradient, batched, of_input, *args):
+    return original(gradient, batched, of_input if of_input is None else 0, *args)
 
 
-def _leaves_batch_first(original: Any) -> Any:
-    def reduced(gradient: Any, batched: Any, of_input: Any, *args: Any) -> Any:
-        return original(gradient, batched, of_input if of_input is None else 0, *args)
-
-    return reduced
-
-
-def _shares_tangents(original: Any) -> Any:
-    return lambda in_dims, tangents: tree_map_only(int, lambda _: None, original(in_dims, tangents))
-
-
-def _forgets_levels(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
+def _forgets_levels(original, cls, *args, **options):
     """Under two levels of vmap and nothing else a generated rule gives zeros."""
     found = original(cls, *args, **options)
     levels = [each.key() for each in retrieve_all_functorch_interpreters()]
@@ -52,143 +38,130 @@ def _forgets_levels(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
     return tree_map_only(torch.Tensor, torch.zeros_like, found) if nested else found
 
 
-def _written_wins(original: Any, cls: Any, *args: Any, **options: Any) -> Any:
-    if transforming() and cls.vmap is not torch.autograd.Function.vmap and cls.generate_vmap_rule:
-        cls = type(cls)(cls.__name__, (cls,), {"generate_vmap_rule": False})
-    return original(cls, *args, **options)
+def _written_wins(original, cls, *args, **options):
+    written = transforming() and plants.defines(cls, "vmap") and cls.generate_vmap_rule
+    return original(plants.subclass(cls, generate_vmap_rule=False) if written else cls, *args, **options)
 
 
-def _around_rule(method: Callable[..., Any]) -> AbstractContextManager[Any]:
+def _around_helper(method):
+    return plants.wrapped(rules, "custom_function_call_vmap_helper", method)
+
+
+def _around_rule(method):
     """The call of a written batching rule is ``method(rule, info, in_dims, *args)``."""
 
-    def change(original: Any) -> Any:
-        def helper(interpreter: Any, rule: Any, *args: Any, **options: Any) -> Any:
-            return original(interpreter, lambda *given, **named: method(rule, *given, **named), *args, **options)
+    def helper(original, interpreter, rule, *args, **options):
+        return original(interpreter, lambda *given, **named: method(rule, *given, **named), *args, **options)
 
-        return helper
-
-    return replaced(rules, "custom_function_call_vmap_helper", change)
+    return _around_helper(helper)
 
 
-def _dims_of_tensors(rule: Any, info: Any, in_dims: Any, *args: Any) -> Any:
+def _dims_of_tensors(rule, info, in_dims, *args):
     pairs = zip(in_dims, args, strict=True)
     return rule(info, tuple(dim for dim, a in pairs if isinstance(a, torch.Tensor)), *args)
 
 
-def _always_called(first_alone: bool) -> AbstractContextManager[Any]:
-    """The batching rule runs without a batched argument, or only if the first one is batched."""
-
-    def change(original: Any) -> Any:
-        def helper(interpreter: Any, rule: Any, cls: Any, *operands: Any) -> Any:
-            unwrapped, in_dims = rules.unwrap_batched(operands, interpreter.level())
-            if first_alone and cls.__name__ == "Custom" and in_dims[0] is None:
-                return cls.forward(*operands)
-            if first_alone or any(dim is not None for dim in in_dims):
-                return original(interpreter, rule, cls, *operands)
-            info = rules.VmapInfo(interpreter.batch_size(), interpreter.randomness())
-            with interpreter.lower():
-                return rule(info, in_dims, *unwrapped)[0]
-
-        return helper
-
-    return replaced(rules, "custom_function_call_vmap_helper", change)
-
-
-def _zeros_for_mismatches(original: Any) -> Any:
-    def flatten(dims: Any, spec: Any, *args: Any) -> Any:
-        found = original(dims, spec, *args)
-        return [0] * spec.num_leaves if found is None else found
-
-    return flatten
-
-
-def _zero_for_none(rule: Any, *given: Any) -> Any:
+def _zero_for_none(rule, *given):
     output, dims = rule(*given)
     return output, tree_map_only(type(None), lambda _: 0, dims)
 
 
-def _accepts_lists(rule: Any, *given: Any) -> Any:
+def _accepts_lists(rule, *given):
     found = rule(*given)
     return tuple(found) if isinstance(found, list) else found
 
 
-def _detaches(rule: Any, *given: Any) -> Any:
-    return tree_map_only(torch.Tensor, torch.Tensor.detach, rule(*given))
+def _without_a_batched_one(original, interpreter, rule, cls, *operands):
+    unwrapped, in_dims = rules.unwrap_batched(operands, interpreter.level())
+    if any(dim is not None for dim in in_dims):
+        return original(interpreter, rule, cls, *operands)
+    with interpreter.lower():
+        return rule(rules.VmapInfo(interpreter.batch_size(), interpreter.randomness()), in_dims, *unwrapped)[0]
 
 
-def _batched_grad(stack: Callable[[Callable[[int], Any], int], Any]) -> AbstractContextManager[Any]:
+def _if_the_first_is_batched(original, interpreter, rule, cls, *operands):
+    _, in_dims = rules.unwrap_batched(operands, interpreter.level())
+    ignored = cls.__name__ == "Custom" and in_dims[0] is None
+    return cls.forward(*operands) if ignored else original(interpreter, rule, cls, *operands)
+
+
+def _zeros_for_mismatches(original, dims, spec, *args):
+    found = original(dims, spec, *args)
+    return [0] * spec.num_leaves if found is None else found
+
+
+def batched_grad(stack: Callable[[Callable[[int], Any], int], Any]) -> plants.Plant:
     """A batch of cotangents gives ``stack(gradients_of, size)``; ``gradients_of`` takes a position in the batch."""
 
-    def change(original: Any) -> Any:
-        def grad(
-            outputs: Any, inputs: Any, cotangents: Any = None, is_grads_batched: bool = False, **options: Any
-        ) -> Any:
-            if not is_grads_batched:
-                return original(outputs, inputs, cotangents, **options)
+    def grad(original, outputs, inputs, cotangents, is_grads_batched=False, **options):
+        if not is_grads_batched:
+            return original(outputs, inputs, cotangents, **options)
 
-            def gradients_of(member: int) -> Any:
-                return original(outputs, inputs, [g[member] for g in cotangents], retain_graph=True, **options)
+        def gradients_of(member):
+            return original(outputs, inputs, [g[member] for g in given], retain_graph=True, **options)
 
-            return stack(gradients_of, len(cotangents[0]))
+        given = [cotangents] if isinstance(cotangents, torch.Tensor) else cotangents
+        return stack(gradients_of, len(given[0]))
 
-        return grad
-
-    return replaced(torch.autograd, "grad", change)
+    return plants.around_grad(grad)
 
 
-def _first_for_all(gradients_of: Callable[[int], Any], size: int) -> Any:
+def _first_for_all(gradients_of, size):
     return tuple(None if g is None else g.expand(size, *g.shape) for g in gradients_of(0))
 
 
-def _in_a_loop(gradients_of: Callable[[int], Any], size: int) -> Any:
+def _in_a_loop(gradients_of, size):
     each = zip(*map(gradients_of, range(size)), strict=True)
     return tuple(None if found[0] is None else torch.stack(found) for found in each)
 
 
 FAULTS = (
-    Fault("VMAP-01", lambda: as_operations(_without_rule)),
-    Fault("VMAP-01", lambda: around_apply(generates_rules), words="a rule is generated without a request"),
-    Fault("VMAP-02", lambda: replaced(rules, "reductify_leaf", _averages), neighbours=("VMAP-08",)),
-    Fault(
-        "VMAP-02",
-        lambda: replaced(rules, "reductify_leaf", _leaves_batch_first),
-        neighbours=("VMAP-08",),
-        words="gradients keep the batch dimension first",
-    ),
-    Fault(
-        "VMAP-02",
-        lambda: replaced(rules, "get_tangents_in_dims", _shares_tangents),
+    fault("VMAP-01", as_operations(lambda cls, *_: transforming(TransformType.Vmap) and not has_rule(cls))),
+    fault("VMAP-01: a rule is generated without a request", plants.around_apply(generates_rules)),
+    fault("VMAP-02", _reduced(_averages), neighbours=("VMAP-08",)),
+    fault("VMAP-02: gradients keep the batch dimension first", _reduced(_leaves_batch_first), neighbours=("VMAP-08",)),
+    fault(
+        "VMAP-02: tangents are taken as shared by all calls",
+        plants.wrapped(
+            rules, "get_tangents_in_dims", plants.gives(lambda dims: tree_map_only(int, lambda _: None, dims))
+        ),
         neighbours=("VMAP-10",),
-        words="tangents are taken as shared by all calls",
     ),
-    Fault("VMAP-02", lambda: around_apply(_forgets_levels), words="nested levels give zeros"),
-    Fault(
+    fault("VMAP-02: nested levels give zeros", plants.around_apply(_forgets_levels)),
+    fault(
         "VMAP-03",
-        lambda: replaced(
-            rules, "has_overridden_vmap_rule", lambda original: lambda cls: original(cls) and not cls.generate_vmap_rule
+        plants.wrapped(
+            rules, "has_overridden_vmap_rule", lambda original, cls: original(cls) and not cls.generate_vmap_rule
         ),
     ),
-    Fault("VMAP-03", lambda: around_apply(_written_wins), words="the written rule wins"),
-    Fault("VMAP-04", lambda: _around_rule(_dims_of_tensors), neighbours=("VMAP-03", "VMAP-06", "VMAP-08")),
-    Fault(
-        "VMAP-04",
-        lambda: _around_rule(lambda rule, info, *given: rule(info._replace(randomness="error"), *given)),
-        says=("randomness",),
-        words="randomness is always error",
+    fault("VMAP-03: the written rule wins", plants.around_apply(_written_wins)),
+    fault("VMAP-04", _around_rule(_dims_of_tensors), neighbours=("VMAP-03", "VMAP-06", "VMAP-08")),
+    fault(
+        "VMAP-04: randomness is always error",
+        _around_rule(lambda rule, info, *given: rule(info._replace(randomness="error"), *given)),
+        "randomness",
     ),
-    Fault(
-        "VMAP-04",
-        lambda: _around_rule(lambda rule, info, dims, *args: rule(info, list(dims), *args)),
-        says=("list",),
-        words="in_dims is a list",
+    fault(
+        "VMAP-04: in_dims is a list",
+        _around_rule(lambda rule, info, dims, *args: rule(info, list(dims), *args)),
+        "list",
     ),
-    Fault("VMAP-05", lambda: replaced(rules, "_broadcast_to_and_flatten", _zeros_for_mismatches)),
-    Fault("VMAP-05", lambda: _around_rule(_zero_for_none), words="None is taken as 0"),
-    Fault("VMAP-05", lambda: _around_rule(_accepts_lists), words="a list of two is accepted"),
-    Fault("VMAP-06", lambda: _always_called(first_alone=False)),
-    Fault("VMAP-06", lambda: _always_called(first_alone=True), words="called only if the first argument is batched"),
-    Fault("VMAP-07", lambda: _batched_grad(_first_for_all)),
-    Fault("VMAP-07", lambda: _batched_grad(_in_a_loop), words="a loop over the cotangents"),
-    Fault("VMAP-08", lambda: as_operations(_of_polynomials), neighbours=("VMAP-01", "VMAP-03", "VMAP-04")),
-    Fault("VMAP-08", lambda: _around_rule(_detaches), words="a written rule is not differentiated"),
+    fault("VMAP-05", plants.wrapped(rules, "_broadcast_to_and_flatten", _zeros_for_mismatches)),
+    fault("VMAP-05: None is taken as 0", _around_rule(_zero_for_none)),
+    fault("VMAP-05: a list of two is accepted", _around_rule(_accepts_lists)),
+    fault("VMAP-06", _around_helper(_without_a_batched_one)),
+    fault("VMAP-06: called only if the first argument is batched", _around_helper(_if_the_first_is_batched)),
+    fault("VMAP-07", batched_grad(_first_for_all)),
+    fault("VMAP-07: a loop over the cotangents", batched_grad(_in_a_loop)),
+    fault(
+        "VMAP-08",
+        as_operations(
+            lambda cls, *_: transforming(TransformType.Vmap) and cls.__name__ in ("Transformable", "Written")
+        ),
+        neighbours=("VMAP-01", "VMAP-03", "VMAP-04"),
+    ),
+    fault(
+        "VMAP-08: a written rule is not differentiated",
+        _around_rule(plants.gives(lambda found: tree_map_only(torch.Tensor, torch.Tensor.detach, found))),
+    ),
 )
