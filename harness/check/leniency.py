@@ -12,7 +12,8 @@ from autograd_conformance.harness.check.bounds import extremes, noise
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.discovery import coarseness
-from autograd_conformance.harness.check.oracle.oracle import NOISE, inexact
+from autograd_conformance.harness.check.oracle.oracle import inexact
+from autograd_conformance.harness.check.oracle.tolerances import NOISE
 from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, refused
 from autograd_conformance.harness.check.refusals.exception_kinds import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
 from autograd_conformance.harness.check.refusals.refused import runs

@@ -21,6 +21,7 @@ import numpy as np
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.sweeping import Sweep, swept, with_numbers
 from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.oracle.tolerances import BETTER, NOISE_OF_EXTREMES, NOTHING, OFF, OFF_SLOPE
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Unexpected
 from autograd_conformance.reference.rounding import PRECISION
@@ -29,14 +30,6 @@ from autograd_conformance.reference.rounding import PRECISION
 _PLACES, _RANGES = 4, 16
 # The power of a number that the most precise dtype has to hold, and that of its inverse.
 _POWER = 8
-# The share by which a right output may be off, in any dtype, and by which a gradient must be off to be looked at.
-_OFF, _OFF_SLOPE = 0.25, 0.02
-# The roundings by which differences of outputs may be off.
-_NOISE = 2.0**23
-# The noise of a slope that is too small to matter.
-_NOTHING = 1e-6
-# By how many times the formula in built-in operations has to be better.
-_BETTER = 8
 
 
 def comparable(example: Example) -> bool | None:
@@ -58,7 +51,7 @@ def right(values: Any, expected: Any, dtype: str) -> Any:
     precision, size = PRECISION[dtype], np.abs(expected)
     # What is far below the subnormal numbers may be 0 because a divisor overflowed.
     near = (size == 0) | (size >= precision.subnormal * precision.unit)
-    return np.abs(values - expected) <= _OFF * size + np.where(near, 2 * precision.subnormal, 0.0)
+    return np.abs(values - expected) <= OFF * size + np.where(near, 2 * precision.subnormal, 0.0)
 
 
 def _in_range(values: Any, dtype: str) -> bool:
@@ -123,7 +116,7 @@ def imprecise(example: Example) -> list[float]:
     with np.errstate(all="ignore"):
         off = np.abs(found.gradient - found.gradient_expected)
         allowed = math.sqrt(PRECISION[found.dtype].unit) * (1 + np.abs(found.gradient_expected))
-        better = np.abs(formula - found.gradient_expected) <= off / _BETTER
+        better = np.abs(formula - found.gradient_expected) <= off / BETTER
         wrong = _decided(found) & np.isfinite(found.gradient) & (off > allowed) & better
     return _some(found.inputs[wrong])
 
@@ -157,10 +150,10 @@ def steep(example: Example) -> list[float]:
             slopes.append(((at(x + step) - middle) / step, (middle - at(x - step)) / step))
         (ahead, behind), (near_ahead, near_behind) = slopes
         slope, rough = (near_ahead + near_behind) / 2, (ahead + behind) / 2
-        noise = _NOISE * PRECISION[example.function.computes_in].unit * np.abs(middle) / step
+        noise = NOISE_OF_EXTREMES * PRECISION[example.function.computes_in].unit * np.abs(middle) / step
         gap = np.abs(near_ahead - near_behind)
         smooth = gap <= np.maximum(np.abs(ahead - behind) / 8, noise)
-        off = np.abs(claim - slope) > _OFF_SLOPE * np.maximum(np.abs(slope), np.abs(claim)) + 4 * np.abs(slope - rough)
+        off = np.abs(claim - slope) > OFF_SLOPE * np.maximum(np.abs(slope), np.abs(claim)) + 4 * np.abs(slope - rough)
         off &= np.abs(claim - slope) > 4 * noise
         wrong = smooth & (off | ~np.isfinite(claim)) & (np.abs(slope) < _largest(example) / 4)
     return _some(x[wrong])
@@ -197,7 +190,7 @@ class _Slope(NamedTuple):
     noise: float
 
     def __str__(self) -> str:
-        known = self.noise <= max(0.05 * abs(self.value), _NOTHING)
+        known = self.noise <= max(0.05 * abs(self.value), NOTHING)
         return f"about {self.value:.3g}" if known else "a finite number"
 
 

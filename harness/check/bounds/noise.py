@@ -15,6 +15,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.oracle.tolerances import BY_ROUNDING
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.subject import Subject
@@ -26,8 +27,6 @@ DTYPES = ("float16", "bfloat16")
 
 # Number of nearby inputs to try, and how many of these for built-in operations.
 _PLACES, _FEW = 8, 3
-# By how many times the errors of two right ways to compute a gradient may differ.
-_BY_ROUNDING = 4.0
 
 # The most precise dtype for each other one.
 _DOUBLE = {"complex64": "complex128", "float32": "float64", "float16": "float64", "bfloat16": "float64"}
@@ -94,7 +93,7 @@ def _errors_of_built_in(function: Function, examples: Sequence[Example]) -> dict
 def _off(rounded: Any, exact: Any, *, lost: float) -> Any:
     """How far the numbers of a gradient may be off; ``lost`` where there is none but in double precision."""
     with np.errstate(all="ignore"):
-        off = _BY_ROUNDING * np.abs(rounded - exact)
+        off = BY_ROUNDING * np.abs(rounded - exact)
     alike = rounded is exact or np.isfinite(exact)
     return np.where(np.isfinite(off), off, np.where(alike, lost, 0.0))
 

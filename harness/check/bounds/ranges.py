@@ -14,6 +14,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.extremes import right
+from autograd_conformance.harness.check.oracle.tolerances import FAR, LEAST, TIMES
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION
@@ -22,10 +23,6 @@ from autograd_conformance.strategies.magnitudes import with_specials
 
 NARROW, WIDE = "float16", "bfloat16"
 
-# The share of the largest entry by which float16 must be off, and by how many times the error of bfloat16.
-_FAR, _TIMES = 0.25, 8
-# The least error to look at: smaller terms may underflow.
-_LEAST = 8 * PRECISION[NARROW].normal
 # By how many times larger, or smaller, numbers must be right in forward.
 _BEYOND = 2.0**7
 # In how many more calls with the same extreme numbers: a choice between near equals flips in some of them only.
@@ -144,7 +141,7 @@ def _lacks(narrow: _Gradients, wide: _Gradients, number: int) -> bool:
         return False
     size, off = np.max(np.abs(narrow.expected[number])), np.max(narrow.off(number))
     fits = bool(np.isfinite(off)) and size < _LARGEST
-    return fits and bool(off > max(_FAR * size, _LEAST, _TIMES * np.max(wide.off(number))))
+    return fits and bool(off > max(FAR * size, LEAST, TIMES * np.max(wide.off(number))))
 
 
 def _is_better(by_formula: Any, narrow: _Gradients, number: int) -> bool:
@@ -152,11 +149,11 @@ def _is_better(by_formula: Any, narrow: _Gradients, number: int) -> bool:
     if by_formula is None:
         return False
     off = np.abs(by_formula - narrow.expected[number])
-    return bool(np.max(off) <= np.max(narrow.off(number)) / _TIMES)
+    return bool(np.max(off) <= np.max(narrow.off(number)) / TIMES)
 
 
 def _worst(found: _Gradients, number: int) -> _Wrong:
     index = np.unravel_index(int(np.argmax(found.off(number))), found.got[number].shape)
     place = tuple(map(int, index))
-    bound = max(_FAR * np.max(np.abs(found.expected[number])), _LEAST)
+    bound = max(FAR * np.max(np.abs(found.expected[number])), LEAST)
     return _Wrong(place, found.got[number][place], found.expected[number][place], float(bound))

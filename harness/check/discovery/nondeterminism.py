@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.discovery.staleness import constant_cotangents
+from autograd_conformance.harness.check.oracle.tolerances import NEAR
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
 
-# The relative difference that counts as rounding.
-_NEAR = 1e-6
 # Two seeds may draw the same mask for few elements.
 _SEEDS = 16
 
@@ -86,4 +85,4 @@ def _near(a: Any, b: Any) -> bool:
     if a is None or b is None or a.shape != b.shape:
         return a is b
     scale = float(np.max(np.abs(a), initial=0.0, where=np.isfinite(a)))
-    return np.allclose(a, b, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True)
+    return np.allclose(a, b, rtol=NEAR, atol=NEAR * scale, equal_nan=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from autograd_conformance.harness.check.oracle.oracle import Oracle
+from autograd_conformance.harness.check.oracle.tolerances import NEAR
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
 from autograd_conformance.reference.definitions import Array
@@ -16,9 +17,6 @@ from autograd_conformance.reference.ladder import Verdict, inner, judge, slope
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.check.declaration.declaration import Declaration
-
-# The relative difference that counts as rounding.
-_NEAR = 1e-6
 
 
 def stale(declaration: Declaration, examples: Sequence[Example], oracle: Oracle) -> Iterator[str]:
@@ -85,7 +83,7 @@ def _twice(example: Example) -> bool:
 def _linear(example: Example) -> bool:
     once, twice, tiny = _gradients(example, 1.0, 2.0, 2.0**-20)
     return all(
-        a is None or (np.allclose(2 * a, b, rtol=_NEAR, atol=0) and np.allclose(2.0**-20 * a, c, rtol=_NEAR, atol=0))
+        a is None or (np.allclose(2 * a, b, rtol=NEAR, atol=0) and np.allclose(2.0**-20 * a, c, rtol=NEAR, atol=0))
         for a, b, c in zip(once, twice, tiny, strict=True)
     )
 
@@ -103,4 +101,4 @@ def _true(example: Example, oracle: Oracle) -> bool:
     along = example.expected.directions(points)
     estimate = slope(lambda moved: oracle.forward(*example.expected.arguments_at(moved)), points, along, weights)
     claim = inner(tuple(gradients[slot] for slot in example.slots), along)
-    return judge(claim, estimate, rounding=_NEAR * abs(claim)) is Verdict.AGREES
+    return judge(claim, estimate, rounding=NEAR * abs(claim)) is Verdict.AGREES

@@ -16,12 +16,9 @@ from autograd_conformance.harness.check.oracle.perturb import (
     numeric,
     value_of,
 )
+from autograd_conformance.harness.check.oracle.tolerances import PARTS, WAYS
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.strategies.values import DOMAINS
-
-# A change of which more than half lies in one of so many parts of the way is a jump. The way is so many roundings long,
-# and is gone in so many directions and back.
-PARTS, REACH, WAYS = 8, 16, 3
 
 Arrays = tuple[Any, ...]
 

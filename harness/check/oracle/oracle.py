@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check.oracle.jumps import REACH, jumps
+from autograd_conformance.harness.check.oracle.jumps import jumps
 from autograd_conformance.harness.check.oracle.perturb import (
     alike,
     error_of,
@@ -35,18 +35,13 @@ from autograd_conformance.harness.check.oracle.perturb import (
     signs,
     value_of,
 )
+from autograd_conformance.harness.check.oracle.tolerances import MARGIN, NOISE, REACH, ROUNDINGS
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static, as_given
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
 
-# The factor on the largest change that moves of the inputs cause, and the roundings of any result.
-MARGIN, ROUNDINGS = 6.0, 8
-
 # Smaller moves would be lost in the rounding of double precision; the inputs move by this, and the change is scaled.
 _SMALLEST_MOVE = 2.0**-26
-
-# The roundings of double precision that differences of computed values may show, for each unit moved.
-NOISE = 2.0**12
 
 _KEPT = 64
 
