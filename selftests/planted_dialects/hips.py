@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -12,26 +12,10 @@ import numpy as np
 from autograd import builtins, core, extend, test_util, tracer
 from autograd.numpy import numpy_boxes
 
-from autograd_conformance.selftests.planting import Fault
-
-Installed = AbstractContextManager[Any]
+from autograd_conformance.selftests.planted_dialects.changes import Install, every, fault, instead, replaced
 
 
-def replaced(owner: Any, name: str, change: Callable[[Any], Any]) -> Installed:
-    """``owner.name`` is ``change(what it was)``."""
-    return patch.object(owner, name, change(getattr(owner, name)))
-
-
-@contextmanager
-def every(*installed: Installed) -> Any:
-    """All of these at once."""
-    with ExitStack() as stack:
-        for each in installed:
-            stack.enter_context(each)
-        yield
-
-
-def rule_of_vjps(change: Callable[[Any], Any]) -> Installed:
+def rule_of_vjps(change: Callable[[Any], Any]) -> Install:
     """The maker that `defvjp_argnums` registers, ``maker(argnums, ans, args, kwargs)``, is ``change(maker)``."""
 
     def planted(original: Any) -> Any:
@@ -40,7 +24,7 @@ def rule_of_vjps(change: Callable[[Any], Any]) -> Installed:
     return every(replaced(extend, "defvjp_argnums", planted), replaced(core, "defvjp_argnums", planted))
 
 
-def rule_of_jvps(change: Callable[[Any], Any]) -> Installed:
+def rule_of_jvps(change: Callable[[Any], Any]) -> Install:
     """The rule that `defjvp_argnums` registers, ``rule(argnums, gs, ans, args, kwargs)``, is ``change(rule)``."""
 
     def planted(original: Any) -> Any:
@@ -49,19 +33,14 @@ def rule_of_jvps(change: Callable[[Any], Any]) -> Installed:
     return every(replaced(extend, "defjvp_argnums", planted), replaced(core, "defjvp_argnums", planted))
 
 
-def around_operator(name: str, change: Callable[[Any], Any]) -> Installed:
+def around_operator(name: str, change: Callable[[Any], Any]) -> Install:
     """What ``autograd.name(fun, argnum)`` returns is ``change`` of it."""
     return replaced(autograd, name, lambda old: lambda *given, **named: change(old(*given, **named)))
 
 
-def around_result(name: str, change: Callable[[Any], Any]) -> Installed:
+def around_result(name: str, change: Callable[[Any], Any]) -> Install:
     """What the function that ``autograd.name(fun, argnum)`` returns gives is ``change`` of it."""
     return around_operator(name, lambda made: lambda *xs, **named: change(made(*xs, **named)))
-
-
-def around_gradients(change: Callable[[Any], Any]) -> Installed:
-    """What a VJP by ``autograd.make_vjp`` gives is ``change`` of it."""
-    return around_result("make_vjp", lambda found: (lambda g: change(found[0](g)), found[1]))
 
 
 def _frozen(value: Any) -> Any:
@@ -71,7 +50,7 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _writes_refused() -> Installed:
+def _writes_refused() -> Install:
     """What a primitive computes with cannot be changed."""
     zeros = np.zeros
     return replaced(
@@ -314,10 +293,10 @@ def _copying(maker: Any) -> Any:
 
 
 @contextmanager
-def _registered_rules(change: Callable[[Any], Any]) -> Any:
+def _with_registered_rules(change: Callable[[Any], Any]) -> Any:
     """`rule_of_vjps` for the rules that are defined already too."""
     changed = {fun: change(maker) for fun, maker in core.primitive_vjps.items()}
-    with patch.dict(core.primitive_vjps, changed), rule_of_vjps(change):
+    with patch.dict(core.primitive_vjps, changed), rule_of_vjps(change)():
         yield
 
 
@@ -347,144 +326,98 @@ def _first_order(old: Any) -> Any:
 
 
 FAULTS = (
-    Fault(
-        "HIPS-PRIM-01",
-        install=lambda: patch.object(extend, "primitive", lambda f: f),
-        says=("gradients",),
-    ),
-    Fault("HIPS-PRIM-02", install=_writes_refused, says=("read-only",)),
-    Fault(
+    fault("HIPS-PRIM-01", instead(extend, "primitive", lambda f: f), "gradients"),
+    fault("HIPS-PRIM-02", _writes_refused(), "read-only"),
+    fault(
         "HIPS-PRIM-03",
-        install=lambda: rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
-        says=("whether each got what was passed",),
+        rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
+        "whether each got what was passed",
     ),
-    Fault(
-        "HIPS-PRIM-04",
-        install=lambda: replaced(extend, "primitive", _running_always),
-        says=("number of VJP makers that ran",),
+    fault("HIPS-PRIM-04", replaced(extend, "primitive", _running_always), "number of VJP makers that ran"),
+    fault(
+        "HIPS-PRIM-05", replaced(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"
     ),
-    Fault(
-        "HIPS-PRIM-05",
-        install=lambda: replaced(tracer, "new_box", _kept_outside),
-        says=("a primitive whose output has no box", "no error"),
-    ),
-    Fault(
+    fault(
         "HIPS-PRIM-06",
-        install=lambda: every(
-            patch.object(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
-            patch.object(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
+        every(
+            instead(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
+            instead(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
         ),
-        says=("differentiating a primitive without a rule", "no error"),
+        "differentiating a primitive without a rule",
+        "no error",
     ),
-    Fault(
-        "HIPS-PRIM-07",
-        install=lambda: replaced(builtins.ContainerVSpace, "zeros", _filled_with_used),
-        says=("gradients",),
-    ),
-    Fault("HIPS-VJP-01", install=lambda: rule_of_vjps(_first_for_output), says=("output that a maker gets",)),
-    Fault("HIPS-VJP-02", install=lambda: rule_of_vjps(_again_in_each_pass), says=("what happens",)),
-    Fault("HIPS-VJP-03", install=lambda: rule_of_vjps(_holding), says=("alive after the forward pass",)),
-    Fault("HIPS-VJP-04", install=lambda: patch.object(extend, "defvjp", _none_is_identity), says=("gradients",)),
-    Fault(
+    fault("HIPS-PRIM-07", replaced(builtins.ContainerVSpace, "zeros", _filled_with_used), "gradients"),
+    fault("HIPS-VJP-01", rule_of_vjps(_first_for_output), "output that a maker gets"),
+    fault("HIPS-VJP-02", rule_of_vjps(_again_in_each_pass), "what happens"),
+    fault("HIPS-VJP-03", rule_of_vjps(_holding), "alive after the forward pass"),
+    fault("HIPS-VJP-04", instead(extend, "defvjp", _none_is_identity), "gradients"),
+    fault(
         "HIPS-VJP-05",
-        install=lambda: replaced(extend, "defvjp", lambda old: lambda fun, *makers, **named: old(fun, *makers)),
-        says=("Polynomial",),
+        replaced(extend, "defvjp", lambda old: lambda fun, *makers, **named: old(fun, *makers)),
+        "Polynomial",
     ),
-    Fault(
-        "HIPS-VJP-06",
-        install=lambda: patch.object(extend, "defvjp", _zero_if_undefined),
-        says=("an argument without a VJP", "no error"),
-    ),
-    Fault("HIPS-VJP-07", install=lambda: rule_of_vjps(_one_at_a_time), says=("each call of the maker",)),
-    Fault(
+    fault("HIPS-VJP-06", instead(extend, "defvjp", _zero_if_undefined), "an argument without a VJP", "no error"),
+    fault("HIPS-VJP-07", rule_of_vjps(_one_at_a_time), "each call of the maker"),
+    fault(
         "HIPS-VJP-08",
-        install=lambda: replaced(
-            extend, "defvjp_argnum", lambda old: lambda fun, maker: old(fun, lambda i, *given: maker(0, *given))
-        ),
-        says=("each call of the maker",),
+        replaced(extend, "defvjp_argnum", lambda old: lambda fun, maker: old(fun, lambda i, *given: maker(0, *given))),
+        "each call of the maker",
     ),
-    Fault("HIPS-VJP-09", install=lambda: rule_of_vjps(_making_all), says=("makers that ran",)),
-    Fault("HIPS-VJP-10", install=lambda: replaced(core, "add_outgrads", _in_place), says=("gradient",)),
-    Fault("HIPS-VJP-11", install=lambda: rule_of_vjps(_without_history), says=("derivative",)),
-    Fault("HIPS-VJP-12", install=lambda: replaced(extend, "defvjp", _first_stays), says=("gradients",)),
-    Fault(
-        "HIPS-VJP-13",
-        install=lambda: patch.object(core, "warnings", _Quiet()),
-        says=("of a primitive", "no warning"),
-    ),
-    Fault("HIPS-JVP-01", install=lambda: rule_of_jvps(_first_contribution), says=("tangent",)),
-    Fault("HIPS-JVP-02", install=lambda: patch.object(extend, "defjvp", _same_is_identity), says=("tangent",)),
-    Fault("HIPS-JVP-03", install=lambda: patch.object(extend, "def_linear", _all_together), says=("tangent",)),
-    Fault("HIPS-JVP-04", install=lambda: rule_of_jvps(_jvps_without_history), says=("derivative",)),
-    Fault(
+    fault("HIPS-VJP-09", rule_of_vjps(_making_all), "makers that ran"),
+    fault("HIPS-VJP-10", replaced(core, "add_outgrads", _in_place), "gradient"),
+    fault("HIPS-VJP-11", rule_of_vjps(_without_history), "derivative"),
+    fault("HIPS-VJP-12", replaced(extend, "defvjp", _first_stays), "gradients"),
+    fault("HIPS-VJP-13", instead(core, "warnings", _Quiet()), "of a primitive", "no warning"),
+    fault("HIPS-JVP-01", rule_of_jvps(_first_contribution), "tangent"),
+    fault("HIPS-JVP-02", instead(extend, "defjvp", _same_is_identity), "tangent"),
+    fault("HIPS-JVP-03", instead(extend, "def_linear", _all_together), "tangent"),
+    fault("HIPS-JVP-04", rule_of_jvps(_jvps_without_history), "derivative"),
+    fault(
         "HIPS-JVP-05",
-        install=lambda: replaced(extend, "defjvp_argnum", lambda old: lambda fun, rule: old(fun, _backwards(rule))),
-        says=("each call of the rule",),
+        replaced(extend, "defjvp_argnum", lambda old: lambda fun, rule: old(fun, _backwards(rule))),
+        "each call of the rule",
     ),
-    Fault("HIPS-CPLX-01", install=lambda: around_result("grad", _conjugated), says=("gradient",)),
-    Fault("HIPS-CPLX-02", install=lambda: rule_of_vjps(_conjugating), says=("gradient",)),
-    Fault(
-        "HIPS-CPLX-03",
-        install=lambda: around_result("elementwise_grad", lambda found: found + 0j),
-        says=("complex", "True"),
-    ),
-    Fault("HIPS-OP-01", install=lambda: around_result("grad", _listless), says=("containers",)),
-    Fault("HIPS-OP-02", install=lambda: replaced(autograd, "grad", _summing), says=("no error",)),
-    Fault("HIPS-OP-03", install=lambda: replaced(autograd, "grad", _keywordless), says=("gradients",)),
-    Fault(
+    fault("HIPS-CPLX-01", around_result("grad", _conjugated), "gradient"),
+    fault("HIPS-CPLX-02", rule_of_vjps(_conjugating), "gradient"),
+    fault("HIPS-CPLX-03", around_result("elementwise_grad", lambda found: found + 0j), "complex", "True"),
+    fault("HIPS-OP-01", around_result("grad", _listless), "containers"),
+    fault("HIPS-OP-02", replaced(autograd, "grad", _summing), "no error"),
+    fault("HIPS-OP-03", replaced(autograd, "grad", _keywordless), "gradients"),
+    fault(
         "HIPS-OP-04",
-        install=lambda: replaced(
+        replaced(
             autograd,
             "elementwise_grad",
             lambda old: lambda fun: lambda x: old(fun)(x) / np.size(fun(x)),
         ),
-        says=("gradient",),
+        "gradient",
     ),
-    Fault("HIPS-OP-05", install=lambda: around_result("jacobian", np.transpose), says=("Jacobian",)),
-    Fault(
-        "HIPS-OP-06",
-        install=lambda: around_result("hessian", lambda found: np.diag(np.diag(found))),
-        says=("Hessian",),
-    ),
-    Fault(
-        "HIPS-OP-07",
-        install=lambda: replaced(autograd, "grad_and_aux", _of_both),
-        says=("gradient next to another output",),
-    ),
-    Fault("HIPS-OP-08", install=_silent, says=("a constant", "no warning")),
-    Fault("HIPS-OP-09", install=lambda: patch.object(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
-    Fault("HIPS-CKPT-01", install=lambda: replaced(autograd, "checkpoint", _elsewhere), says=("gradients",)),
-    Fault("HIPS-CKPT-02", install=lambda: patch.object(autograd, "checkpoint", lambda f: f), says=("what happens",)),
-    Fault("HIPS-FLOW-01", install=_always_true, says=("value and gradient",)),
-    Fault("HIPS-FLOW-02", install=_one_level, says=("value and gradient",)),
-    Fault("HIPS-BOX-01", install=lambda: patch.object(builtins, "isinstance", isinstance), says=("isinstance",)),
-    Fault(
+    fault("HIPS-OP-05", around_result("jacobian", np.transpose), "Jacobian"),
+    fault("HIPS-OP-06", around_result("hessian", lambda found: np.diag(np.diag(found))), "Hessian"),
+    fault("HIPS-OP-07", replaced(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
+    fault("HIPS-OP-08", _silent, "a constant", "no warning"),
+    fault("HIPS-OP-09", instead(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
+    fault("HIPS-CKPT-01", replaced(autograd, "checkpoint", _elsewhere), "gradients"),
+    fault("HIPS-CKPT-02", instead(autograd, "checkpoint", lambda f: f), "what happens"),
+    fault("HIPS-FLOW-01", _always_true, "value and gradient"),
+    fault("HIPS-FLOW-02", _one_level, "value and gradient"),
+    fault("HIPS-BOX-01", instead(builtins, "isinstance", isinstance), "isinstance"),
+    fault(
         "HIPS-BOX-02",
-        install=lambda: every(*(patch.object(builtins, each.__name__, each) for each in (list, tuple, dict))),
-        says=("Polynomial",),
+        every(*(instead(builtins, each.__name__, each) for each in (list, tuple, dict))),
+        "Polynomial",
     ),
-    Fault(
-        "HIPS-BOX-03",
-        install=lambda: patch.object(numpy_boxes.ArrayBox, "__setitem__", _assigning, create=True),
-        says=("an assignment", "no error"),
-    ),
-    Fault("HIPS-BOX-04", install=lambda: _registered_rules(_copying), says=("gradient",)),
-    Fault(
-        "HIPS-BOX-05",
-        install=lambda: patch.object(tracer, "notrace_primitive", _one_level_off),
-        says=("nested derivatives",),
-    ),
-    Fault("HIPS-BOX-06", install=lambda: replaced(core, "vspace", _unregistered), says=("factors",)),
-    Fault("HIPS-BOX-07", install=_told_backwards, says=("traced",)),
-    Fault(
+    fault("HIPS-BOX-03", instead(numpy_boxes.ArrayBox, "__setitem__", _assigning), "an assignment", "no error"),
+    fault("HIPS-BOX-04", lambda: _with_registered_rules(_copying), "gradient"),
+    fault("HIPS-BOX-05", instead(tracer, "notrace_primitive", _one_level_off), "nested derivatives"),
+    fault("HIPS-BOX-06", replaced(core, "vspace", _unregistered), "factors"),
+    fault("HIPS-BOX-07", _told_backwards, "traced"),
+    fault("HIPS-CHECK-01", replaced(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
+    fault(
         "HIPS-CHECK-01",
-        install=lambda: replaced(test_util, "check_grads", _first_order),
-        says=("check_grads to second order", "no error"),
-    ),
-    Fault(
-        "HIPS-CHECK-01",
-        install=lambda: patch.object(test_util, "check_vjp", lambda f, x: None),
-        says=("check_grads", "no error"),
+        instead(test_util, "check_vjp", lambda f, x: None),
+        "check_grads",
+        "no error",
         words="reverse mode is not checked",
     ),
 )

@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
 
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, filled, fitted, instead, replaced
 from autograd_conformance.selftests.planting import Fault
 
 Wrap = Callable[[Any], Any]
 
 
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """``owner.name`` is another."""
-    original = vars(owner)[name]
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
 def wrapped(clause: str, name: str, wrap: Wrap, *says: str, owner: Any = ms, words: str = "") -> Fault:
     """The fault that ``owner.name`` is what ``wrap`` makes of it."""
-
-    def install() -> contextlib.AbstractContextManager[None]:
-        original = getattr(owner, name)
-        return replaced(owner, name, functools.wraps(original)(wrap(original)))
-
-    return Fault(f"MINDSPORE-{clause}", install, says, words=words)
+    install = replaced(owner, name, lambda original: functools.wraps(original)(wrap(original)))
+    return fault(f"MINDSPORE-{clause}", install, *says, words=words)
 
 
 # --- Functions -------------------------------------------------------------------------------------------------------
@@ -47,10 +33,7 @@ def functions(clause: str, change: Callable[[Any], dict[str, Any]], *says: str, 
         methods = {name: staticmethod(method) for name, method in change(cls).items()}
         return original(type(cls.__name__, (cls,), methods), *args, **kwargs)
 
-    def install() -> contextlib.AbstractContextManager[None]:
-        return replaced(ms._Function, "apply", classmethod(apply))
-
-    return Fault(f"MINDSPORE-{clause}", install, says, words=words)
+    return fault(f"MINDSPORE-{clause}", instead(ms._Function, "apply", classmethod(apply)), *says, words=words)
 
 
 def tensors(values: Any) -> tuple[Any, ...]:
@@ -69,10 +52,6 @@ def backward(change: Callable[[Any, tuple[Any, ...]], Any]) -> Callable[[Any], d
         return {"backward": changed}
 
     return methods
-
-
-def _padded(ctx: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*found, *[None] * (len(ctx.needs_input_grad) - len(found)))
 
 
 def _dropped(ctx: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -156,9 +135,9 @@ def _told(cls: Any) -> dict[str, Any]:
     return {"forward": observed(cls.forward), "backward": observed(cls.backward)}
 
 
-def ignored(name: str) -> Callable[[], contextlib.AbstractContextManager[None]]:
+def ignored(name: str) -> Install:
     """A method of ctx that does nothing."""
-    return lambda: replaced(ms._Function, name, lambda self, *args: None)
+    return instead(ms._Function, name, lambda self, *args: None)
 
 
 class _Differentiated(ms._Function):
@@ -174,17 +153,15 @@ class _Differentiated(ms._Function):
 
 
 FUNCTIONS = (
-    Fault(
-        "MINDSPORE-FUNCTION-01", lambda: replaced(ms._Function, "apply", vars(_Differentiated)["apply"]), ("gradient",)
-    ),
-    functions("FUNCTION-02", backward(_padded), "gradients"),
+    fault("MINDSPORE-FUNCTION-01", instead(ms._Function, "apply", vars(_Differentiated)["apply"]), "gradient"),
+    functions("FUNCTION-02", backward(lambda ctx, found: fitted(found, ctx.needs_input_grad)), "gradients"),
     functions("FUNCTION-03", backward(_dropped), "non-tensor argument"),
     functions("FUNCTION-04", backward(_only_tensors), "no tensor"),
     functions("FUNCTION-05", _flags, "needs_input_grad"),
     functions("FUNCTION-06", _first_entry_of_gradients, "gradients"),
     functions("FUNCTION-07", _text, "output"),
-    Fault("MINDSPORE-FUNCTION-08", ignored("set_materialize_grads"), ("cotangents",)),
-    Fault("MINDSPORE-FUNCTION-09", ignored("mark_non_differentiable"), ("gradients",)),
+    fault("MINDSPORE-FUNCTION-08", ignored("set_materialize_grads"), "cotangents"),
+    fault("MINDSPORE-FUNCTION-09", ignored("mark_non_differentiable"), "gradients"),
     functions("FUNCTION-10", _defaults, "setup_context"),
     functions("FUNCTION-11", _handed_on, "gradients"),
     functions("FUNCTION-12", backward(_constant), "second derivative"),
@@ -204,7 +181,7 @@ def cells(clause: str, change: Callable[..., Any], *says: str) -> Fault:
         object.__setattr__(self, "bprop", lambda *given: change(self, bprop, *given))
         return original(self, *args, **kwargs)
 
-    return Fault(f"MINDSPORE-{clause}", lambda: replaced(nn.Cell, "_call_custom_bprop", call), says)
+    return fault(f"MINDSPORE-{clause}", instead(nn.Cell, "_call_custom_bprop", call), *says)
 
 
 def _as_tuple(found: Any) -> tuple[Any, ...]:
@@ -214,15 +191,6 @@ def _as_tuple(found: Any) -> tuple[Any, ...]:
 def _swapped(cell: Any, bprop: Any, *given: Any) -> Any:
     *args, out, dout = given
     return bprop(*args, dout, out)
-
-
-def _filled(cell: Any, bprop: Any, *given: Any) -> Any:
-    found = bprop(*given)
-    return (*found, *[None] * (len(given) - 2 - len(found)))
-
-
-def _ones(cell: Any, bprop: Any, *given: Any) -> Any:
-    return tuple(ops.ones_like(x) if g is None else g for g, x in zip(bprop(*given), given, strict=False))
 
 
 def _first(cell: Any, bprop: Any, *given: Any) -> Any:
@@ -248,14 +216,14 @@ def _doubling_jit(jit: Any) -> Any:
 
 
 CELLS = (
-    Fault(
+    fault(
         "MINDSPORE-CELL-01",
-        lambda: replaced(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
-        ("gradients",),
+        instead(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
+        "gradients",
     ),
     cells("CELL-02", _swapped, "out"),
-    cells("CELL-03", _filled, "gradients"),
-    cells("CELL-04", _ones, "gradients"),
+    cells("CELL-03", lambda cell, bprop, *given: fitted(bprop(*given), given[:-2]), "gradients"),
+    cells("CELL-04", lambda cell, bprop, *given: filled(bprop(*given), given, ops.ones_like), "gradients"),
     wrapped("CELL-05", "jit", _doubling_jit, "gradients"),
     cells("CELL-06", lambda cell, bprop, *given: _constant(None, _as_tuple(bprop(*given))), "second derivative"),
     cells("CELL-07", _first, "gradients"),

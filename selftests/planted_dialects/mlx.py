@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, replaced
 from autograd_conformance.selftests.planting import Fault
 from autograd_conformance.suites.dialects.mlx._trees import leaves, mapped
 
 Wrap = Callable[[Any], Any]
 
 
-@contextmanager
-def replaced(name: str, wrap: Wrap) -> Iterator[None]:
-    """``mx.name`` is what ``wrap`` makes of it."""
-    original = getattr(mx, name)
-    setattr(mx, name, wrap(original))
-    try:
-        yield
-    finally:
-        setattr(mx, name, original)
-
-
-def fault(clause: str, name: str, wrap: Wrap, *says: str, words: str = "") -> Fault:
+def transformed(clause: str, name: str, wrap: Wrap, *says: str) -> Fault:
     """The fault that ``mx.name`` is what ``wrap`` makes of it."""
-    return Fault(clause, lambda: replaced(name, wrap), says=says, words=words)
+    return fault(clause, replaced(mx, name, wrap), *says)
 
 
-def custom(**changes: Callable[..., Any]) -> AbstractContextManager[None]:
+def custom(**changes: Callable[..., Any]) -> Install:
     """``mx.custom_function`` with rules, by name, that ``changes`` make of the given ones; None forgets a rule.
 
     ``made`` changes the function that is decorated, ``called`` is what a call does.
@@ -46,28 +35,21 @@ def custom(**changes: Callable[..., Any]) -> AbstractContextManager[None]:
                 call = changes.get("called")
                 return call(self, args, kwargs) if call else self.real(*args, **kwargs)
 
-            def _set(self, name: str, rule: Any) -> None:
-                changed = changes.get(name, lambda rule: rule)(rule)
+            def __getattr__(self, name: str) -> Any:
+                return lambda rule: self._set(name, changes.get(name, lambda rule: rule)(rule))
+
+            def _set(self, name: str, changed: Any) -> None:
                 if changed is not None:
                     getattr(self.real, name)(changed)
 
-            def vjp(self, rule: Any) -> None:
-                self._set("vjp", rule)
-
-            def jvp(self, rule: Any) -> None:
-                self._set("jvp", rule)
-
-            def vmap(self, rule: Any) -> None:
-                self._set("vmap", rule)
-
         return Custom
 
-    return replaced("custom_function", wrap)
+    return replaced(mx, "custom_function", wrap)
 
 
 def rules(clause: str, *says: str, words: str = "", **changes: Callable[..., Any]) -> Fault:
     """The fault that custom functions have these changes."""
-    return Fault(clause, lambda: custom(**changes), says=says, words=words)
+    return fault(clause, custom(**changes), *says, words=words)
 
 
 def _backwards(found: Any) -> Any:
@@ -154,7 +136,9 @@ FAULTS = (
         vjp=lambda rule: lambda x, g, y: rule(x, g, mapped(mx.stop_gradient, y)),
         words="the outputs that a vjp rule gets are constants",
     ),
-    fault("MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"),
+    transformed(
+        "MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"
+    ),
     rules("MLX-VJP-09", "number of times that the rule ran", vjp=_twice),
     rules("MLX-JVP-01", "tangent", jvp=lambda rule: None),
     rules("MLX-JVP-02", "tangents", jvp=lambda rule: lambda x, t: rule(x, x)),
@@ -167,23 +151,23 @@ FAULTS = (
         "outputs",
         vmap=lambda rule: lambda x, axes: (rule(x, axes)[0], mapped(lambda _: 0, rule(x, axes)[1])),
     ),
-    fault("MLX-COMP-01", "compile", _without_gradient, "gradient"),
-    fault("MLX-GRAD-01", "grad", lambda original: lambda f, **_: original(f), "gradients"),
-    fault(
+    transformed("MLX-COMP-01", "compile", _without_gradient, "gradient"),
+    transformed("MLX-GRAD-01", "grad", lambda original: lambda f, **_: original(f), "gradients"),
+    transformed(
         "MLX-GRAD-02",
         "grad",
         lambda original: lambda f: lambda tree: leaves(original(f)(tree)),
         "structure of the gradient",
     ),
-    fault("MLX-GRAD-03", "value_and_grad", _loss_alone),
-    fault("MLX-GRAD-04", "grad", _modulo, "argnums"),
-    fault("MLX-STOP-01", "stop_gradient", lambda _: lambda x: x, "gradient"),
-    fault("MLX-DEP-01", "depends", lambda _: lambda x, dependency: x + dependency, "output"),
-    fault("MLX-CKPT-01", "checkpoint", lambda _: lambda f: f, "number of calls"),
-    fault("MLX-COMPILE-01", "compile", _first_result),
-    fault("MLX-COMPILE-02", "compile", lambda _: lambda f: f, "number of times that the function was traced"),
-    fault("MLX-COMPILE-03", "compile", lambda original: lambda f, **_: original(f), "result"),
-    fault("MLX-EVAL-01", "eval", _refusing, "ValueError"),
-    fault("MLX-EVAL-02", "compile", lambda _: lambda f: f, "evaluating an array"),
-    fault("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
+    transformed("MLX-GRAD-03", "value_and_grad", _loss_alone),
+    transformed("MLX-GRAD-04", "grad", _modulo, "argnums"),
+    transformed("MLX-STOP-01", "stop_gradient", lambda _: lambda x: x, "gradient"),
+    transformed("MLX-DEP-01", "depends", lambda _: lambda x, dependency: x + dependency, "output"),
+    transformed("MLX-CKPT-01", "checkpoint", lambda _: lambda f: f, "number of calls"),
+    transformed("MLX-COMPILE-01", "compile", _first_result),
+    transformed("MLX-COMPILE-02", "compile", lambda _: lambda f: f, "number of times that the function was traced"),
+    transformed("MLX-COMPILE-03", "compile", lambda original: lambda f, **_: original(f), "result"),
+    transformed("MLX-EVAL-01", "eval", _refusing, "ValueError"),
+    transformed("MLX-EVAL-02", "compile", lambda _: lambda f: f, "evaluating an array"),
+    transformed("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
 )
