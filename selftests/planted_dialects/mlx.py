@@ -126,7 +126,7 @@ FAULTS = (
     rules("MLX-VJP-05", "gradients", vjp=lambda rule: lambda *given: _backwards(rule(*given))),
     rules(
         "MLX-VJP-06",
-        "cotangents of what is not used",
+        "cotangents that the rule gets",
         vjp=lambda rule: lambda x, g, y: rule(x, mapped(_ones_for_zeros, g), y),
     ),
     rules("MLX-VJP-07", "derivative", vjp=lambda rule: lambda *given: mapped(mx.stop_gradient, rule(*given))),
