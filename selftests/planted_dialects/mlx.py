@@ -7,16 +7,14 @@ from typing import Any
 
 import mlx.core as mx
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, fault, replaced
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, replaced
 from autograd_conformance.selftests.planting import Fault
 from autograd_conformance.suites.dialects.mlx._trees import leaves, mapped
 
-Wrap = Callable[[Any], Any]
 
-
-def transformed(clause: str, name: str, wrap: Wrap, *says: str) -> Fault:
-    """The fault that ``mx.name`` is what ``wrap`` makes of it."""
-    return fault(clause, replaced(mx, name, wrap), *says)
+def calling(clause: str, name: str, call: Callable[..., Any], *says: str) -> Fault:
+    """The fault that a call of ``mx.name`` is ``call(original, *args, **kwargs)``."""
+    return fault(clause, around(mx, name, call), *says)
 
 
 def custom(**changes: Callable[..., Any]) -> Install:
@@ -64,51 +62,39 @@ def _twice(rule: Any) -> Any:
     return run
 
 
-def _first_result(_: Any) -> Any:
-    def compiled(f: Any, **_: Any) -> Any:
-        held: list[Any] = []
+def _first_result(_: Any, f: Any, **__: Any) -> Any:
+    held: list[Any] = []
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not held:
-                held.append(f(*args, **kwargs))
-            return held[0]
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not held:
+            held.append(f(*args, **kwargs))
+        return held[0]
 
-        return call
-
-    return compiled
+    return call
 
 
-def _without_gradient(_: Any) -> Any:
-    return lambda f, **_: lambda *args: mapped(mx.stop_gradient, f(*args))
+def _without_gradient(_: Any, f: Any, **__: Any) -> Any:
+    return lambda *args: mapped(mx.stop_gradient, f(*args))
 
 
-def _refusing(original: Any) -> Any:
-    def evaluate(*arrays: Any) -> Any:
-        raise ValueError("[eval] Not allowed inside a graph transformation.")
-
-    return evaluate
+def _refusing(_: Any, *arrays: Any) -> Any:
+    raise ValueError("[eval] Not allowed inside a graph transformation.")
 
 
-def _loss_alone(original: Any) -> Any:
-    def value_and_grad(f: Any, **options: Any) -> Any:
-        def run(*args: Any) -> Any:
-            value, gradient = original(f, **options)(*args)
-            return (value[0] if isinstance(value, tuple) else value), gradient
+def _loss_alone(original: Any, f: Any, **options: Any) -> Any:
+    def run(*args: Any) -> Any:
+        value, gradient = original(f, **options)(*args)
+        return (value[0] if isinstance(value, tuple) else value), gradient
 
-        return run
-
-    return value_and_grad
+    return run
 
 
-def _modulo(original: Any) -> Any:
-    def grad(f: Any, argnums: Any = 0) -> Any:
-        return lambda *args: original(f, argnums % len(args) if isinstance(argnums, int) else argnums)(*args)
-
-    return grad
+def _modulo(original: Any, f: Any, argnums: Any = 0) -> Any:
+    return lambda *args: original(f, argnums % len(args) if isinstance(argnums, int) else argnums)(*args)
 
 
-def _with_cotangents(change: Callable[[list[Any]], list[Any]]) -> Wrap:
-    return lambda original: lambda f, primals, cotangents: original(f, primals, change(list(cotangents)))
+def _with_cotangents(change: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    return lambda original, f, primals, cotangents: original(f, primals, change(list(cotangents)))
 
 
 def _ones_for_zeros(g: Any) -> Any:
@@ -136,9 +122,7 @@ FAULTS = (
         vjp=lambda rule: lambda x, g, y: rule(x, g, mapped(mx.stop_gradient, y)),
         words="the outputs that a vjp rule gets are constants",
     ),
-    transformed(
-        "MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"
-    ),
+    calling("MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"),
     rules("MLX-VJP-09", "number of times that the rule ran", vjp=_twice),
     rules("MLX-JVP-01", "tangent", jvp=lambda rule: None),
     rules("MLX-JVP-02", "tangents", jvp=lambda rule: lambda x, t: rule(x, x)),
@@ -151,23 +135,23 @@ FAULTS = (
         "outputs",
         vmap=lambda rule: lambda x, axes: (rule(x, axes)[0], mapped(lambda _: 0, rule(x, axes)[1])),
     ),
-    transformed("MLX-COMP-01", "compile", _without_gradient, "gradient"),
-    transformed("MLX-GRAD-01", "grad", lambda original: lambda f, **_: original(f), "gradients"),
-    transformed(
+    calling("MLX-COMP-01", "compile", _without_gradient, "gradient"),
+    calling("MLX-GRAD-01", "grad", lambda original, f, **_: original(f), "gradients"),
+    calling(
         "MLX-GRAD-02",
         "grad",
-        lambda original: lambda f: lambda tree: leaves(original(f)(tree)),
+        lambda original, f: lambda tree: leaves(original(f)(tree)),
         "structure of the gradient",
     ),
-    transformed("MLX-GRAD-03", "value_and_grad", _loss_alone),
-    transformed("MLX-GRAD-04", "grad", _modulo, "argnums"),
-    transformed("MLX-STOP-01", "stop_gradient", lambda _: lambda x: x, "gradient"),
-    transformed("MLX-DEP-01", "depends", lambda _: lambda x, dependency: x + dependency, "output"),
-    transformed("MLX-CKPT-01", "checkpoint", lambda _: lambda f: f, "number of calls"),
-    transformed("MLX-COMPILE-01", "compile", _first_result),
-    transformed("MLX-COMPILE-02", "compile", lambda _: lambda f: f, "number of times that the function was traced"),
-    transformed("MLX-COMPILE-03", "compile", lambda original: lambda f, **_: original(f), "result"),
-    transformed("MLX-EVAL-01", "eval", _refusing, "ValueError"),
-    transformed("MLX-EVAL-02", "compile", lambda _: lambda f: f, "evaluating an array"),
-    transformed("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
+    calling("MLX-GRAD-03", "value_and_grad", _loss_alone),
+    calling("MLX-GRAD-04", "grad", _modulo, "argnums"),
+    calling("MLX-STOP-01", "stop_gradient", lambda _, x: x, "gradient"),
+    calling("MLX-DEP-01", "depends", lambda _, x, dependency: x + dependency, "output"),
+    calling("MLX-CKPT-01", "checkpoint", lambda _, f: f, "number of calls"),
+    calling("MLX-COMPILE-01", "compile", _first_result),
+    calling("MLX-COMPILE-02", "compile", lambda _, f: f, "number of times that the function was traced"),
+    calling("MLX-COMPILE-03", "compile", lambda original, f, **_: original(f), "result"),
+    calling("MLX-EVAL-01", "eval", _refusing, "ValueError"),
+    calling("MLX-EVAL-02", "compile", lambda _, f: f, "evaluating an array"),
+    calling("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
 )
