@@ -12,35 +12,32 @@ import numpy as np
 from autograd import builtins, core, extend, test_util, tracer
 from autograd.numpy import numpy_boxes
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, every, fault, instead, replaced
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, every, fault, instead, replaced
+
+
+def _rules(name: str, change: Callable[[Any], Any]) -> Install:
+    """The rule that ``extend.name`` and ``core.name`` register is ``change(rule)``."""
+    return every(*(around(owner, name, lambda old, fun, rule: old(fun, change(rule))) for owner in (extend, core)))
 
 
 def rule_of_vjps(change: Callable[[Any], Any]) -> Install:
     """The maker that `defvjp_argnums` registers, ``maker(argnums, ans, args, kwargs)``, is ``change(maker)``."""
-
-    def planted(original: Any) -> Any:
-        return lambda fun, maker: original(fun, change(maker))
-
-    return every(replaced(extend, "defvjp_argnums", planted), replaced(core, "defvjp_argnums", planted))
+    return _rules("defvjp_argnums", change)
 
 
 def rule_of_jvps(change: Callable[[Any], Any]) -> Install:
     """The rule that `defjvp_argnums` registers, ``rule(argnums, gs, ans, args, kwargs)``, is ``change(rule)``."""
-
-    def planted(original: Any) -> Any:
-        return lambda fun, rule: original(fun, change(rule))
-
-    return every(replaced(extend, "defjvp_argnums", planted), replaced(core, "defjvp_argnums", planted))
-
-
-def around_operator(name: str, change: Callable[[Any], Any]) -> Install:
-    """What ``autograd.name(fun, argnum)`` returns is ``change`` of it."""
-    return replaced(autograd, name, lambda old: lambda *given, **named: change(old(*given, **named)))
+    return _rules("defjvp_argnums", change)
 
 
 def around_result(name: str, change: Callable[[Any], Any]) -> Install:
     """What the function that ``autograd.name(fun, argnum)`` returns gives is ``change`` of it."""
-    return around_operator(name, lambda made: lambda *xs, **named: change(made(*xs, **named)))
+
+    def call(old: Any, *given: Any, **options: Any) -> Any:
+        made = old(*given, **options)
+        return lambda *xs, **named: change(made(*xs, **named))
+
+    return around(autograd, name, call)
 
 
 def _frozen(value: Any) -> Any:
@@ -53,9 +50,7 @@ def _frozen(value: Any) -> Any:
 def _writes_refused() -> Install:
     """What a primitive computes with cannot be changed."""
     zeros = np.zeros
-    return replaced(
-        extend, "primitive", lambda old: lambda f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named))
-    )
+    return around(extend, "primitive", lambda old, f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named)))
 
 
 def _under_frozen(zeros: Any, f: Any, xs: Any, named: Any) -> Any:
@@ -63,27 +58,21 @@ def _under_frozen(zeros: Any, f: Any, xs: Any, named: Any) -> Any:
         return f(*map(_frozen, xs), **named)
 
 
-def _running_always(extension: Any) -> Any:
+def _running_always(extension: Any, f: Any) -> Any:
     """A primitive whose VJP maker runs in untraced calls too."""
 
-    def primitive(f: Any) -> Any:
-        def called(*xs: Any, **named: Any) -> Any:
-            ans = f(*xs, **named)
-            if made in core.primitive_vjps:
-                core.primitive_vjps[made]((0,), ans, xs, named)
-            return ans
+    def called(*xs: Any, **named: Any) -> Any:
+        ans = f(*xs, **named)
+        if made in core.primitive_vjps:
+            core.primitive_vjps[made]((0,), ans, xs, named)
+        return ans
 
-        made = extension(called)
-        return made
-
-    return primitive
+    made = extension(called)
+    return made
 
 
-def _kept_outside(old: Any) -> Any:
-    def new_box(value: Any, trace: int, node: Any) -> Any:
-        return old(value, trace, node) if type(value) in tracer.Box.type_mappings else value
-
-    return new_box
+def _kept_outside(old: Any, value: Any, trace: int, node: Any) -> Any:
+    return old(value, trace, node) if type(value) in tracer.Box.type_mappings else value
 
 
 class _ForgivingRules(dict):  # type: ignore[type-arg]
@@ -156,14 +145,11 @@ def _first_stays(old: Any) -> Any:
     return defvjp
 
 
-def _in_place(old: Any) -> Any:
-    def add(previous: Any, g: Any) -> Any:
-        if previous and isinstance(g, np.ndarray) and isinstance(previous[0], np.ndarray):
-            np.add(previous[0], g, out=previous[0], casting="unsafe")
-            return previous
-        return old(previous, g)
-
-    return add
+def _in_place(old: Any, previous: Any, g: Any) -> Any:
+    if previous and isinstance(g, np.ndarray) and isinstance(previous[0], np.ndarray):
+        np.add(previous[0], g, out=previous[0], casting="unsafe")
+        return previous
+    return old(previous, g)
 
 
 def _filled_with_used(old: Any) -> Any:
@@ -213,47 +199,33 @@ def _listless(value: Any) -> Any:
     return tuple(value) if type(value) is list else value
 
 
-def _summing(old: Any) -> Any:
-    return lambda fun, *given: old(
-        lambda *xs, **named: autograd.numpy.sum(autograd.numpy.real(fun(*xs, **named))), *given
-    )
+def _summing(old: Any, fun: Any, *given: Any) -> Any:
+    return old(lambda *xs, **named: autograd.numpy.sum(autograd.numpy.real(fun(*xs, **named))), *given)
 
 
-def _keywordless(old: Any) -> Any:
-    return lambda *given: lambda *xs, **named: old(*given)(*xs)
+def _keywordless(old: Any, *given: Any) -> Any:
+    return lambda *xs, **named: old(*given)(*xs)
 
 
-def _of_both(old: Any) -> Any:
-    def grad_and_aux(fun: Any, argnum: int = 0) -> Any:
-        def both(*xs: Any) -> Any:
-            ans, aux = fun(*xs)
-            return ans + autograd.numpy.sum(aux)
+def _of_both(fun: Any, argnum: int = 0) -> Any:
+    def both(*xs: Any) -> Any:
+        ans, aux = fun(*xs)
+        return ans + autograd.numpy.sum(aux)
 
-        return lambda *xs: (autograd.grad(both, argnum)(*xs), fun(*xs)[1])
-
-    return grad_and_aux
-
-
-@contextmanager
-def _silent() -> Any:
-    """The tracer does not warn."""
-    with patch.object(tracer, "warnings", _Quiet()):
-        yield
+    return lambda *xs: (autograd.grad(both, argnum)(*xs), fun(*xs)[1])
 
 
 class _Quiet:
     warn = staticmethod(lambda *given: None)
 
 
-def _elsewhere(old: Any) -> Any:
-    def checkpoint(fun: Any) -> Any:
-        wrapped = extend.primitive(fun)
-        core.defvjp_argnum(
-            wrapped, lambda i, ans, xs, named: autograd.make_vjp(fun, i)(*(x + 1.0 for x in xs), **named)[0]
-        )
-        return wrapped
+def _elsewhere(fun: Any) -> Any:
+    def maker(i: int, ans: Any, xs: Any, named: Any) -> Any:
+        return autograd.make_vjp(fun, i)(*(x + 1.0 for x in xs), **named)[0]
 
-    return checkpoint
+    wrapped = extend.primitive(fun)
+    core.defvjp_argnum(wrapped, maker)
+    return wrapped
 
 
 @contextmanager
@@ -271,14 +243,10 @@ def _one_level() -> Any:
         yield
 
 
-@contextmanager
-def _always_true() -> Any:
-    """A comparison of what is traced always holds."""
-    with (
-        patch.object(tracer.Box, "__bool__", lambda self: True),
-        patch.object(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True),
-    ):
-        yield
+_ALWAYS_TRUE = every(
+    instead(tracer.Box, "__bool__", lambda self: True),
+    instead(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True),
+)
 
 
 def _assigning(self: Any, index: Any, value: Any) -> None:
@@ -304,8 +272,8 @@ def _one_level_off(f: Any) -> Any:
     return lambda *xs, **named: f(*(x._value if tracer.isbox(x) else x for x in xs), **named)
 
 
-def _unregistered(old: Any) -> Any:
-    return lambda value: core.VSpace(value) if type(value).__name__ == "_Length" else old(value)
+def _unregistered(old: Any, value: Any) -> Any:
+    return core.VSpace(value) if type(value).__name__ == "_Length" else old(value)
 
 
 @contextmanager
@@ -321,8 +289,8 @@ def _told_backwards() -> Any:
         yield
 
 
-def _first_order(old: Any) -> Any:
-    return lambda f, argnums, modes, order: old(f, argnums, modes=modes, order=1)
+def _first_order(old: Any, f: Any, argnums: Any, modes: Any, order: Any) -> Any:
+    return old(f, argnums, modes=modes, order=1)
 
 
 FAULTS = (
@@ -333,10 +301,8 @@ FAULTS = (
         rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
         "whether each got what was passed",
     ),
-    fault("HIPS-PRIM-04", replaced(extend, "primitive", _running_always), "number of VJP makers that ran"),
-    fault(
-        "HIPS-PRIM-05", replaced(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"
-    ),
+    fault("HIPS-PRIM-04", around(extend, "primitive", _running_always), "number of VJP makers that ran"),
+    fault("HIPS-PRIM-05", around(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"),
     fault(
         "HIPS-PRIM-06",
         every(
@@ -353,18 +319,18 @@ FAULTS = (
     fault("HIPS-VJP-04", instead(extend, "defvjp", _none_is_identity), "gradients"),
     fault(
         "HIPS-VJP-05",
-        replaced(extend, "defvjp", lambda old: lambda fun, *makers, **named: old(fun, *makers)),
+        around(extend, "defvjp", lambda old, fun, *makers, **named: old(fun, *makers)),
         "Polynomial",
     ),
     fault("HIPS-VJP-06", instead(extend, "defvjp", _zero_if_undefined), "an argument without a VJP", "no error"),
     fault("HIPS-VJP-07", rule_of_vjps(_one_at_a_time), "each call of the maker"),
     fault(
         "HIPS-VJP-08",
-        replaced(extend, "defvjp_argnum", lambda old: lambda fun, maker: old(fun, lambda i, *given: maker(0, *given))),
+        around(extend, "defvjp_argnum", lambda old, fun, maker: old(fun, lambda i, *given: maker(0, *given))),
         "each call of the maker",
     ),
     fault("HIPS-VJP-09", rule_of_vjps(_making_all), "makers that ran"),
-    fault("HIPS-VJP-10", replaced(core, "add_outgrads", _in_place), "gradient"),
+    fault("HIPS-VJP-10", around(core, "add_outgrads", _in_place), "gradient"),
     fault("HIPS-VJP-11", rule_of_vjps(_without_history), "derivative"),
     fault("HIPS-VJP-12", replaced(extend, "defvjp", _first_stays), "gradients"),
     fault("HIPS-VJP-13", instead(core, "warnings", _Quiet()), "of a primitive", "no warning"),
@@ -374,15 +340,15 @@ FAULTS = (
     fault("HIPS-JVP-04", rule_of_jvps(_jvps_without_history), "derivative"),
     fault(
         "HIPS-JVP-05",
-        replaced(extend, "defjvp_argnum", lambda old: lambda fun, rule: old(fun, _backwards(rule))),
+        around(extend, "defjvp_argnum", lambda old, fun, rule: old(fun, _backwards(rule))),
         "each call of the rule",
     ),
     fault("HIPS-CPLX-01", around_result("grad", _conjugated), "gradient"),
     fault("HIPS-CPLX-02", rule_of_vjps(_conjugating), "gradient"),
     fault("HIPS-CPLX-03", around_result("elementwise_grad", lambda found: found + 0j), "complex", "True"),
     fault("HIPS-OP-01", around_result("grad", _listless), "containers"),
-    fault("HIPS-OP-02", replaced(autograd, "grad", _summing), "no error"),
-    fault("HIPS-OP-03", replaced(autograd, "grad", _keywordless), "gradients"),
+    fault("HIPS-OP-02", around(autograd, "grad", _summing), "no error"),
+    fault("HIPS-OP-03", around(autograd, "grad", _keywordless), "gradients"),
     fault(
         "HIPS-OP-04",
         replaced(
@@ -394,12 +360,12 @@ FAULTS = (
     ),
     fault("HIPS-OP-05", around_result("jacobian", np.transpose), "Jacobian"),
     fault("HIPS-OP-06", around_result("hessian", lambda found: np.diag(np.diag(found))), "Hessian"),
-    fault("HIPS-OP-07", replaced(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
-    fault("HIPS-OP-08", _silent, "a constant", "no warning"),
+    fault("HIPS-OP-07", instead(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
+    fault("HIPS-OP-08", instead(tracer, "warnings", _Quiet()), "a constant", "no warning"),
     fault("HIPS-OP-09", instead(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
-    fault("HIPS-CKPT-01", replaced(autograd, "checkpoint", _elsewhere), "gradients"),
+    fault("HIPS-CKPT-01", instead(autograd, "checkpoint", _elsewhere), "gradients"),
     fault("HIPS-CKPT-02", instead(autograd, "checkpoint", lambda f: f), "what happens"),
-    fault("HIPS-FLOW-01", _always_true, "value and gradient"),
+    fault("HIPS-FLOW-01", _ALWAYS_TRUE, "value and gradient"),
     fault("HIPS-FLOW-02", _one_level, "value and gradient"),
     fault("HIPS-BOX-01", instead(builtins, "isinstance", isinstance), "isinstance"),
     fault(
@@ -410,9 +376,9 @@ FAULTS = (
     fault("HIPS-BOX-03", instead(numpy_boxes.ArrayBox, "__setitem__", _assigning), "an assignment", "no error"),
     fault("HIPS-BOX-04", lambda: _with_registered_rules(_copying), "gradient"),
     fault("HIPS-BOX-05", instead(tracer, "notrace_primitive", _one_level_off), "nested derivatives"),
-    fault("HIPS-BOX-06", replaced(core, "vspace", _unregistered), "factors"),
+    fault("HIPS-BOX-06", around(core, "vspace", _unregistered), "factors"),
     fault("HIPS-BOX-07", _told_backwards, "traced"),
-    fault("HIPS-CHECK-01", replaced(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
+    fault("HIPS-CHECK-01", around(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
     fault(
         "HIPS-CHECK-01",
         instead(test_util, "check_vjp", lambda f, x: None),
