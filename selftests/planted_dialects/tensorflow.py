@@ -258,7 +258,7 @@ FAULTS = (
     fault(
         "TENSORFLOW-GRAD-15",
         ruled(lambda rule, xs, gs: _or([None] * len(xs), Exception, rule, *gs)),
-        "an exception of the rule",
+        "a backward that raises",
         "no error",
     ),
     fault("TENSORFLOW-GRAD-16", ruled(lambda *given: given[2]), "gradient"),

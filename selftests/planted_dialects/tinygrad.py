@@ -80,7 +80,7 @@ FAULTS = (
         ruled(lambda rule, grads, call: filled(rule(*grads), call.src[1:], lambda x: x.const_like(1))),
         "gradients",
     ),
-    fault("TINYGRAD-06", ruled(lambda rule, grads, _: rule(*grads[::-1])), "cotangents that the rule gets"),
+    fault("TINYGRAD-06", ruled(lambda rule, grads, _: rule(*grads[::-1])), "gradients that grad_fxn gets"),
     fault("TINYGRAD-07", _with(allow_implicit=True), "no error", "RuntimeError"),
     fault("TINYGRAD-08", making(_tupled), "no error", "RuntimeError"),
 )

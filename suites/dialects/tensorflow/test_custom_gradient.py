@@ -36,7 +36,7 @@ OPERATIONS = {
 
 test_the_rule_decides = row("TENSORFLOW-GRAD-01", sentences.the_rule_decides, SPELLINGS, examples=0.6)
 test_unused_outputs = row("TENSORFLOW-GRAD-05", sentences.unused_outputs_have_cotangents_of_zeros, EAGERLY)
-test_exceptions = row("TENSORFLOW-GRAD-15", sentences.an_exception_of_the_rule_comes_out, OUTSIDE, examples=0.6)
+test_exceptions = row("TENSORFLOW-GRAD-15", sentences.an_exception_comes_out, OUTSIDE, examples=0.6)
 test_number_of_gradients = row(
     "TENSORFLOW-GRAD-04", sentences.another_number_of_gradients_raises, OUTSIDE, examples=0.6, refusal=ValueError
 )
