@@ -85,10 +85,6 @@ class MindSporeCase(Case):
         """A cell with the rule."""
         return cell(self.linear.primal, self.rule)
 
-    @property
-    def cotangents(self) -> list[Any]:
-        return self.tensors(self.linear.cotangents)
-
     def gradients(self, f: Any) -> Any:
         """The gradients of `mindspore.vjp` at the points, for the cotangents."""
         return ms.vjp(f, *self.points)[1](*self.cotangents)

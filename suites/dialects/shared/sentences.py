@@ -59,7 +59,7 @@ def another_number_of_gradients_raises(
 def none_is_a_gradient_of_zeros(subject: ClauseSubject, data: Any, spellings: Spellings, **restrictions: Any) -> None:
     """None from the rule gives zeros in the shape and dtype of the argument, or the gradient of its other uses."""
     case = Case(subject, data, spellings, **restrictions)
-    absent = subject.draw(data, st.sets(st.integers(0, case.linear.arguments - 1), min_size=1), "arguments with None")
+    absent = case.some(data, "arguments that get None")
     used = subject.draw(data, st.booleans(), "the arguments are used next to the function")
 
     def some(found: Sequence[Any], nothing: Any = None) -> tuple[Any, ...]:
@@ -123,7 +123,7 @@ def no_gradient_flows_through_stopped_arguments(
 ) -> None:
     """Arguments that are stopped keep their values and get no gradient."""
     case = Case(subject, data, spellings)
-    stopped = subject.draw(data, st.sets(st.integers(0, case.linear.arguments - 1), min_size=1), "stopped arguments")
+    stopped = case.some(data, "stopped arguments")
     f = case.custom()
     outputs, gradients = case.pulled(lambda *xs: f(*(stop()(x) if i in stopped else x for i, x in enumerate(xs))))
     case.assert_outputs(outputs)
