@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -12,56 +12,32 @@ import numpy as np
 from autograd import builtins, core, extend, test_util, tracer
 from autograd.numpy import numpy_boxes
 
-from autograd_conformance.selftests.planting import Fault
-
-Installed = AbstractContextManager[Any]
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, every, fault, instead, replaced
 
 
-def replaced(owner: Any, name: str, change: Callable[[Any], Any]) -> Installed:
-    """``owner.name`` is ``change(what it was)``."""
-    return patch.object(owner, name, change(getattr(owner, name)))
+def _rules(name: str, change: Callable[[Any], Any]) -> Install:
+    """The rule that ``extend.name`` and ``core.name`` register is ``change(rule)``."""
+    return every(*(around(owner, name, lambda old, fun, rule: old(fun, change(rule))) for owner in (extend, core)))
 
 
-@contextmanager
-def every(*installed: Installed) -> Any:
-    """All of these at once."""
-    with ExitStack() as stack:
-        for each in installed:
-            stack.enter_context(each)
-        yield
-
-
-def rule_of_vjps(change: Callable[[Any], Any]) -> Installed:
+def rule_of_vjps(change: Callable[[Any], Any]) -> Install:
     """The maker that `defvjp_argnums` registers, ``maker(argnums, ans, args, kwargs)``, is ``change(maker)``."""
-
-    def planted(original: Any) -> Any:
-        return lambda fun, maker: original(fun, change(maker))
-
-    return every(replaced(extend, "defvjp_argnums", planted), replaced(core, "defvjp_argnums", planted))
+    return _rules("defvjp_argnums", change)
 
 
-def rule_of_jvps(change: Callable[[Any], Any]) -> Installed:
+def rule_of_jvps(change: Callable[[Any], Any]) -> Install:
     """The rule that `defjvp_argnums` registers, ``rule(argnums, gs, ans, args, kwargs)``, is ``change(rule)``."""
-
-    def planted(original: Any) -> Any:
-        return lambda fun, rule: original(fun, change(rule))
-
-    return every(replaced(extend, "defjvp_argnums", planted), replaced(core, "defjvp_argnums", planted))
+    return _rules("defjvp_argnums", change)
 
 
-def around_operator(name: str, change: Callable[[Any], Any]) -> Installed:
-    """What ``autograd.name(fun, argnum)`` returns is ``change`` of it."""
-    return replaced(autograd, name, lambda old: lambda *given, **named: change(old(*given, **named)))
-
-
-def around_result(name: str, change: Callable[[Any], Any]) -> Installed:
+def around_result(name: str, change: Callable[[Any], Any]) -> Install:
     """What the function that ``autograd.name(fun, argnum)`` returns gives is ``change`` of it."""
-    return around_operator(name, lambda made: lambda *xs, **named: change(made(*xs, **named)))
 
+    def call(old: Any, *given: Any, **options: Any) -> Any:
+        made = old(*given, **options)
+        return lambda *xs, **named: change(made(*xs, **named))
 
-def around_gradients(change: Callable[[Any], Any]) -> Installed:
-    """What a VJP by ``autograd.make_vjp`` gives is ``change`` of it."""
-    return around_result("make_vjp", lambda found: (lambda g: change(found[0](g)), found[1]))
+    return around(autograd, name, call)
 
 
 def _frozen(value: Any) -> Any:
@@ -71,12 +47,10 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _writes_refused() -> Installed:
+def _writes_refused() -> Install:
     """What a primitive computes with cannot be changed."""
     zeros = np.zeros
-    return replaced(
-        extend, "primitive", lambda old: lambda f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named))
-    )
+    return around(extend, "primitive", lambda old, f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named)))
 
 
 def _under_frozen(zeros: Any, f: Any, xs: Any, named: Any) -> Any:
@@ -84,27 +58,21 @@ def _under_frozen(zeros: Any, f: Any, xs: Any, named: Any) -> Any:
         return f(*map(_frozen, xs), **named)
 
 
-def _running_always(extension: Any) -> Any:
+def _running_always(extension: Any, f: Any) -> Any:
     """A primitive whose VJP maker runs in untraced calls too."""
 
-    def primitive(f: Any) -> Any:
-        def called(*xs: Any, **named: Any) -> Any:
-            ans = f(*xs, **named)
-            if made in core.primitive_vjps:
-                core.primitive_vjps[made]((0,), ans, xs, named)
-            return ans
+    def called(*xs: Any, **named: Any) -> Any:
+        ans = f(*xs, **named)
+        if made in core.primitive_vjps:
+            core.primitive_vjps[made]((0,), ans, xs, named)
+        return ans
 
-        made = extension(called)
-        return made
-
-    return primitive
+    made = extension(called)
+    return made
 
 
-def _kept_outside(old: Any) -> Any:
-    def new_box(value: Any, trace: int, node: Any) -> Any:
-        return old(value, trace, node) if type(value) in tracer.Box.type_mappings else value
-
-    return new_box
+def _kept_outside(old: Any, value: Any, trace: int, node: Any) -> Any:
+    return old(value, trace, node) if type(value) in tracer.Box.type_mappings else value
 
 
 class _ForgivingRules(dict):  # type: ignore[type-arg]
@@ -177,14 +145,11 @@ def _first_stays(old: Any) -> Any:
     return defvjp
 
 
-def _in_place(old: Any) -> Any:
-    def add(previous: Any, g: Any) -> Any:
-        if previous and isinstance(g, np.ndarray) and isinstance(previous[0], np.ndarray):
-            np.add(previous[0], g, out=previous[0], casting="unsafe")
-            return previous
-        return old(previous, g)
-
-    return add
+def _in_place(old: Any, previous: Any, g: Any) -> Any:
+    if previous and isinstance(g, np.ndarray) and isinstance(previous[0], np.ndarray):
+        np.add(previous[0], g, out=previous[0], casting="unsafe")
+        return previous
+    return old(previous, g)
 
 
 def _filled_with_used(old: Any) -> Any:
@@ -234,47 +199,33 @@ def _listless(value: Any) -> Any:
     return tuple(value) if type(value) is list else value
 
 
-def _summing(old: Any) -> Any:
-    return lambda fun, *given: old(
-        lambda *xs, **named: autograd.numpy.sum(autograd.numpy.real(fun(*xs, **named))), *given
-    )
+def _summing(old: Any, fun: Any, *given: Any) -> Any:
+    return old(lambda *xs, **named: autograd.numpy.sum(autograd.numpy.real(fun(*xs, **named))), *given)
 
 
-def _keywordless(old: Any) -> Any:
-    return lambda *given: lambda *xs, **named: old(*given)(*xs)
+def _keywordless(old: Any, *given: Any) -> Any:
+    return lambda *xs, **named: old(*given)(*xs)
 
 
-def _of_both(old: Any) -> Any:
-    def grad_and_aux(fun: Any, argnum: int = 0) -> Any:
-        def both(*xs: Any) -> Any:
-            ans, aux = fun(*xs)
-            return ans + autograd.numpy.sum(aux)
+def _of_both(fun: Any, argnum: int = 0) -> Any:
+    def both(*xs: Any) -> Any:
+        ans, aux = fun(*xs)
+        return ans + autograd.numpy.sum(aux)
 
-        return lambda *xs: (autograd.grad(both, argnum)(*xs), fun(*xs)[1])
-
-    return grad_and_aux
-
-
-@contextmanager
-def _silent() -> Any:
-    """The tracer does not warn."""
-    with patch.object(tracer, "warnings", _Quiet()):
-        yield
+    return lambda *xs: (autograd.grad(both, argnum)(*xs), fun(*xs)[1])
 
 
 class _Quiet:
     warn = staticmethod(lambda *given: None)
 
 
-def _elsewhere(old: Any) -> Any:
-    def checkpoint(fun: Any) -> Any:
-        wrapped = extend.primitive(fun)
-        core.defvjp_argnum(
-            wrapped, lambda i, ans, xs, named: autograd.make_vjp(fun, i)(*(x + 1.0 for x in xs), **named)[0]
-        )
-        return wrapped
+def _elsewhere(fun: Any) -> Any:
+    def maker(i: int, ans: Any, xs: Any, named: Any) -> Any:
+        return autograd.make_vjp(fun, i)(*(x + 1.0 for x in xs), **named)[0]
 
-    return checkpoint
+    wrapped = extend.primitive(fun)
+    core.defvjp_argnum(wrapped, maker)
+    return wrapped
 
 
 @contextmanager
@@ -292,14 +243,10 @@ def _one_level() -> Any:
         yield
 
 
-@contextmanager
-def _always_true() -> Any:
-    """A comparison of what is traced always holds."""
-    with (
-        patch.object(tracer.Box, "__bool__", lambda self: True),
-        patch.object(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True),
-    ):
-        yield
+_ALWAYS_TRUE = every(
+    instead(tracer.Box, "__bool__", lambda self: True),
+    instead(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True),
+)
 
 
 def _assigning(self: Any, index: Any, value: Any) -> None:
@@ -314,10 +261,10 @@ def _copying(maker: Any) -> Any:
 
 
 @contextmanager
-def _registered_rules(change: Callable[[Any], Any]) -> Any:
+def _with_registered_rules(change: Callable[[Any], Any]) -> Any:
     """`rule_of_vjps` for the rules that are defined already too."""
     changed = {fun: change(maker) for fun, maker in core.primitive_vjps.items()}
-    with patch.dict(core.primitive_vjps, changed), rule_of_vjps(change):
+    with patch.dict(core.primitive_vjps, changed), rule_of_vjps(change)():
         yield
 
 
@@ -325,8 +272,8 @@ def _one_level_off(f: Any) -> Any:
     return lambda *xs, **named: f(*(x._value if tracer.isbox(x) else x for x in xs), **named)
 
 
-def _unregistered(old: Any) -> Any:
-    return lambda value: core.VSpace(value) if type(value).__name__ == "_Length" else old(value)
+def _unregistered(old: Any, value: Any) -> Any:
+    return core.VSpace(value) if type(value).__name__ == "_Length" else old(value)
 
 
 @contextmanager
@@ -342,149 +289,101 @@ def _told_backwards() -> Any:
         yield
 
 
-def _first_order(old: Any) -> Any:
-    return lambda f, argnums, modes, order: old(f, argnums, modes=modes, order=1)
+def _first_order(old: Any, f: Any, argnums: Any, modes: Any, order: Any) -> Any:
+    return old(f, argnums, modes=modes, order=1)
 
 
 FAULTS = (
-    Fault(
-        "HIPS-PRIM-01",
-        install=lambda: patch.object(extend, "primitive", lambda f: f),
-        says=("gradients",),
-    ),
-    Fault("HIPS-PRIM-02", install=_writes_refused, says=("read-only",)),
-    Fault(
+    fault("HIPS-PRIM-01", instead(extend, "primitive", lambda f: f), "gradients"),
+    fault("HIPS-PRIM-02", _writes_refused(), "read-only"),
+    fault(
         "HIPS-PRIM-03",
-        install=lambda: rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
-        says=("whether each got what was passed",),
+        rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
+        "whether each got what was passed",
     ),
-    Fault(
-        "HIPS-PRIM-04",
-        install=lambda: replaced(extend, "primitive", _running_always),
-        says=("number of VJP makers that ran",),
-    ),
-    Fault(
-        "HIPS-PRIM-05",
-        install=lambda: replaced(tracer, "new_box", _kept_outside),
-        says=("a primitive whose output has no box", "no error"),
-    ),
-    Fault(
+    fault("HIPS-PRIM-04", around(extend, "primitive", _running_always), "number of VJP makers that ran"),
+    fault("HIPS-PRIM-05", around(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"),
+    fault(
         "HIPS-PRIM-06",
-        install=lambda: every(
-            patch.object(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
-            patch.object(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
+        every(
+            instead(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
+            instead(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
         ),
-        says=("differentiating a primitive without a rule", "no error"),
+        "differentiating a primitive without a rule",
+        "no error",
     ),
-    Fault(
-        "HIPS-PRIM-07",
-        install=lambda: replaced(builtins.ContainerVSpace, "zeros", _filled_with_used),
-        says=("gradients",),
-    ),
-    Fault("HIPS-VJP-01", install=lambda: rule_of_vjps(_first_for_output), says=("output that a maker gets",)),
-    Fault("HIPS-VJP-02", install=lambda: rule_of_vjps(_again_in_each_pass), says=("what happens",)),
-    Fault("HIPS-VJP-03", install=lambda: rule_of_vjps(_holding), says=("alive after the forward pass",)),
-    Fault("HIPS-VJP-04", install=lambda: patch.object(extend, "defvjp", _none_is_identity), says=("gradients",)),
-    Fault(
+    fault("HIPS-PRIM-07", replaced(builtins.ContainerVSpace, "zeros", _filled_with_used), "gradients"),
+    fault("HIPS-VJP-01", rule_of_vjps(_first_for_output), "output that a maker gets"),
+    fault("HIPS-VJP-02", rule_of_vjps(_again_in_each_pass), "what happens"),
+    fault("HIPS-VJP-03", rule_of_vjps(_holding), "alive after the forward pass"),
+    fault("HIPS-VJP-04", instead(extend, "defvjp", _none_is_identity), "gradients"),
+    fault(
         "HIPS-VJP-05",
-        install=lambda: replaced(extend, "defvjp", lambda old: lambda fun, *makers, **named: old(fun, *makers)),
-        says=("Polynomial",),
+        around(extend, "defvjp", lambda old, fun, *makers, **named: old(fun, *makers)),
+        "Polynomial",
     ),
-    Fault(
-        "HIPS-VJP-06",
-        install=lambda: patch.object(extend, "defvjp", _zero_if_undefined),
-        says=("an argument without a VJP", "no error"),
-    ),
-    Fault("HIPS-VJP-07", install=lambda: rule_of_vjps(_one_at_a_time), says=("each call of the maker",)),
-    Fault(
+    fault("HIPS-VJP-06", instead(extend, "defvjp", _zero_if_undefined), "an argument without a VJP", "no error"),
+    fault("HIPS-VJP-07", rule_of_vjps(_one_at_a_time), "each call of the maker"),
+    fault(
         "HIPS-VJP-08",
-        install=lambda: replaced(
-            extend, "defvjp_argnum", lambda old: lambda fun, maker: old(fun, lambda i, *given: maker(0, *given))
-        ),
-        says=("each call of the maker",),
+        around(extend, "defvjp_argnum", lambda old, fun, maker: old(fun, lambda i, *given: maker(0, *given))),
+        "each call of the maker",
     ),
-    Fault("HIPS-VJP-09", install=lambda: rule_of_vjps(_making_all), says=("makers that ran",)),
-    Fault("HIPS-VJP-10", install=lambda: replaced(core, "add_outgrads", _in_place), says=("gradient",)),
-    Fault("HIPS-VJP-11", install=lambda: rule_of_vjps(_without_history), says=("derivative",)),
-    Fault("HIPS-VJP-12", install=lambda: replaced(extend, "defvjp", _first_stays), says=("gradients",)),
-    Fault(
-        "HIPS-VJP-13",
-        install=lambda: patch.object(core, "warnings", _Quiet()),
-        says=("of a primitive", "no warning"),
-    ),
-    Fault("HIPS-JVP-01", install=lambda: rule_of_jvps(_first_contribution), says=("tangent",)),
-    Fault("HIPS-JVP-02", install=lambda: patch.object(extend, "defjvp", _same_is_identity), says=("tangent",)),
-    Fault("HIPS-JVP-03", install=lambda: patch.object(extend, "def_linear", _all_together), says=("tangent",)),
-    Fault("HIPS-JVP-04", install=lambda: rule_of_jvps(_jvps_without_history), says=("derivative",)),
-    Fault(
+    fault("HIPS-VJP-09", rule_of_vjps(_making_all), "makers that ran"),
+    fault("HIPS-VJP-10", around(core, "add_outgrads", _in_place), "gradient"),
+    fault("HIPS-VJP-11", rule_of_vjps(_without_history), "derivative"),
+    fault("HIPS-VJP-12", replaced(extend, "defvjp", _first_stays), "gradients"),
+    fault("HIPS-VJP-13", instead(core, "warnings", _Quiet()), "of a primitive", "no warning"),
+    fault("HIPS-JVP-01", rule_of_jvps(_first_contribution), "tangent"),
+    fault("HIPS-JVP-02", instead(extend, "defjvp", _same_is_identity), "tangent"),
+    fault("HIPS-JVP-03", instead(extend, "def_linear", _all_together), "tangent"),
+    fault("HIPS-JVP-04", rule_of_jvps(_jvps_without_history), "derivative"),
+    fault(
         "HIPS-JVP-05",
-        install=lambda: replaced(extend, "defjvp_argnum", lambda old: lambda fun, rule: old(fun, _backwards(rule))),
-        says=("each call of the rule",),
+        around(extend, "defjvp_argnum", lambda old, fun, rule: old(fun, _backwards(rule))),
+        "each call of the rule",
     ),
-    Fault("HIPS-CPLX-01", install=lambda: around_result("grad", _conjugated), says=("gradient",)),
-    Fault("HIPS-CPLX-02", install=lambda: rule_of_vjps(_conjugating), says=("gradient",)),
-    Fault(
-        "HIPS-CPLX-03",
-        install=lambda: around_result("elementwise_grad", lambda found: found + 0j),
-        says=("complex", "True"),
-    ),
-    Fault("HIPS-OP-01", install=lambda: around_result("grad", _listless), says=("containers",)),
-    Fault("HIPS-OP-02", install=lambda: replaced(autograd, "grad", _summing), says=("no error",)),
-    Fault("HIPS-OP-03", install=lambda: replaced(autograd, "grad", _keywordless), says=("gradients",)),
-    Fault(
+    fault("HIPS-CPLX-01", around_result("grad", _conjugated), "gradient"),
+    fault("HIPS-CPLX-02", rule_of_vjps(_conjugating), "gradient"),
+    fault("HIPS-CPLX-03", around_result("elementwise_grad", lambda found: found + 0j), "complex", "True"),
+    fault("HIPS-OP-01", around_result("grad", _listless), "containers"),
+    fault("HIPS-OP-02", around(autograd, "grad", _summing), "no error"),
+    fault("HIPS-OP-03", around(autograd, "grad", _keywordless), "gradients"),
+    fault(
         "HIPS-OP-04",
-        install=lambda: replaced(
+        replaced(
             autograd,
             "elementwise_grad",
             lambda old: lambda fun: lambda x: old(fun)(x) / np.size(fun(x)),
         ),
-        says=("gradient",),
+        "gradient",
     ),
-    Fault("HIPS-OP-05", install=lambda: around_result("jacobian", np.transpose), says=("Jacobian",)),
-    Fault(
-        "HIPS-OP-06",
-        install=lambda: around_result("hessian", lambda found: np.diag(np.diag(found))),
-        says=("Hessian",),
-    ),
-    Fault(
-        "HIPS-OP-07",
-        install=lambda: replaced(autograd, "grad_and_aux", _of_both),
-        says=("gradient next to another output",),
-    ),
-    Fault("HIPS-OP-08", install=_silent, says=("a constant", "no warning")),
-    Fault("HIPS-OP-09", install=lambda: patch.object(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
-    Fault("HIPS-CKPT-01", install=lambda: replaced(autograd, "checkpoint", _elsewhere), says=("gradients",)),
-    Fault("HIPS-CKPT-02", install=lambda: patch.object(autograd, "checkpoint", lambda f: f), says=("what happens",)),
-    Fault("HIPS-FLOW-01", install=_always_true, says=("value and gradient",)),
-    Fault("HIPS-FLOW-02", install=_one_level, says=("value and gradient",)),
-    Fault("HIPS-BOX-01", install=lambda: patch.object(builtins, "isinstance", isinstance), says=("isinstance",)),
-    Fault(
+    fault("HIPS-OP-05", around_result("jacobian", np.transpose), "Jacobian"),
+    fault("HIPS-OP-06", around_result("hessian", lambda found: np.diag(np.diag(found))), "Hessian"),
+    fault("HIPS-OP-07", instead(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
+    fault("HIPS-OP-08", instead(tracer, "warnings", _Quiet()), "a constant", "no warning"),
+    fault("HIPS-OP-09", instead(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
+    fault("HIPS-CKPT-01", instead(autograd, "checkpoint", _elsewhere), "gradients"),
+    fault("HIPS-CKPT-02", instead(autograd, "checkpoint", lambda f: f), "what happens"),
+    fault("HIPS-FLOW-01", _ALWAYS_TRUE, "value and gradient"),
+    fault("HIPS-FLOW-02", _one_level, "value and gradient"),
+    fault("HIPS-BOX-01", instead(builtins, "isinstance", isinstance), "isinstance"),
+    fault(
         "HIPS-BOX-02",
-        install=lambda: every(*(patch.object(builtins, each.__name__, each) for each in (list, tuple, dict))),
-        says=("Polynomial",),
+        every(*(instead(builtins, each.__name__, each) for each in (list, tuple, dict))),
+        "Polynomial",
     ),
-    Fault(
-        "HIPS-BOX-03",
-        install=lambda: patch.object(numpy_boxes.ArrayBox, "__setitem__", _assigning, create=True),
-        says=("an assignment", "no error"),
-    ),
-    Fault("HIPS-BOX-04", install=lambda: _registered_rules(_copying), says=("gradient",)),
-    Fault(
-        "HIPS-BOX-05",
-        install=lambda: patch.object(tracer, "notrace_primitive", _one_level_off),
-        says=("nested derivatives",),
-    ),
-    Fault("HIPS-BOX-06", install=lambda: replaced(core, "vspace", _unregistered), says=("factors",)),
-    Fault("HIPS-BOX-07", install=_told_backwards, says=("traced",)),
-    Fault(
+    fault("HIPS-BOX-03", instead(numpy_boxes.ArrayBox, "__setitem__", _assigning), "an assignment", "no error"),
+    fault("HIPS-BOX-04", lambda: _with_registered_rules(_copying), "gradient"),
+    fault("HIPS-BOX-05", instead(tracer, "notrace_primitive", _one_level_off), "nested derivatives"),
+    fault("HIPS-BOX-06", around(core, "vspace", _unregistered), "factors"),
+    fault("HIPS-BOX-07", _told_backwards, "traced"),
+    fault("HIPS-CHECK-01", around(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
+    fault(
         "HIPS-CHECK-01",
-        install=lambda: replaced(test_util, "check_grads", _first_order),
-        says=("check_grads to second order", "no error"),
-    ),
-    Fault(
-        "HIPS-CHECK-01",
-        install=lambda: patch.object(test_util, "check_vjp", lambda f, x: None),
-        says=("check_grads", "no error"),
+        instead(test_util, "check_vjp", lambda f, x: None),
+        "check_grads",
+        "no error",
         words="reverse mode is not checked",
     ),
 )

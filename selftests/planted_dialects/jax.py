@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -16,50 +16,40 @@ from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 from jax.interpreters import ad
 
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, filled, fitted, instead
 
 _tree = jax.tree_util
 
 
-def _around(owner: Any, name: str, replacement: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """``owner.name(*args)`` is ``replacement(original, *args)``."""
-    original = getattr(owner, name)
-
-    def replaced(*args: Any, **kwargs: Any) -> Any:
-        return replacement(original, *args, **kwargs)
-
-    return patch.object(owner, name, replaced)
+def _without_rule(kind: Any) -> Install:
+    return instead(kind, "__call__", lambda self, *args, **kwargs: self.fun(*args, **kwargs))
 
 
-def _without_rule(kind: Any) -> Callable[[], AbstractContextManager[Any]]:
-    return lambda: patch.object(kind, "__call__", lambda self, *args, **kwargs: self.fun(*args, **kwargs))
-
-
-def _reverse_rule(change: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Callable[[], AbstractContextManager[Any]]:
+def _reverse_rule(change: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Install:
     """fwd and bwd are ``change(function, fwd, bwd)``."""
 
     def defvjp(original: Any, self: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
         return original(self, *change(self, fwd, bwd), **options)
 
-    return lambda: _around(jax.custom_vjp, "defvjp", defvjp)
+    return around(jax.custom_vjp, "defvjp", defvjp)
 
 
-def _forward_rule(change: Callable[[Any, Any], Any]) -> Callable[[], AbstractContextManager[Any]]:
+def _forward_rule(change: Callable[[Any, Any], Any]) -> Install:
     """The rule is ``change(function, rule)``."""
 
     def defjvp(original: Any, self: Any, rule: Any, **options: Any) -> Any:
         original(self, change(self, rule), **options)
         return rule
 
-    return lambda: _around(jax.custom_jvp, "defjvp", defjvp)
+    return around(jax.custom_jvp, "defjvp", defjvp)
 
 
-def _bwd(change: Callable[..., Any]) -> Callable[[], AbstractContextManager[Any]]:
+def _bwd(change: Callable[..., Any]) -> Install:
     """bwd is ``change(bwd, *args)``."""
     return _reverse_rule(lambda _, fwd, bwd: (fwd, lambda *args: change(bwd, *args)))
 
 
-def _bwd_knowing_arguments(change: Callable[..., Any]) -> Callable[[], AbstractContextManager[Any]]:
+def _bwd_knowing_arguments(change: Callable[..., Any]) -> Install:
     """What bwd returns is ``change(found, arguments)``."""
 
     def changed(_: Any, fwd: Any, bwd: Any) -> tuple[Any, Any]:
@@ -74,7 +64,7 @@ def _bwd_knowing_arguments(change: Callable[..., Any]) -> Callable[[], AbstractC
     return _reverse_rule(changed)
 
 
-def _jvp(change: Callable[..., Any]) -> Callable[[], AbstractContextManager[Any]]:
+def _jvp(change: Callable[..., Any]) -> Install:
     """The JVP rule is ``change(rule, *args)``."""
     return _forward_rule(lambda _, rule: lambda *args: change(rule, *args))
 
@@ -126,13 +116,8 @@ def _without_checks() -> Iterator[None]:
         jax.config.update("jax_disable_bwd_checks", False)
 
 
-def _ones_for_none(found: Any, args: Any) -> Any:
-    pairs = zip(found, args, strict=True)
-    return tuple(_tree.tree_map(jnp.ones_like, x) if g is None else g for g, x in pairs)
-
-
-def _fitted(found: Any, args: Any) -> Any:
-    return (*found, *[None] * len(args))[: len(args)]
+def _filled(found: Any, args: Any) -> Any:
+    return filled(found, args, lambda x: _tree.tree_map(jnp.ones_like, x))
 
 
 def _scalars_for_zeros(bwd: Any, residuals: Any, cotangents: Any) -> Any:
@@ -248,13 +233,13 @@ def _any_structure(original: Any, fun: Any, transpose: Any, residuals: Any, inpu
     return original(fun, fitted, residuals, inputs)
 
 
-def _batching_rule(change: Callable[..., Any]) -> Callable[[], AbstractContextManager[Any]]:
+def _batching_rule(change: Callable[..., Any]) -> Install:
     """The batching rule is ``change(rule, axis_size, in_batched, *args)``."""
 
     def def_vmap(original: Any, self: Any, rule: Any) -> Any:
         return original(self, lambda *args: change(rule, *args))
 
-    return lambda: _around(custom_vmap, "def_vmap", def_vmap)
+    return around(custom_vmap, "def_vmap", def_vmap)
 
 
 def _repeated(rule: Any, size: int, batched: Any, *xs: Any) -> Any:
@@ -282,108 +267,83 @@ def _as_written(fun: Any, args: Any, kwargs: Any) -> Any:
     return (*args, *kwargs.values())
 
 
-def _keywords_as_written() -> AbstractContextManager[Any]:
-    return patch.object(custom_derivatives, "resolve_kwargs", _as_written)
+_KEYWORDS_AS_WRITTEN = instead(custom_derivatives, "resolve_kwargs", _as_written)
 
 
 FAULTS = (
-    Fault("JAX-VJP-01", _without_rule(jax.custom_vjp), says=("gradient",)),
-    Fault("JAX-VJP-01", _bwd(lambda bwd, *args: tuple(bwd(*args))[::-1]), words="the cotangents in opposite order"),
-    Fault("JAX-VJP-02", lambda: _around(jax.custom_vjp, "__call__", _runs_fwd_too), says=("parts of the rule",)),
-    Fault("JAX-VJP-03", lambda: _around(jax, "vjp", _vjp_again), says=("parts of the rule",)),
-    Fault("JAX-VJP-04", _bwd(lambda bwd, r, g: bwd(_tree.tree_leaves(r), g)), says=("structure",)),
-    Fault("JAX-VJP-05", _bwd_knowing_arguments(_fitted), says=("a rule that returns",)),
-    Fault("JAX-VJP-06", _without_checks, says=("another shape",)),
-    Fault("JAX-VJP-07", _bwd_knowing_arguments(_ones_for_none), says=("gradients",)),
-    Fault("JAX-VJP-08", _bwd(lambda bwd, r, g: bwd(r, _backwards(g))), says=("gradients",)),
-    Fault("JAX-VJP-09", _keywords_as_written, says=("with:",)),
-    Fault("JAX-VJP-10", _without_rule(jax.custom_vjp), says=("forward mode",)),
-    Fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (fwd, _swapped(f, bwd))), says=("non-differentiable",)),
-    Fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (_swapped(f, fwd), bwd)), words="swapped in fwd"),
-    Fault(
-        "JAX-VJP-12",
-        lambda: patch.object(custom_derivatives, "_check_for_tracers", lambda _: None),
-        says=("a tracer among the arguments",),
+    fault("JAX-VJP-01", _without_rule(jax.custom_vjp), "gradient"),
+    fault("JAX-VJP-01", _bwd(lambda bwd, *args: tuple(bwd(*args))[::-1]), words="the cotangents in opposite order"),
+    fault("JAX-VJP-02", around(jax.custom_vjp, "__call__", _runs_fwd_too), "parts of the rule"),
+    fault("JAX-VJP-03", around(jax, "vjp", _vjp_again), "parts of the rule"),
+    fault("JAX-VJP-04", _bwd(lambda bwd, r, g: bwd(_tree.tree_leaves(r), g)), "structure"),
+    fault("JAX-VJP-05", _bwd_knowing_arguments(fitted), "a rule that returns"),
+    fault("JAX-VJP-06", _without_checks, "another shape"),
+    fault("JAX-VJP-07", _bwd_knowing_arguments(_filled), "gradients"),
+    fault("JAX-VJP-08", _bwd(lambda bwd, r, g: bwd(r, _backwards(g))), "gradients"),
+    fault("JAX-VJP-09", _KEYWORDS_AS_WRITTEN, "with:"),
+    fault("JAX-VJP-10", _without_rule(jax.custom_vjp), "forward mode"),
+    fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (fwd, _swapped(f, bwd))), "non-differentiable"),
+    fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (_swapped(f, fwd), bwd)), words="swapped in fwd"),
+    fault(
+        "JAX-VJP-12", instead(custom_derivatives, "_check_for_tracers", lambda _: None), "a tracer among the arguments"
     ),
-    Fault("JAX-VJP-13", lambda: _around(jax, "vjp", _vjp_of_integers), says=("float0",)),
-    Fault("JAX-VJP-14", _reverse_rule(_all_take_part), says=("perturbed",)),
-    Fault("JAX-VJP-15", _bwd(lambda bwd, r, g: bwd(r, _dense(g))), says=("symbolic zeros",)),
-    Fault("JAX-VJP-16", _bwd(_scalars_for_zeros), says=("cotangents",)),
-    Fault(
-        "JAX-VJP-18",
-        _bwd(lambda bwd, *args: _tree.tree_map(jax.lax.stop_gradient, bwd(*args))),
-        says=("second derivative",),
+    fault("JAX-VJP-13", around(jax, "vjp", _vjp_of_integers), "float0"),
+    fault("JAX-VJP-14", _reverse_rule(_all_take_part), "perturbed"),
+    fault("JAX-VJP-15", _bwd(lambda bwd, r, g: bwd(r, _dense(g))), "symbolic zeros"),
+    fault("JAX-VJP-16", _bwd(_scalars_for_zeros), "cotangents"),
+    fault(
+        "JAX-VJP-18", _bwd(lambda bwd, *args: _tree.tree_map(jax.lax.stop_gradient, bwd(*args))), "second derivative"
     ),
-    Fault("JAX-VJP-20", _bwd(_flipped_in_batches), says=("gradients",)),
-    Fault("JAX-VJP-21", _without_rule(jax.custom_vjp), says=("closes over",)),
-    Fault("JAX-VJP-22", lambda: _around(jax, "checkpoint", lambda _, f: f), says=("residuals",)),
-    Fault(
-        "JAX-VJP-23",
-        lambda: patch.object(custom_derivatives, "optimize_remat_of_custom_vjp_fwd", _no_residuals),
-        says=("gradients",),
-    ),
-    Fault("JAX-VJP-24", _reverse_rule(_residuals_shared), says=("gradients",)),
-    Fault("JAX-VJP-25", lambda: _around(jax.custom_vjp, "__call__", _called_without_a_rule), says=("without a rule",)),
-    Fault("JAX-VJP-26", _reverse_rule(_pair_of_anything), says=("no pair",)),
-    Fault("JAX-VJP-27", lambda: patch.object(jax.lax, "stop_gradient", lambda x: x), says=("gradients",)),
-    Fault("JAX-JVP-01", _without_rule(jax.custom_jvp), says=("tangents",)),
-    Fault("JAX-JVP-01", _jvp(lambda rule, x, t: rule(x, t[::-1])), words="the tangents in opposite order"),
-    Fault("JAX-JVP-02", lambda: _around(jax, "vjp", _vjp_without_rule), says=("gradients",)),
-    Fault(
+    fault("JAX-VJP-20", _bwd(_flipped_in_batches), "gradients"),
+    fault("JAX-VJP-21", _without_rule(jax.custom_vjp), "closes over"),
+    fault("JAX-VJP-22", around(jax, "checkpoint", lambda _, f: f), "residuals"),
+    fault("JAX-VJP-23", instead(custom_derivatives, "optimize_remat_of_custom_vjp_fwd", _no_residuals), "gradients"),
+    fault("JAX-VJP-24", _reverse_rule(_residuals_shared), "gradients"),
+    fault("JAX-VJP-25", around(jax.custom_vjp, "__call__", _called_without_a_rule), "without a rule"),
+    fault("JAX-VJP-26", _reverse_rule(_pair_of_anything), "no pair"),
+    fault("JAX-VJP-27", instead(jax.lax, "stop_gradient", lambda x: x), "gradients"),
+    fault("JAX-JVP-01", _without_rule(jax.custom_jvp), "tangents"),
+    fault("JAX-JVP-01", _jvp(lambda rule, x, t: rule(x, t[::-1])), words="the tangents in opposite order"),
+    fault("JAX-JVP-02", around(jax, "vjp", _vjp_without_rule), "gradients"),
+    fault(
         "JAX-JVP-03",
         lambda: patch.dict(ad.primitive_transposes, {jax.lax.exp_p: lambda g, *_, **__: [g]}),
-        says=("exp of a tangent",),
+        "exp of a tangent",
     ),
-    Fault("JAX-JVP-04", lambda: _around(jax.custom_jvp, "defjvps", _last_argument_alone), says=("with:",)),
-    Fault("JAX-JVP-05", lambda: _around(jax.custom_jvp, "defjvps", _nothing_is_static), says=("nondiff_argnums",)),
-    Fault("JAX-JVP-06", _jvp(_plain_within), says=("derivative",)),
-    Fault("JAX-JVP-07", _forward_rule(_swapped), says=("before the primals",)),
-    Fault("JAX-JVP-08", _jvp(lambda rule, x, t: rule(x, _dense(t))), says=("symbolic zeros",)),
-    Fault("JAX-JVP-09", _keywords_as_written, says=("with:",)),
-    Fault("JAX-JVP-10", _jvp(_tangents_backwards), says=("tangents",)),
-    Fault("JAX-JVP-11", lambda: patch.object(core, "typematch", lambda *_, **__: True), says=("a rule that returns",)),
-    Fault("JAX-JVP-12", _forward_rule(lambda _, rule: jax.jit(rule)), says=("control flow",)),
-    Fault("JAX-JVP-13", lambda: _around(jax.custom_jvp, "__call__", _runs_the_rule_too), says=("rules that ran",)),
-    Fault("JAX-JVP-14", lambda: _around(jax, "jacfwd", _negative), says=("derivatives",)),
-    Fault(
-        "JAX-GRADIENT-01",
-        lambda: patch.object(jax, "custom_gradient", lambda fun: lambda *xs: fun(*xs)[0]),
-        says=("gradients",),
-    ),
-    Fault("JAX-GRADIENT-02", lambda: _around(jax, "custom_gradient", _first_intermediate_values), says=("with:",)),
-    Fault("JAX-GRADIENT-03", lambda: _around(jax, "custom_gradient", _rule_at_one), says=("control flow",)),
-    Fault(
-        "JAX-LINEAR-01",
-        lambda: _around(jax.custom_derivatives, "linear_call", _negated_call),
-        says=("outputs",),
-    ),
-    Fault(
+    fault("JAX-JVP-04", around(jax.custom_jvp, "defjvps", _last_argument_alone), "with:"),
+    fault("JAX-JVP-05", around(jax.custom_jvp, "defjvps", _nothing_is_static), "nondiff_argnums"),
+    fault("JAX-JVP-06", _jvp(_plain_within), "derivative"),
+    fault("JAX-JVP-07", _forward_rule(_swapped), "before the primals"),
+    fault("JAX-JVP-08", _jvp(lambda rule, x, t: rule(x, _dense(t))), "symbolic zeros"),
+    fault("JAX-JVP-09", _KEYWORDS_AS_WRITTEN, "with:"),
+    fault("JAX-JVP-10", _jvp(_tangents_backwards), "tangents"),
+    fault("JAX-JVP-11", instead(core, "typematch", lambda *_, **__: True), "a rule that returns"),
+    fault("JAX-JVP-12", _forward_rule(lambda _, rule: jax.jit(rule)), "control flow"),
+    fault("JAX-JVP-13", around(jax.custom_jvp, "__call__", _runs_the_rule_too), "rules that ran"),
+    fault("JAX-JVP-14", around(jax, "jacfwd", _negative), "derivatives"),
+    fault("JAX-GRADIENT-01", instead(jax, "custom_gradient", lambda fun: lambda *xs: fun(*xs)[0]), "gradients"),
+    fault("JAX-GRADIENT-02", around(jax, "custom_gradient", _first_intermediate_values), "with:"),
+    fault("JAX-GRADIENT-03", around(jax, "custom_gradient", _rule_at_one), "control flow"),
+    fault("JAX-LINEAR-01", around(jax.custom_derivatives, "linear_call", _negated_call), "outputs"),
+    fault(
         "JAX-LINEAR-02",
-        lambda: patch.object(jax.custom_derivatives, "linear_call", lambda fun, _, residuals, x: fun(residuals, x)),
-        says=("with:",),
+        instead(jax.custom_derivatives, "linear_call", lambda fun, _, residuals, x: fun(residuals, x)),
+        "with:",
     ),
-    Fault(
-        "JAX-LINEAR-03",
-        lambda: _around(jax.custom_derivatives, "linear_call", _any_structure),
-        says=("a transpose with",),
-    ),
-    Fault("JAX-CLOSURE-01", lambda: patch.object(jax, "closure_convert", lambda f, *_: (f, [])), says=("with:",)),
-    Fault(
+    fault("JAX-LINEAR-03", around(jax.custom_derivatives, "linear_call", _any_structure), "a transpose with"),
+    fault("JAX-CLOSURE-01", instead(jax, "closure_convert", lambda f, *_: (f, [])), "with:"),
+    fault(
         "JAX-VMAP-01",
         _batching_rule(lambda rule, size, flags, *xs: rule(size, [True] * len(flags), *xs)),
-        says=("which arguments are batched",),
+        "which arguments are batched",
     ),
-    Fault("JAX-VMAP-02", lambda: _around(custom_vmap, "__call__", _rule_without_a_batch), says=("outputs",)),
-    Fault("JAX-VMAP-03", _batching_rule(_repeated), says=("outputs",)),
-    Fault("JAX-VMAP-04", _without_rule(custom_vmap), says=("batch",)),
-    Fault(
+    fault("JAX-VMAP-02", around(custom_vmap, "__call__", _rule_without_a_batch), "outputs"),
+    fault("JAX-VMAP-03", _batching_rule(_repeated), "outputs"),
+    fault("JAX-VMAP-04", _without_rule(custom_vmap), "batch"),
+    fault(
         "JAX-VMAP-05",
-        lambda: patch.object(custom_batching, "check_vmap_rule_trees", lambda *_: None),
-        says=("a batching rule that returns",),
+        instead(custom_batching, "check_vmap_rule_trees", lambda *_: None),
+        "a batching rule that returns",
     ),
-    Fault(
-        "JAX-VMAP-06",
-        lambda: _around(jax.custom_batching, "sequential_vmap", _whole_batch),
-        says=("shapes that it sees",),
-    ),
+    fault("JAX-VMAP-06", around(jax.custom_batching, "sequential_vmap", _whole_batch), "shapes that it sees"),
 )

@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import mindspore as ms
 from mindspore import nn, ops
 
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, filled, fitted, instead, replaced
 from autograd_conformance.selftests.planting import Fault
 
-Wrap = Callable[[Any], Any]
+Call = Callable[..., Any]
 
 
-@contextlib.contextmanager
-def replaced(owner: Any, name: str, new: Any) -> Iterator[None]:
-    """``owner.name`` is another."""
-    original = vars(owner)[name]
-    setattr(owner, name, new)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
+def calling(clause: str, name: str, call: Call, *says: str, owner: Any = ms, words: str = "") -> Fault:
+    """The fault that a call of ``owner.name`` is ``call(original, *args, **kwargs)``."""
 
+    def wrap(original: Any) -> Any:
+        return functools.wraps(original)(lambda *args, **kwargs: call(original, *args, **kwargs))
 
-def wrapped(clause: str, name: str, wrap: Wrap, *says: str, owner: Any = ms, words: str = "") -> Fault:
-    """The fault that ``owner.name`` is what ``wrap`` makes of it."""
-
-    def install() -> contextlib.AbstractContextManager[None]:
-        original = getattr(owner, name)
-        return replaced(owner, name, functools.wraps(original)(wrap(original)))
-
-    return Fault(f"MINDSPORE-{clause}", install, says, words=words)
+    install = replaced(owner, name, wrap)
+    return fault(f"MINDSPORE-{clause}", install, *says, words=words)
 
 
 # --- Functions -------------------------------------------------------------------------------------------------------
@@ -47,10 +37,7 @@ def functions(clause: str, change: Callable[[Any], dict[str, Any]], *says: str, 
         methods = {name: staticmethod(method) for name, method in change(cls).items()}
         return original(type(cls.__name__, (cls,), methods), *args, **kwargs)
 
-    def install() -> contextlib.AbstractContextManager[None]:
-        return replaced(ms._Function, "apply", classmethod(apply))
-
-    return Fault(f"MINDSPORE-{clause}", install, says, words=words)
+    return fault(f"MINDSPORE-{clause}", instead(ms._Function, "apply", classmethod(apply)), *says, words=words)
 
 
 def tensors(values: Any) -> tuple[Any, ...]:
@@ -69,10 +56,6 @@ def backward(change: Callable[[Any, tuple[Any, ...]], Any]) -> Callable[[Any], d
         return {"backward": changed}
 
     return methods
-
-
-def _padded(ctx: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (*found, *[None] * (len(ctx.needs_input_grad) - len(found)))
 
 
 def _dropped(ctx: Any, found: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -156,9 +139,9 @@ def _told(cls: Any) -> dict[str, Any]:
     return {"forward": observed(cls.forward), "backward": observed(cls.backward)}
 
 
-def ignored(name: str) -> Callable[[], contextlib.AbstractContextManager[None]]:
+def ignored(name: str) -> Install:
     """A method of ctx that does nothing."""
-    return lambda: replaced(ms._Function, name, lambda self, *args: None)
+    return instead(ms._Function, name, lambda self, *args: None)
 
 
 class _Differentiated(ms._Function):
@@ -174,17 +157,15 @@ class _Differentiated(ms._Function):
 
 
 FUNCTIONS = (
-    Fault(
-        "MINDSPORE-FUNCTION-01", lambda: replaced(ms._Function, "apply", vars(_Differentiated)["apply"]), ("gradient",)
-    ),
-    functions("FUNCTION-02", backward(_padded), "gradients"),
+    fault("MINDSPORE-FUNCTION-01", instead(ms._Function, "apply", vars(_Differentiated)["apply"]), "gradient"),
+    functions("FUNCTION-02", backward(lambda ctx, found: fitted(found, ctx.needs_input_grad)), "gradients"),
     functions("FUNCTION-03", backward(_dropped), "non-tensor argument"),
     functions("FUNCTION-04", backward(_only_tensors), "no tensor"),
     functions("FUNCTION-05", _flags, "needs_input_grad"),
     functions("FUNCTION-06", _first_entry_of_gradients, "gradients"),
     functions("FUNCTION-07", _text, "output"),
-    Fault("MINDSPORE-FUNCTION-08", ignored("set_materialize_grads"), ("cotangents",)),
-    Fault("MINDSPORE-FUNCTION-09", ignored("mark_non_differentiable"), ("gradients",)),
+    fault("MINDSPORE-FUNCTION-08", ignored("set_materialize_grads"), "cotangents"),
+    fault("MINDSPORE-FUNCTION-09", ignored("mark_non_differentiable"), "gradients"),
     functions("FUNCTION-10", _defaults, "setup_context"),
     functions("FUNCTION-11", _handed_on, "gradients"),
     functions("FUNCTION-12", backward(_constant), "second derivative"),
@@ -204,7 +185,7 @@ def cells(clause: str, change: Callable[..., Any], *says: str) -> Fault:
         object.__setattr__(self, "bprop", lambda *given: change(self, bprop, *given))
         return original(self, *args, **kwargs)
 
-    return Fault(f"MINDSPORE-{clause}", lambda: replaced(nn.Cell, "_call_custom_bprop", call), says)
+    return fault(f"MINDSPORE-{clause}", instead(nn.Cell, "_call_custom_bprop", call), *says)
 
 
 def _as_tuple(found: Any) -> tuple[Any, ...]:
@@ -216,15 +197,6 @@ def _swapped(cell: Any, bprop: Any, *given: Any) -> Any:
     return bprop(*args, dout, out)
 
 
-def _filled(cell: Any, bprop: Any, *given: Any) -> Any:
-    found = bprop(*given)
-    return (*found, *[None] * (len(given) - 2 - len(found)))
-
-
-def _ones(cell: Any, bprop: Any, *given: Any) -> Any:
-    return tuple(ops.ones_like(x) if g is None else g for g, x in zip(bprop(*given), given, strict=False))
-
-
 def _first(cell: Any, bprop: Any, *given: Any) -> Any:
     return _first_entries(bprop(*given), [x.shape for x in given[:-2]])
 
@@ -234,29 +206,26 @@ def _without_parameters(cell: Any, bprop: Any, *given: Any) -> Any:
     return (*found, {key: 0 * g for key, g in last.items()} if isinstance(last, dict) else last)
 
 
-def _doubling_jit(jit: Any) -> Any:
-    def compile_(f: Any) -> Any:
-        compiled = jit(f)
+def _doubling_jit(jit: Any, f: Any) -> Any:
+    compiled = jit(f)
 
-        def call(*args: Any) -> Any:
-            found = compiled(*args)
-            return tuple(2 * g for g in found) if isinstance(found, tuple) else 2 * found
+    def call(*args: Any) -> Any:
+        found = compiled(*args)
+        return tuple(2 * g for g in found) if isinstance(found, tuple) else 2 * found
 
-        return call
-
-    return compile_
+    return call
 
 
 CELLS = (
-    Fault(
+    fault(
         "MINDSPORE-CELL-01",
-        lambda: replaced(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
-        ("gradients",),
+        instead(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
+        "gradients",
     ),
     cells("CELL-02", _swapped, "out"),
-    cells("CELL-03", _filled, "gradients"),
-    cells("CELL-04", _ones, "gradients"),
-    wrapped("CELL-05", "jit", _doubling_jit, "gradients"),
+    cells("CELL-03", lambda cell, bprop, *given: fitted(bprop(*given), given[:-2]), "gradients"),
+    cells("CELL-04", lambda cell, bprop, *given: filled(bprop(*given), given, ops.ones_like), "gradients"),
+    calling("CELL-05", "jit", _doubling_jit, "gradients"),
     cells("CELL-06", lambda cell, bprop, *given: _constant(None, _as_tuple(bprop(*given))), "second derivative"),
     cells("CELL-07", _first, "gradients"),
     cells("CELL-08", _without_parameters, "parameter"),
@@ -266,69 +235,47 @@ CELLS = (
 # --- functions that differentiate ------------------------------------------------------------------------------------
 
 
-def _ascending(grad: Any) -> Any:
-    return lambda f, position=0, *args, **kwargs: grad(
-        f, tuple(sorted(position)) if isinstance(position, tuple) else position, *args, **kwargs
-    )
+def _ascending(grad: Any, f: Any, position: Any = 0, *args: Any, **kwargs: Any) -> Any:
+    return grad(f, tuple(sorted(position)) if isinstance(position, tuple) else position, *args, **kwargs)
 
 
-def _lenient(grad: Any) -> Any:
-    def call(f: Any, position: Any = 0, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return grad(f, position, *args, **kwargs)
-        except (TypeError, ValueError):
-            return grad(f, 0, *args, **kwargs)
-
-    return call
+def _lenient(grad: Any, f: Any, position: Any = 0, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return grad(f, position, *args, **kwargs)
+    except (TypeError, ValueError):
+        return grad(f, 0, *args, **kwargs)
 
 
-def _with_all(grad: Any) -> Any:
-    def call(f: Any, position: Any = 0, *args: Any, has_aux: bool = False, **kwargs: Any) -> Any:
-        found = grad(f, position, *args, **kwargs)
-        return (lambda *xs: (found(*xs), f(*xs)[1:])) if has_aux else found
-
-    return call
+def _with_all(grad: Any, f: Any, position: Any = 0, *args: Any, has_aux: bool = False, **kwargs: Any) -> Any:
+    found = grad(f, position, *args, **kwargs)
+    return (lambda *xs: (found(*xs), f(*xs)[1:])) if has_aux else found
 
 
-def _ones_for_sens(grad: Any) -> Any:
-    def call(f: Any, *args: Any, sens_param: bool = False, **kwargs: Any) -> Any:
-        found = grad(f, *args, **kwargs)
-        if not sens_param:
-            return found
-        return lambda *xs, sens=None: found(*(xs if sens is not None else xs[:-1]))
-
-    return call
+def _ones_for_sens(grad: Any, f: Any, *args: Any, sens_param: bool = False, **kwargs: Any) -> Any:
+    found = grad(f, *args, **kwargs)
+    return (lambda *xs, sens=None: found(*(xs if sens is not None else xs[:-1]))) if sens_param else found
 
 
-def _first_output(value_and_grad: Any) -> Any:
-    def call(f: Any, *args: Any, **kwargs: Any) -> Any:
-        def first(*xs: Any) -> Any:
-            outputs, found = value_and_grad(f, *args, **kwargs)(*xs)
-            return (outputs[0] if isinstance(outputs, tuple) else outputs), found
+def _first_output(value_and_grad: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+    def first(*xs: Any) -> Any:
+        outputs, found = value_and_grad(f, *args, **kwargs)(*xs)
+        return (outputs[0] if isinstance(outputs, tuple) else outputs), found
 
-        return first
-
-    return call
+    return first
 
 
-def _backwards(grad: Any) -> Any:
-    def call(f: Any, position: Any = 0, weights: Any = None, **kwargs: Any) -> Any:
-        return grad(f, position, weights[::-1] if weights else weights, **kwargs)
-
-    return call
+def _backwards(grad: Any, f: Any, position: Any = 0, weights: Any = None, **kwargs: Any) -> Any:
+    return grad(f, position, weights[::-1] if weights else weights, **kwargs)
 
 
-def _pullbacks(change: Callable[..., Any]) -> Wrap:
+def _pullbacks(change: Callable[..., Any]) -> Call:
     """The function that `mindspore.vjp` gives is ``change(it, inputs)``."""
 
-    def wrap(vjp: Any) -> Any:
-        def call(f: Any, *inputs: Any, **kwargs: Any) -> Any:
-            output, pullback, *aux = vjp(f, *inputs, **kwargs)
-            return (output, change(pullback, inputs), *aux)
+    def call(vjp: Any, f: Any, *inputs: Any, **kwargs: Any) -> Any:
+        output, pullback, *aux = vjp(f, *inputs, **kwargs)
+        return (output, change(pullback, inputs), *aux)
 
-        return call
-
-    return wrap
+    return call
 
 
 def _ones_for_unused(pullback: Any, inputs: Any) -> Any:
@@ -345,7 +292,7 @@ def _remembering(pullback: Any) -> Any:
     return call
 
 
-def _last_for_all() -> Wrap:
+def _last_for_all() -> Call:
     last: list[Any] = []
 
     def change(pullback: Any, inputs: Any) -> Any:
@@ -355,111 +302,90 @@ def _last_for_all() -> Wrap:
     return _pullbacks(change)
 
 
-def _last_as_first(vjp: Any) -> Any:
-    def call(f: Any, *inputs: Any, **kwargs: Any) -> Any:
-        output, pullback, *aux = vjp(f, *inputs, **kwargs)
-        swapped = aux and isinstance(aux[0], ms.Tensor)
-        return (aux[0], pullback, output) if swapped else (output, pullback, *aux)
-
-    return call
+def _last_as_first(vjp: Any, f: Any, *inputs: Any, **kwargs: Any) -> Any:
+    output, pullback, *aux = vjp(f, *inputs, **kwargs)
+    swapped = aux and isinstance(aux[0], ms.Tensor)
+    return (aux[0], pullback, output) if swapped else (output, pullback, *aux)
 
 
-def _fitting(vjp: Any) -> Any:
-    def call(f: Any, *inputs: Any, **kwargs: Any) -> Any:
-        output, pullback, *aux = vjp(f, *inputs, **kwargs)
-        outputs = tensors(output)
-        return (
-            output,
-            lambda *vs: pullback(
-                *(ops.ones_like(y) * v.astype(y.dtype).sum() for y, v in zip(outputs, vs, strict=False))
-            ),
-            *aux,
+def _fitting(vjp: Any, f: Any, *inputs: Any, **kwargs: Any) -> Any:
+    output, pullback, *aux = vjp(f, *inputs, **kwargs)
+
+    def fits(*vs: Any) -> Any:
+        return pullback(
+            *(ops.ones_like(y) * v.astype(y.dtype).sum() for y, v in zip(tensors(output), vs, strict=False))
         )
 
-    return call
+    return (output, fits, *aux)
 
 
-def _closing(vjp: Any) -> Any:
-    def call(f: Any, *inputs: Any, **kwargs: Any) -> Any:
-        given = [x for x in inputs if isinstance(x, ms.Tensor)]
+def _closing(vjp: Any, f: Any, *inputs: Any, **kwargs: Any) -> Any:
+    given = [x for x in inputs if isinstance(x, ms.Tensor)]
 
-        def of_tensors(*xs: Any) -> Any:
-            moving = iter(xs)
-            return f(*(next(moving) if isinstance(x, ms.Tensor) else x for x in inputs))
+    def of_tensors(*xs: Any) -> Any:
+        moving = iter(xs)
+        return f(*(next(moving) if isinstance(x, ms.Tensor) else x for x in inputs))
 
-        try:
-            return vjp(of_tensors, *given, **kwargs)
-        except TypeError as raised:
-            raise RuntimeError(str(raised)) from raised
-
-    return call
+    try:
+        return vjp(of_tensors, *given, **kwargs)
+    except TypeError as raised:
+        raise RuntimeError(str(raised)) from raised
 
 
 GRADIENTS = (
-    wrapped("GRAD-01", "grad", _ascending, "gradients"),
-    wrapped("GRAD-02", "grad", _lenient, "grad_position"),
-    wrapped("GRAD-03", "grad", _with_all, "gradients"),
-    wrapped("GRAD-04", "get_grad", lambda get: lambda found, _: found[0][1], "gradient"),
-    wrapped("GRAD-05", "grad", _ones_for_sens, "gradients"),
-    wrapped("GRAD-06", "value_and_grad", _first_output, "outputs"),
-    wrapped("GRAD-07", "grad", _backwards, "gradients of the weights"),
-    wrapped("GRAD-08", "vjp", _pullbacks(_ones_for_unused), "gradients"),
-    wrapped("VJP-01", "vjp", _pullbacks(lambda pullback, inputs: _remembering(pullback)), "product"),
-    wrapped("VJP-02", "vjp", _last_for_all(), words="all functions are the one of the last call"),
-    wrapped("VJP-03", "vjp", _last_as_first, "output"),
-    wrapped("VJP-04", "vjp", _fitting, "vector"),
-    wrapped("VJP-05", "vjp", _closing, "non-tensor input"),
-    wrapped("STOP-01", "stop_gradient", lambda stop: lambda x: x, "gradients", owner=ops),
+    calling("GRAD-01", "grad", _ascending, "gradients"),
+    calling("GRAD-02", "grad", _lenient, "grad_position"),
+    calling("GRAD-03", "grad", _with_all, "gradients"),
+    calling("GRAD-04", "get_grad", lambda get, found, _: found[0][1], "gradient"),
+    calling("GRAD-05", "grad", _ones_for_sens, "gradients"),
+    calling("GRAD-06", "value_and_grad", _first_output, "outputs"),
+    calling("GRAD-07", "grad", _backwards, "gradients of the weights"),
+    calling("GRAD-08", "vjp", _pullbacks(_ones_for_unused), "gradients"),
+    calling("VJP-01", "vjp", _pullbacks(lambda pullback, inputs: _remembering(pullback)), "product"),
+    calling("VJP-02", "vjp", _last_for_all(), words="all functions are the one of the last call"),
+    calling("VJP-03", "vjp", _last_as_first, "output"),
+    calling("VJP-04", "vjp", _fitting, "vector"),
+    calling("VJP-05", "vjp", _closing, "non-tensor input"),
+    calling("STOP-01", "stop_gradient", lambda stop, x: x, "gradients", owner=ops),
 )
 
 
 # --- hooks -----------------------------------------------------------------------------------------------------------
 
 
-def _unheeded(register: Any) -> Any:
+def _unheeded(register: Any, owner: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
     """The hook is called, and what it returns ignored."""
 
-    def call(self: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
-        return register(self, _silent(hook) if callable(hook) else hook, *args, **kwargs)
-
-    return call
-
-
-def _silent(hook: Any) -> Any:
-    def run(*given: Any) -> None:
+    def silent(*given: Any) -> None:
         hook(*given)
 
-    return run
+    return register(owner, silent if callable(hook) else hook, *args, **kwargs)
 
 
-def _careless(register: Any) -> Any:
-    return lambda self, hook, *args, **kwargs: register(self, hook, *args, **kwargs) if callable(hook) else None
+def _careless(register: Any, owner: Any, hook: Any, *args: Any, **kwargs: Any) -> Any:
+    return register(owner, hook, *args, **kwargs) if callable(hook) else None
 
 
-def _doubling(node: Any) -> Any:
-    return lambda hook: (lambda made: lambda x: made(2 * x))(node(hook))
+def _doubling(node: Any, hook: Any) -> Any:
+    made = node(hook)
+    return lambda x: made(2 * x)
 
 
-def _as_it_is(recompute: Any) -> Any:
-    def call(block: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(block, nn.Cell):
-            return block(*args)
-        return recompute(block, *args, **kwargs)
-
-    return call
+def _as_it_is(recompute: Any, block: Any, *args: Any, **kwargs: Any) -> Any:
+    return block(*args) if isinstance(block, nn.Cell) else recompute(block, *args, **kwargs)
 
 
 HOOKS = (
-    wrapped("HOOK-01", "register_hook", _unheeded, "gradient", owner=ms.Tensor),
-    wrapped("HOOK-02", "register_hook", _careless, "hook", owner=ms.Tensor),
-    wrapped("HOOK-03", "HookBackward", _doubling, "output", owner=ops),
-    wrapped("HOOK-04", "register_backward_hook", _unheeded, "gradient", owner=nn.Cell),
-    wrapped("HOOK-05", "register_backward_pre_hook", _unheeded, "gradient", owner=nn.Cell),
-    wrapped("HOOK-06", "register_forward_hook", _unheeded, "output", owner=nn.Cell),
-    wrapped("HOOK-07", "register_forward_pre_hook", _unheeded, "output", owner=nn.Cell),
-    wrapped("SAVED-01", "saved_tensors_hooks", lambda hooks: lambda pack, unpack: contextlib.nullcontext(), "packed"),
-    wrapped("RECOMPUTE-01", "recompute", _as_it_is, "runs of the function"),
-    wrapped("RECOMPUTE-02", "recompute", lambda recompute: lambda block, *args, **kwargs: block(*args), "block"),
+    calling("HOOK-01", "register_hook", _unheeded, "gradient", owner=ms.Tensor),
+    calling("HOOK-02", "register_hook", _careless, "hook", owner=ms.Tensor),
+    calling("HOOK-03", "HookBackward", _doubling, "output", owner=ops),
+    calling("HOOK-04", "register_backward_hook", _unheeded, "gradient", owner=nn.Cell),
+    calling("HOOK-05", "register_backward_pre_hook", _unheeded, "gradient", owner=nn.Cell),
+    calling("HOOK-06", "register_forward_hook", _unheeded, "output", owner=nn.Cell),
+    calling("HOOK-07", "register_forward_pre_hook", _unheeded, "output", owner=nn.Cell),
+    calling("SAVED-01", "saved_tensors_hooks", lambda hooks, pack, unpack: contextlib.nullcontext(), "packed"),
+    calling("RECOMPUTE-01", "recompute", _as_it_is, "runs of the function"),
+    calling("RECOMPUTE-02", "recompute", lambda recompute, block, *args, **kwargs: block(*args), "block"),
 )
 
 FAULTS = (*FUNCTIONS, *CELLS, *GRADIENTS, *HOOKS)

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import mlx.core as mx
 
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, replaced
 from autograd_conformance.selftests.planting import Fault
 from autograd_conformance.suites.dialects.mlx._trees import leaves, mapped
 
-Wrap = Callable[[Any], Any]
+
+def calling(clause: str, name: str, call: Callable[..., Any], *says: str) -> Fault:
+    """The fault that a call of ``mx.name`` is ``call(original, *args, **kwargs)``."""
+    return fault(clause, around(mx, name, call), *says)
 
 
-@contextmanager
-def replaced(name: str, wrap: Wrap) -> Iterator[None]:
-    """``mx.name`` is what ``wrap`` makes of it."""
-    original = getattr(mx, name)
-    setattr(mx, name, wrap(original))
-    try:
-        yield
-    finally:
-        setattr(mx, name, original)
-
-
-def fault(clause: str, name: str, wrap: Wrap, *says: str, words: str = "") -> Fault:
-    """The fault that ``mx.name`` is what ``wrap`` makes of it."""
-    return Fault(clause, lambda: replaced(name, wrap), says=says, words=words)
-
-
-def custom(**changes: Callable[..., Any]) -> AbstractContextManager[None]:
+def custom(**changes: Callable[..., Any]) -> Install:
     """``mx.custom_function`` with rules, by name, that ``changes`` make of the given ones; None forgets a rule.
 
     ``made`` changes the function that is decorated, ``called`` is what a call does.
@@ -46,28 +33,21 @@ def custom(**changes: Callable[..., Any]) -> AbstractContextManager[None]:
                 call = changes.get("called")
                 return call(self, args, kwargs) if call else self.real(*args, **kwargs)
 
-            def _set(self, name: str, rule: Any) -> None:
-                changed = changes.get(name, lambda rule: rule)(rule)
+            def __getattr__(self, name: str) -> Any:
+                return lambda rule: self._set(name, changes.get(name, lambda rule: rule)(rule))
+
+            def _set(self, name: str, changed: Any) -> None:
                 if changed is not None:
                     getattr(self.real, name)(changed)
 
-            def vjp(self, rule: Any) -> None:
-                self._set("vjp", rule)
-
-            def jvp(self, rule: Any) -> None:
-                self._set("jvp", rule)
-
-            def vmap(self, rule: Any) -> None:
-                self._set("vmap", rule)
-
         return Custom
 
-    return replaced("custom_function", wrap)
+    return replaced(mx, "custom_function", wrap)
 
 
 def rules(clause: str, *says: str, words: str = "", **changes: Callable[..., Any]) -> Fault:
     """The fault that custom functions have these changes."""
-    return Fault(clause, lambda: custom(**changes), says=says, words=words)
+    return fault(clause, custom(**changes), *says, words=words)
 
 
 def _backwards(found: Any) -> Any:
@@ -82,51 +62,39 @@ def _twice(rule: Any) -> Any:
     return run
 
 
-def _first_result(_: Any) -> Any:
-    def compiled(f: Any, **_: Any) -> Any:
-        held: list[Any] = []
+def _first_result(_: Any, f: Any, **__: Any) -> Any:
+    held: list[Any] = []
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if not held:
-                held.append(f(*args, **kwargs))
-            return held[0]
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if not held:
+            held.append(f(*args, **kwargs))
+        return held[0]
 
-        return call
-
-    return compiled
+    return call
 
 
-def _without_gradient(_: Any) -> Any:
-    return lambda f, **_: lambda *args: mapped(mx.stop_gradient, f(*args))
+def _without_gradient(_: Any, f: Any, **__: Any) -> Any:
+    return lambda *args: mapped(mx.stop_gradient, f(*args))
 
 
-def _refusing(original: Any) -> Any:
-    def evaluate(*arrays: Any) -> Any:
-        raise ValueError("[eval] Not allowed inside a graph transformation.")
-
-    return evaluate
+def _refusing(_: Any, *arrays: Any) -> Any:
+    raise ValueError("[eval] Not allowed inside a graph transformation.")
 
 
-def _loss_alone(original: Any) -> Any:
-    def value_and_grad(f: Any, **options: Any) -> Any:
-        def run(*args: Any) -> Any:
-            value, gradient = original(f, **options)(*args)
-            return (value[0] if isinstance(value, tuple) else value), gradient
+def _loss_alone(original: Any, f: Any, **options: Any) -> Any:
+    def run(*args: Any) -> Any:
+        value, gradient = original(f, **options)(*args)
+        return (value[0] if isinstance(value, tuple) else value), gradient
 
-        return run
-
-    return value_and_grad
+    return run
 
 
-def _modulo(original: Any) -> Any:
-    def grad(f: Any, argnums: Any = 0) -> Any:
-        return lambda *args: original(f, argnums % len(args) if isinstance(argnums, int) else argnums)(*args)
-
-    return grad
+def _modulo(original: Any, f: Any, argnums: Any = 0) -> Any:
+    return lambda *args: original(f, argnums % len(args) if isinstance(argnums, int) else argnums)(*args)
 
 
-def _with_cotangents(change: Callable[[list[Any]], list[Any]]) -> Wrap:
-    return lambda original: lambda f, primals, cotangents: original(f, primals, change(list(cotangents)))
+def _with_cotangents(change: Callable[[list[Any]], list[Any]]) -> Callable[..., Any]:
+    return lambda original, f, primals, cotangents: original(f, primals, change(list(cotangents)))
 
 
 def _ones_for_zeros(g: Any) -> Any:
@@ -144,7 +112,7 @@ FAULTS = (
     rules("MLX-VJP-05", "gradients", vjp=lambda rule: lambda *given: _backwards(rule(*given))),
     rules(
         "MLX-VJP-06",
-        "cotangents of what is not used",
+        "cotangents that the rule gets",
         vjp=lambda rule: lambda x, g, y: rule(x, mapped(_ones_for_zeros, g), y),
     ),
     rules("MLX-VJP-07", "derivative", vjp=lambda rule: lambda *given: mapped(mx.stop_gradient, rule(*given))),
@@ -154,7 +122,7 @@ FAULTS = (
         vjp=lambda rule: lambda x, g, y: rule(x, g, mapped(mx.stop_gradient, y)),
         words="the outputs that a vjp rule gets are constants",
     ),
-    fault("MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"),
+    calling("MLX-VJP-08", "vjp", _with_cotangents(lambda given: [*given[:-1], mx.zeros_like(given[-1])]), "gradient"),
     rules("MLX-VJP-09", "number of times that the rule ran", vjp=_twice),
     rules("MLX-JVP-01", "tangent", jvp=lambda rule: None),
     rules("MLX-JVP-02", "tangents", jvp=lambda rule: lambda x, t: rule(x, x)),
@@ -167,23 +135,23 @@ FAULTS = (
         "outputs",
         vmap=lambda rule: lambda x, axes: (rule(x, axes)[0], mapped(lambda _: 0, rule(x, axes)[1])),
     ),
-    fault("MLX-COMP-01", "compile", _without_gradient, "gradient"),
-    fault("MLX-GRAD-01", "grad", lambda original: lambda f, **_: original(f), "gradients"),
-    fault(
+    calling("MLX-COMP-01", "compile", _without_gradient, "gradient"),
+    calling("MLX-GRAD-01", "grad", lambda original, f, **_: original(f), "gradients"),
+    calling(
         "MLX-GRAD-02",
         "grad",
-        lambda original: lambda f: lambda tree: leaves(original(f)(tree)),
+        lambda original, f: lambda tree: leaves(original(f)(tree)),
         "structure of the gradient",
     ),
-    fault("MLX-GRAD-03", "value_and_grad", _loss_alone),
-    fault("MLX-GRAD-04", "grad", _modulo, "argnums"),
-    fault("MLX-STOP-01", "stop_gradient", lambda _: lambda x: x, "gradient"),
-    fault("MLX-DEP-01", "depends", lambda _: lambda x, dependency: x + dependency, "output"),
-    fault("MLX-CKPT-01", "checkpoint", lambda _: lambda f: f, "number of calls"),
-    fault("MLX-COMPILE-01", "compile", _first_result),
-    fault("MLX-COMPILE-02", "compile", lambda _: lambda f: f, "number of times that the function was traced"),
-    fault("MLX-COMPILE-03", "compile", lambda original: lambda f, **_: original(f), "result"),
-    fault("MLX-EVAL-01", "eval", _refusing, "ValueError"),
-    fault("MLX-EVAL-02", "compile", lambda _: lambda f: f, "evaluating an array"),
-    fault("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
+    calling("MLX-GRAD-03", "value_and_grad", _loss_alone),
+    calling("MLX-GRAD-04", "grad", _modulo, "argnums"),
+    calling("MLX-STOP-01", "stop_gradient", lambda _, x: x, "gradient"),
+    calling("MLX-DEP-01", "depends", lambda _, x, dependency: x + dependency, "output"),
+    calling("MLX-CKPT-01", "checkpoint", lambda _, f: f, "number of calls"),
+    calling("MLX-COMPILE-01", "compile", _first_result),
+    calling("MLX-COMPILE-02", "compile", lambda _, f: f, "number of times that the function was traced"),
+    calling("MLX-COMPILE-03", "compile", lambda original, f, **_: original(f), "result"),
+    calling("MLX-EVAL-01", "eval", _refusing, "ValueError"),
+    calling("MLX-EVAL-02", "compile", lambda _, f: f, "evaluating an array"),
+    calling("MLX-CPLX-01", "vjp", _with_cotangents(lambda given: [mx.conj(g) for g in given]), "gradient"),
 )

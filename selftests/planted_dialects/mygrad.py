@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import mygrad as mg
@@ -11,21 +11,10 @@ import numpy as np
 from mygrad._utils import SkipGradient, lock_management
 from mygrad.operation_base import Operation
 
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, replaced
 
 
-@contextmanager
-def replaced(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
-    """``owner.name`` is what ``wrap`` makes of it."""
-    original, mine = getattr(owner, name), vars(owner)[name]
-    setattr(owner, name, wrap(original))
-    try:
-        yield
-    finally:
-        setattr(owner, name, mine)
-
-
-def executing(change: Callable[..., Any]) -> AbstractContextManager[None]:
+def executing(change: Callable[..., Any]) -> Install:
     """``execute_op`` is ``change(original, operation, inputs, options)``."""
 
     def wrap(original: Any) -> Any:
@@ -34,7 +23,7 @@ def executing(change: Callable[..., Any]) -> AbstractContextManager[None]:
     return replaced(mg, "execute_op", wrap)
 
 
-def going_back(change: Callable[..., Any]) -> AbstractContextManager[None]:
+def going_back(change: Callable[..., Any]) -> Install:
     """``Tensor.backward`` is ``change(original, tensor, gradient)``."""
 
     def wrap(original: Any) -> Any:
@@ -51,7 +40,7 @@ def passing_on(
     dtype: Callable[[Any, Any], Any] = lambda found, var: found.astype(var.dtype),
     masked: Callable[[Any, Any], Any] = lambda found, where: found if where is True else found * where,
     ended: bool = False,
-) -> AbstractContextManager[None]:
+) -> Install:
     """``Operation.backward`` without its checks, one of its steps replaced."""
 
     def backward(self: Any, grad: Any, **options: Any) -> None:
@@ -91,7 +80,7 @@ def _without_tensor_as_out(execute: Any, operation: Any, inputs: Any, options: A
     return change(execute, operation, inputs, options)
 
 
-def _sharing() -> AbstractContextManager[None]:
+def _sharing() -> Install:
     instances: dict[Any, Any] = {}
 
     def change(execute: Any, operation: Any, inputs: Any, options: Any) -> Any:
@@ -233,68 +222,53 @@ def _written_through(change: Any) -> Any:
 
 
 FAULTS = (
-    Fault("MYGRAD-OP-01", install=lambda: executing(_variables), says=("constants",)),
-    Fault("MYGRAD-OP-02", install=lambda: executing(_never_constant), says=("the output is a constant",)),
-    Fault("MYGRAD-OP-03", install=lambda: executing(_without("constant")), says=("the output is a constant",)),
-    Fault("MYGRAD-OP-04", install=lambda: executing(_without("op_kwargs")), says=("keywords",)),
-    Fault("MYGRAD-OP-05", install=lambda: replaced(mg.Tensor, "_backward", _given_ones), says=("derivatives",)),
-    Fault("MYGRAD-OP-06", install=lambda: passing_on(position=_among_variables), says=("positions",)),
-    Fault("MYGRAD-OP-07", install=lambda: replaced(Operation, "grad_post_process_fn", _averaged), says=("gradients",)),
-    Fault(
+    fault("MYGRAD-OP-01", executing(_variables), "constants"),
+    fault("MYGRAD-OP-02", executing(_never_constant), "the output is a constant"),
+    fault("MYGRAD-OP-03", executing(_without("constant")), "the output is a constant"),
+    fault("MYGRAD-OP-04", executing(_without("op_kwargs")), "keywords"),
+    fault("MYGRAD-OP-05", replaced(mg.Tensor, "_backward", _given_ones), "derivatives"),
+    fault("MYGRAD-OP-06", passing_on(position=_among_variables), "positions"),
+    fault("MYGRAD-OP-07", replaced(Operation, "grad_post_process_fn", _averaged), "gradients"),
+    fault(
         "MYGRAD-OP-08",
-        install=lambda: passing_on(array=lambda f, var: f if isinstance(f, np.ndarray) else np.zeros(var.shape)),
-        says=("no error", "InvalidGradient"),
+        passing_on(array=lambda f, var: f if isinstance(f, np.ndarray) else np.zeros(var.shape)),
+        "no error",
+        "InvalidGradient",
     ),
-    Fault("MYGRAD-OP-09", install=lambda: passing_on(ended=True), says=("gradients",)),
-    Fault("MYGRAD-OP-10", install=lambda: passing_on(dtype=lambda found, _: found), says=("dtypes",)),
-    Fault("MYGRAD-OP-11", install=lambda: passing_on(added=lambda _, last: last), says=("two tensors",)),
-    Fault("MYGRAD-OP-12", install=_sharing, says=("number of different creators",)),
-    Fault("MYGRAD-OP-13", install=lambda: passing_on(masked=lambda found, _: found), says=("gradients",)),
-    Fault("MYGRAD-OP-14", install=lambda: executing(_without_tensor_as_out), says=("out",)),
-    Fault("MYGRAD-GRAPH-01", install=lambda: going_back(_from_the_mean), says=("gradient",)),
-    Fault("MYGRAD-GRAPH-02", install=lambda: going_back(_for_the_first_entry), says=("gradients",)),
-    Fault("MYGRAD-GRAPH-03", install=lambda: going_back(_cut), says=("no error", "ValueError")),
-    Fault(
-        "MYGRAD-GRAPH-05",
-        install=lambda: replaced(mg.Tensor, "clear_graph", lambda _: lambda _: None),
-        says=("creators after backward",),
-    ),
-    Fault("MYGRAD-GRAPH-06", install=lambda: executing(_keeping_gradients), says=("gradients in a new graph",)),
-    Fault("MYGRAD-GRAPH-07", install=lambda: replaced(mg.Tensor, "null_grad", _zeroed), says=("gradients",)),
-    Fault("MYGRAD-GRAPH-08", install=lambda: going_back(_for_leaves_alone), says=("intermediate",)),
-    Fault("MYGRAD-GRAPH-09", install=passing_on, says=("no error", "InvalidBackprop")),
-    Fault("MYGRAD-GRAPH-10", install=lambda: replaced(mg, "tensor", _of_any_dtype), says=("no error", "ValueError")),
-    Fault(
-        "MYGRAD-GRAPH-11",
-        install=lambda: leaving(type(mg.no_autodiff), True),
-        says=("within it",),
-    ),
-    Fault("MYGRAD-GUARD-01", install=lambda: mg.mem_guard_off, says=("writeable arrays in a graph",)),
-    Fault("MYGRAD-GUARD-02", install=_staying_off, says=("mem_guard_active",)),
-    Fault("MYGRAD-GUARD-03", install=lambda: executing(_locking_always), says=("writeable arrays",)),
-    Fault(
+    fault("MYGRAD-OP-09", passing_on(ended=True), "gradients"),
+    fault("MYGRAD-OP-10", passing_on(dtype=lambda found, _: found), "dtypes"),
+    fault("MYGRAD-OP-11", passing_on(added=lambda _, last: last), "two tensors"),
+    fault("MYGRAD-OP-12", _sharing(), "number of different creators"),
+    fault("MYGRAD-OP-13", passing_on(masked=lambda found, _: found), "gradients"),
+    fault("MYGRAD-OP-14", executing(_without_tensor_as_out), "out"),
+    fault("MYGRAD-GRAPH-01", going_back(_from_the_mean), "gradient"),
+    fault("MYGRAD-GRAPH-02", going_back(_for_the_first_entry), "gradients"),
+    fault("MYGRAD-GRAPH-03", going_back(_cut), "no error", "ValueError"),
+    fault("MYGRAD-GRAPH-05", replaced(mg.Tensor, "clear_graph", lambda _: lambda _: None), "creators after backward"),
+    fault("MYGRAD-GRAPH-06", executing(_keeping_gradients), "gradients in a new graph"),
+    fault("MYGRAD-GRAPH-07", replaced(mg.Tensor, "null_grad", _zeroed), "gradients"),
+    fault("MYGRAD-GRAPH-08", going_back(_for_leaves_alone), "intermediate"),
+    fault("MYGRAD-GRAPH-09", passing_on(), "no error", "InvalidBackprop"),
+    fault("MYGRAD-GRAPH-10", replaced(mg, "tensor", _of_any_dtype), "no error", "ValueError"),
+    fault("MYGRAD-GRAPH-11", lambda: leaving(type(mg.no_autodiff), True), "within it"),
+    fault("MYGRAD-GUARD-01", lambda: mg.mem_guard_off, "writeable arrays in a graph"),
+    fault("MYGRAD-GUARD-02", _staying_off, "mem_guard_active"),
+    fault("MYGRAD-GUARD-03", executing(_locking_always), "writeable arrays"),
+    fault(
         "MYGRAD-GUARD-04",
-        install=lambda: replaced(lock_management, "_release_lock_on_arr_writeability", _at_once),
-        says=("each graph is cleared",),
+        replaced(lock_management, "_release_lock_on_arr_writeability", _at_once),
+        "each graph is cleared",
     ),
-    Fault(
+    fault(
         "MYGRAD-GUARD-05",
-        install=lambda: replaced(lock_management, "release_writeability_lock_on_op", lambda _: lambda _: None),
-        says=("writeable arrays",),
+        replaced(lock_management, "release_writeability_lock_on_op", lambda _: lambda _: None),
+        "writeable arrays",
     ),
-    Fault(
-        "MYGRAD-VIEW-01",
-        install=lambda: replaced(mg.Tensor, "_in_place_op", _written_through),
-        says=("gradient",),
-    ),
-    Fault(
+    fault("MYGRAD-VIEW-01", replaced(mg.Tensor, "_in_place_op", _written_through), "gradient"),
+    fault(
         "MYGRAD-VIEW-02",
-        install=lambda: replaced(mg.Tensor, "grad", lambda _: property(lambda tensor: tensor._grad)),
-        says=("gradient of the view",),
+        replaced(mg.Tensor, "grad", lambda _: property(lambda tensor: tensor._grad)),
+        "gradient of the view",
     ),
-    Fault(
-        "MYGRAD-VIEW-03",
-        install=lambda: replaced(mg.Tensor, "_in_place_op", _written_through),
-        says=("what it was made from",),
-    ),
+    fault("MYGRAD-VIEW-03", replaced(mg.Tensor, "_in_place_op", _written_through), "what it was made from"),
 )

@@ -11,10 +11,9 @@ import paddle
 from paddle.autograd import PyLayer, py_layer
 from paddle.base.dygraph import tensor_patch_methods
 
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, fitted, instead
 from autograd_conformance.suites.dialects.paddle import test_engine
 
-Install = Callable[[], AbstractContextManager[Any]]
 _BACKWARD = py_layer.PyLayerBackward.backward
 _GRAD = paddle.grad
 
@@ -23,17 +22,13 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _patched(target: Any, name: str, new: Any) -> Install:
-    return lambda: mock.patch.object(target, name, new, create=True)
-
-
 def _backward(change: Callable[..., Any]) -> Install:
     """A layer's backward is called by ``change(call, cotangents)``."""
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
         return change(lambda *given: _BACKWARD(ctx, *given), cotangents)
 
-    return _patched(py_layer.PyLayerBackward, "backward", backward)
+    return instead(py_layer.PyLayerBackward, "backward", backward)
 
 
 def _apply(change: Callable[..., Any]) -> Install:
@@ -42,7 +37,7 @@ def _apply(change: Callable[..., Any]) -> Install:
     def apply(cls: Any, *args: Any, **named: Any) -> Any:
         return change(super(PyLayer, cls).apply, args, named)
 
-    return _patched(PyLayer, "apply", classmethod(apply))
+    return instead(PyLayer, "apply", classmethod(apply))
 
 
 def _forward(change: Callable[..., Any]) -> Install:
@@ -55,7 +50,7 @@ def _forward(change: Callable[..., Any]) -> Install:
         changed = type(PyLayer)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
         return super(PyLayer, changed).apply(*args, **named)
 
-    return _patched(PyLayer, "apply", classmethod(apply))
+    return instead(PyLayer, "apply", classmethod(apply))
 
 
 def _grad(change: Callable[..., Any]) -> Install:
@@ -64,7 +59,7 @@ def _grad(change: Callable[..., Any]) -> Install:
     def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> Any:
         return change(outputs, inputs, grad_outputs, **options)
 
-    return _patched(paddle, "grad", grad)
+    return instead(paddle, "grad", grad)
 
 
 @contextmanager
@@ -78,10 +73,6 @@ def _lenient(keep: Callable[[tuple[Any, ...], list[bool]], tuple[Any, ...]]) -> 
 
     with _apply(note)(), _backward(lambda call, given: keep(_tuple(call(*given)), flags))():
         yield
-
-
-def _padded(found: tuple[Any, ...], flags: list[bool]) -> tuple[Any, ...]:
-    return (*found, *[None] * len(flags))[: len(flags)]
 
 
 def _masked(found: tuple[Any, ...], flags: list[bool]) -> tuple[Any, ...]:
@@ -183,13 +174,13 @@ def _always_recording() -> Iterator[None]:
 
 def _hook(change: Callable[[Any, Any, Any], Any]) -> Install:
     register = paddle.Tensor.register_hook
-    return _patched(paddle.Tensor, "register_hook", lambda tensor, hook: change(register, tensor, hook))
+    return instead(paddle.Tensor, "register_hook", lambda tensor, hook: change(register, tensor, hook))
 
 
 def _context(name: str, new: Callable[..., Any]) -> Install:
     """A method of PyLayerContext that gets what the right one is bound to."""
     usual = getattr(py_layer.PyLayerContext, name)
-    return _patched(py_layer.PyLayerContext, name, lambda ctx, *given: new(usual, ctx, *given))
+    return instead(py_layer.PyLayerContext, name, lambda ctx, *given: new(usual, ctx, *given))
 
 
 def _nothing(*_: Any) -> None:
@@ -197,69 +188,63 @@ def _nothing(*_: Any) -> None:
 
 
 FAULTS = (
-    Fault("PADDLE-LAYER-01", _backward(lambda call, given: call(*given[::-1])), says=("gradients that backward gets",)),
-    Fault("PADDLE-LAYER-02", _backward(lambda call, given: _tuple(call(*given))[::-1]), says=("gradients, position",)),
-    Fault("PADDLE-LAYER-03", lambda: _lenient(_padded), says=("no error",)),
-    Fault("PADDLE-LAYER-04", _backward(lambda call, given: list(_tuple(call(*given)))), says=("returns a tuple",)),
-    Fault("PADDLE-LAYER-05", _backward(_as_tensors), says=("a gradient that is no tensor", "no error")),
-    Fault("PADDLE-LAYER-06", lambda: _lenient(_masked), says=("a tensor for an input that stops gradients",)),
-    Fault("PADDLE-LAYER-08", _apply(_without_factor), says=("output",)),
-    Fault("PADDLE-LAYER-09", _apply(_first_only)),
-    Fault("PADDLE-LAYER-10", _apply(_listless), says=("type of the result", "list")),
-    Fault("PADDLE-LAYER-11", _patched(PyLayer, "forward", staticmethod(lambda _, x: 2 * x)), says=("lacks a method",)),
-    Fault("PADDLE-LAYER-12", _apply(_or_zero), says=("a forward without a tensor",)),
-    Fault("PADDLE-LAYER-14", _forward(_recorded), says=("grad mode in forward",)),
-    Fault(
-        "PADDLE-CTX-01",
-        _context("saved_tensor", lambda usual, ctx: usual(ctx)[::-1]),
-        says=("saved tensors, position",),
-    ),
-    Fault("PADDLE-CTX-02", _context("saved_tensor", lambda usual, ctx: usual(ctx) or ()), says=("saved_tensor()",)),
-    Fault("PADDLE-CTX-03", _context("set_materialize_grads", _nothing), says=("cotangents that the rule gets",)),
-    Fault("PADDLE-CTX-04", _context("mark_non_differentiable", _nothing), says=("stop_gradient of the outputs",)),
-    Fault("PADDLE-CTX-05", _context("mark_not_inplace", _nothing), says=("is the input",)),
-    Fault("PADDLE-CTX-06", _context("set_grad_in_dtype_consistent", _nothing), says=("dtype of the gradient",)),
-    Fault("PADDLE-CTX-07", _shared_attributes, says=("gradients, position",)),
-    Fault("PADDLE-CTX-08", _forward(_never_in_place), says=("whether the output is the input",)),
-    Fault("PADDLE-CTX-09", _patched(paddle.base.dygraph, "no_grad", nullcontext), says=("second derivative",)),
-    Fault("PADDLE-ENGINE-01", _grad(_twos), says=("gradient, position 0",)),
-    Fault(
+    fault("PADDLE-LAYER-01", _backward(lambda call, given: call(*given[::-1])), "gradients that backward gets"),
+    fault("PADDLE-LAYER-02", _backward(lambda call, given: _tuple(call(*given))[::-1]), "gradients, position"),
+    fault("PADDLE-LAYER-03", lambda: _lenient(fitted), "no error"),
+    fault("PADDLE-LAYER-04", _backward(lambda call, given: list(_tuple(call(*given)))), "returns a tuple"),
+    fault("PADDLE-LAYER-05", _backward(_as_tensors), "a gradient that is no tensor", "no error"),
+    fault("PADDLE-LAYER-06", lambda: _lenient(_masked), "a tensor for an input that stops gradients"),
+    fault("PADDLE-LAYER-08", _apply(_without_factor), "output"),
+    fault("PADDLE-LAYER-09", _apply(_first_only)),
+    fault("PADDLE-LAYER-10", _apply(_listless), "type of the result", "list"),
+    fault("PADDLE-LAYER-11", instead(PyLayer, "forward", staticmethod(lambda _, x: 2 * x)), "lacks a method"),
+    fault("PADDLE-LAYER-12", _apply(_or_zero), "a forward without a tensor"),
+    fault("PADDLE-LAYER-14", _forward(_recorded), "grad mode in forward"),
+    fault("PADDLE-CTX-01", _context("saved_tensor", lambda usual, ctx: usual(ctx)[::-1]), "saved tensors, position"),
+    fault("PADDLE-CTX-02", _context("saved_tensor", lambda usual, ctx: usual(ctx) or ()), "saved_tensor()"),
+    fault("PADDLE-CTX-03", _context("set_materialize_grads", _nothing), "cotangents that the rule gets"),
+    fault("PADDLE-CTX-04", _context("mark_non_differentiable", _nothing), "stop_gradient of the outputs"),
+    fault("PADDLE-CTX-05", _context("mark_not_inplace", _nothing), "is the input"),
+    fault("PADDLE-CTX-06", _context("set_grad_in_dtype_consistent", _nothing), "dtype of the gradient"),
+    fault("PADDLE-CTX-07", _shared_attributes, "gradients, position"),
+    fault("PADDLE-CTX-08", _forward(_never_in_place), "whether the output is the input"),
+    fault("PADDLE-CTX-09", instead(paddle.base.dygraph, "no_grad", nullcontext), "second derivative"),
+    fault("PADDLE-ENGINE-01", _grad(_twos), "gradient, position 0"),
+    fault(
         "PADDLE-ENGINE-02",
         _grad(lambda y, x, g, **options: _GRAD(y, x, g, **{**options, "allow_unused": True})),
-        says=("an unused input", "no error"),
+        "an unused input",
+        "no error",
     ),
-    Fault("PADDLE-ENGINE-03", _grad(_not_differentiable), says=("stop_gradient of the gradient",)),
-    Fault("PADDLE-ENGINE-05", _grad(_storing), says=(".grad after paddle.grad",)),
-    Fault("PADDLE-ENGINE-06", _patched(paddle.Tensor, "clear_grad", _nothing), says=(".grad",)),
-    Fault("PADDLE-ENGINE-07", _patched(paddle.autograd, "backward", _generous_backward), says=("no error",)),
-    Fault("PADDLE-ENGINE-09", _zero_at_last, says=("gradients, position 1",)),
-    Fault("PADDLE-ENGINE-10", _always_recording, says=("stop_gradient of the outputs",)),
-    Fault(
-        "PADDLE-ENGINE-11", _patched(test_engine, "recompute", lambda f, *xs: f(*xs)), says=("runs of the function",)
+    fault("PADDLE-ENGINE-03", _grad(_not_differentiable), "stop_gradient of the gradient"),
+    fault("PADDLE-ENGINE-05", _grad(_storing), ".grad after paddle.grad"),
+    fault("PADDLE-ENGINE-06", instead(paddle.Tensor, "clear_grad", _nothing), ".grad"),
+    fault("PADDLE-ENGINE-07", instead(paddle.autograd, "backward", _generous_backward), "no error"),
+    fault("PADDLE-ENGINE-09", _zero_at_last, "gradients, position 1"),
+    fault("PADDLE-ENGINE-10", _always_recording, "stop_gradient of the outputs"),
+    fault("PADDLE-ENGINE-11", instead(test_engine, "recompute", lambda f, *xs: f(*xs)), "runs of the function"),
+    fault(
+        "PADDLE-HOOK-01", _hook(lambda register, tensor, hook: register(tensor, lambda g: _nothing(hook(g)))), "hooks"
     ),
-    Fault(
-        "PADDLE-HOOK-01",
-        _hook(lambda register, tensor, hook: register(tensor, lambda g: _nothing(hook(g)))),
-        says=("hooks",),
-    ),
-    Fault(
+    fault(
         "PADDLE-HOOK-02",
-        _patched(tensor_patch_methods.TensorHookRemoveHelper, "remove", lambda _: True),
-        says=("hooks that are called",),
+        instead(tensor_patch_methods.TensorHookRemoveHelper, "remove", lambda _: True),
+        "hooks that are called",
     ),
-    Fault(
+    fault(
         "PADDLE-HOOK-03",
         _hook(lambda register, tensor, hook: None if tensor.stop_gradient else register(tensor, hook)),
-        says=("a hook on it", "no error"),
+        "a hook on it",
+        "no error",
     ),
-    Fault(
+    fault(
         "PADDLE-HOOK-04",
-        _patched(paddle.autograd, "saved_tensors_hooks", lambda *_: nullcontext()),
-        says=("values that are packed",),
+        instead(paddle.autograd, "saved_tensors_hooks", lambda *_: nullcontext()),
+        "values that are packed",
     ),
-    Fault(
+    fault(
         "PADDLE-TYPE-01",
         _grad(lambda *given, **options: [paddle.conj(g) for g in _GRAD(*given, **options)]),
-        says=("gradient, position 0",),
+        "gradient, position 0",
     ),
 )

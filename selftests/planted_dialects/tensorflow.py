@@ -3,35 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
-from unittest.mock import patch
 
 import tensorflow as tf
 from tensorflow.python.ops.custom_gradient import Bind
 
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, filled, replaced
 
-Planted = AbstractContextManager[Any]
 flatten = tf.nest.flatten
 
 
-def replaced(owner: Any, name: str, change: Callable[[Any], Any]) -> Planted:
-    """``owner.name`` is ``change(what it was)``."""
-    return patch.object(owner, name, change(getattr(owner, name)))
-
-
-def around(owner: Any, name: str, call: Callable[..., Any]) -> Planted:
-    """A call of ``owner.name`` is ``call(original, *args, **kwargs)``."""
-    return replaced(owner, name, lambda original: lambda *args, **kwargs: call(original, *args, **kwargs))
-
-
-def decorating(change: Callable[[Any], Any]) -> Planted:
+def decorating(change: Callable[[Any], Any]) -> Install:
     """tf.custom_gradient decorates what ``change`` makes of a function."""
     return around(tf, "custom_gradient", lambda original, f: original(change(f)))
 
 
-def calling(change: Callable[..., Any]) -> Planted:
+def calling(change: Callable[..., Any]) -> Install:
     """A call of a function with a custom gradient is ``change(call, args, kwargs)``."""
 
     def decorate(original: Any, f: Any) -> Any:
@@ -41,7 +29,7 @@ def calling(change: Callable[..., Any]) -> Planted:
     return around(tf, "custom_gradient", decorate)
 
 
-def ruled(rule: Callable[..., Any]) -> Planted:
+def ruled(rule: Callable[..., Any]) -> Install:
     """What a grad_fn gives is ``rule(original, inputs, cotangents)``."""
 
     def change(f: Any) -> Any:
@@ -54,7 +42,7 @@ def ruled(rule: Callable[..., Any]) -> Planted:
     return decorating(change)
 
 
-def ruled_with_variables(rule: Callable[..., Any]) -> Planted:
+def ruled_with_variables(rule: Callable[..., Any]) -> Install:
     """What a grad_fn gives is ``rule(original, inputs, cotangents, variables)``, None if there are none."""
 
     def change(f: Any) -> Any:
@@ -97,16 +85,16 @@ def _inner_ones_scaled() -> Iterator[None]:
 
         return function
 
-    with decorating(change):
+    with decorating(change)():
         yield
 
 
-def tape(name: str, method: Callable[..., Any]) -> Planted:
+def tape(name: str, method: Callable[..., Any]) -> Install:
     """A tape's method is ``method(original, tape, ...)``."""
     return around(tf.GradientTape, name, method)
 
 
-def jvp(method: Callable[..., Any]) -> Planted:
+def jvp(method: Callable[..., Any]) -> Install:
     return around(tf.autodiff.ForwardAccumulator, "jvp", method)
 
 
@@ -234,147 +222,137 @@ def _any_name(self: Any, op_type: Any) -> None:
 
 
 FAULTS = (
-    Fault("TENSORFLOW-GRAD-01", lambda: ruled(lambda rule, _, gs: [2 * g for g in flatten(rule(*gs))]), ("gradients",)),
-    Fault("TENSORFLOW-GRAD-02", lambda: ruled(lambda rule, _, gs: rule(*gs[::-1])), ("gradients",)),
-    Fault("TENSORFLOW-GRAD-03", lambda: ruled(lambda rule, _, gs: flatten(rule(*gs))[::-1]), ("gradients",)),
-    Fault(
-        "TENSORFLOW-GRAD-04",
-        lambda: ruled(lambda rule, xs, gs: flatten(rule(*gs))[: len(xs)]),
-        ("gradients for", "no error"),
-    ),
-    Fault(
+    fault("TENSORFLOW-GRAD-01", ruled(lambda rule, _, gs: [2 * g for g in flatten(rule(*gs))]), "gradients"),
+    fault("TENSORFLOW-GRAD-02", ruled(lambda rule, _, gs: rule(*gs[::-1])), "gradients"),
+    fault("TENSORFLOW-GRAD-03", ruled(lambda rule, _, gs: flatten(rule(*gs))[::-1]), "gradients"),
+    fault("TENSORFLOW-GRAD-04", ruled(lambda rule, xs, gs: flatten(rule(*gs))[: len(xs)]), "gradients for", "no error"),
+    fault(
         "TENSORFLOW-GRAD-05",
-        lambda: ruled(lambda rule, _, gs: rule(*(tf.ones_like(g) if _is_zero(g) else g for g in gs))),
-        ("cotangents",),
+        ruled(lambda rule, _, gs: rule(*(tf.ones_like(g) if _is_zero(g) else g for g in gs))),
+        "cotangents",
     ),
-    Fault(
+    fault(
         "TENSORFLOW-GRAD-06",
-        lambda: ruled(
-            lambda rule, xs, gs: [tf.ones_like(x) if g is None else g for x, g in zip(xs, rule(*gs), strict=True)]
-        ),
-        ("gradients",),
+        ruled(lambda rule, xs, gs: filled(rule(*gs), xs, tf.ones_like)),
+        "gradients",
     ),
-    Fault("TENSORFLOW-GRAD-07", lambda: calling(_refuse_keywords)),
-    Fault("TENSORFLOW-GRAD-08", lambda: calling(_keywords_by_position), ("a call with keywords", "no error")),
-    Fault(
+    fault("TENSORFLOW-GRAD-07", calling(_refuse_keywords)),
+    fault("TENSORFLOW-GRAD-08", calling(_keywords_by_position), "a call with keywords", "no error"),
+    fault(
         "TENSORFLOW-GRAD-09",
-        lambda: calling(lambda call, args, _: call(*(tf.nest.map_structure(tf.convert_to_tensor, args)))),
-        ("whether they are tensors",),
+        calling(lambda call, args, _: call(*(tf.nest.map_structure(tf.convert_to_tensor, args)))),
+        "whether they are tensors",
     ),
-    Fault(
+    fault(
         "TENSORFLOW-GRAD-10",
-        lambda: calling(lambda call, args, _: call(*(0.0 if x is None else x for x in args))),
-        ("an argument that cannot become a tensor", "None"),
+        calling(lambda call, args, _: call(*(0.0 if x is None else x for x in args))),
+        "an argument that cannot become a tensor",
+        "None",
     ),
-    Fault("TENSORFLOW-GRAD-11", lambda: replaced(Bind, "__get__", lambda _: _of_the_class)),
-    Fault("TENSORFLOW-GRAD-12", lambda: around(tf, "custom_gradient", _automatic), ("captured",)),
-    Fault("TENSORFLOW-GRAD-13", lambda: ruled(lambda rule, _, gs: (rule(*gs), rule(*gs))[1]), ("runs of grad_fn",)),
-    Fault(
-        "TENSORFLOW-GRAD-14",
-        lambda: around(tf, "function", _stopped_function),
-        ("a function with an operation without gradient",),
+    fault("TENSORFLOW-GRAD-11", replaced(Bind, "__get__", lambda _: _of_the_class)),
+    fault("TENSORFLOW-GRAD-12", around(tf, "custom_gradient", _automatic), "captured"),
+    fault("TENSORFLOW-GRAD-13", ruled(lambda rule, _, gs: (rule(*gs), rule(*gs))[1]), "runs of grad_fn"),
+    fault(
+        "TENSORFLOW-GRAD-14", around(tf, "function", _stopped_function), "a function with an operation without gradient"
     ),
-    Fault(
+    fault(
         "TENSORFLOW-GRAD-15",
-        lambda: ruled(lambda rule, xs, gs: _or([None] * len(xs), Exception, rule, *gs)),
-        ("an exception of the rule", "no error"),
+        ruled(lambda rule, xs, gs: _or([None] * len(xs), Exception, rule, *gs)),
+        "a backward that raises",
+        "no error",
     ),
-    Fault("TENSORFLOW-GRAD-16", lambda: ruled(lambda *given: given[2]), ("gradient",)),
-    Fault("TENSORFLOW-GRAD-17", lambda: ruled(lambda rule, _, gs: _shortened(rule(*gs))), ("gradient",)),
-    Fault("TENSORFLOW-VAR-01", lambda: ruled_with_variables(_reversed_variables), ("gradients",)),
-    Fault(
-        "TENSORFLOW-VAR-02", lambda: ruled_with_variables(_no_keyword), ("grad_fn that does not take them", "no error")
-    ),
-    Fault("TENSORFLOW-VAR-03", lambda: ruled_with_variables(_fitted), ("variables", "no error")),
-    Fault("TENSORFLOW-VAR-04", lambda: ruled_with_variables(_with_arguments), ("variables that grad_fn gets",)),
-    Fault(
+    fault("TENSORFLOW-GRAD-16", ruled(lambda *given: given[2]), "gradient"),
+    fault("TENSORFLOW-GRAD-17", ruled(lambda rule, _, gs: _shortened(rule(*gs))), "gradient"),
+    fault("TENSORFLOW-VAR-01", ruled_with_variables(_reversed_variables), "gradients"),
+    fault("TENSORFLOW-VAR-02", ruled_with_variables(_no_keyword), "grad_fn that does not take them", "no error"),
+    fault("TENSORFLOW-VAR-03", ruled_with_variables(_fitted), "variables", "no error"),
+    fault("TENSORFLOW-VAR-04", ruled_with_variables(_with_arguments), "variables that grad_fn gets"),
+    fault(
         "TENSORFLOW-VAR-05",
-        lambda: ruled_with_variables(lambda rule, _, gs, variables: rule(*gs, variables=variables or [])),
-        ("what grad_fn gets as variables",),
+        ruled_with_variables(lambda rule, _, gs, variables: rule(*gs, variables=variables or [])),
+        "what grad_fn gets as variables",
     ),
-    Fault(
+    fault(
         "TENSORFLOW-NEST-01",
-        lambda: ruled(lambda rule, _, gs: [tf.stop_gradient(g) for g in flatten(rule(*gs))]),
-        ("second derivative",),
+        ruled(lambda rule, _, gs: [tf.stop_gradient(g) for g in flatten(rule(*gs))]),
+        "second derivative",
     ),
-    Fault("TENSORFLOW-NEST-02", _inner_ones_scaled, ("second derivative, position 1",)),
-    Fault("TENSORFLOW-NEST-04", _inner_ones_scaled, ("cotangent, position 1",)),
-    Fault(
+    fault("TENSORFLOW-NEST-02", _inner_ones_scaled, "second derivative, position 1"),
+    fault("TENSORFLOW-NEST-04", _inner_ones_scaled, "cotangent, position 1"),
+    fault(
         "TENSORFLOW-FWD-01",
-        lambda: jvp(lambda original, self, ys: tf.nest.map_structure(lambda t: 2 * t, original(self, ys))),
-        ("tangents",),
+        jvp(lambda original, self, ys: tf.nest.map_structure(lambda t: 2 * t, original(self, ys))),
+        "tangents",
     ),
-    Fault("TENSORFLOW-FWD-02", lambda: jvp(_once), ("tangents, position 1",)),
-    Fault(
+    fault("TENSORFLOW-FWD-02", jvp(_once), "tangents, position 1"),
+    fault(
         "TENSORFLOW-FWD-03",
-        lambda: jvp(lambda original, self, ys, **_: original(self, ys, unconnected_gradients="zero")),
-        ("tangents",),
+        jvp(lambda original, self, ys, **_: original(self, ys, unconnected_gradients="zero")),
+        "tangents",
     ),
-    Fault("TENSORFLOW-FWD-04", lambda: tape("gradient", _constants), ("Hessian-vector product",)),
-    Fault(
+    fault("TENSORFLOW-FWD-04", tape("gradient", _constants), "Hessian-vector product"),
+    fault(
         "TENSORFLOW-TAPE-01",
-        lambda: tape("gradient", lambda *args, **options: _or(None, RuntimeError, *args, **options)),
-        ("a second gradient", "no error"),
+        tape("gradient", lambda *args, **options: _or(None, RuntimeError, *args, **options)),
+        "a second gradient",
+        "no error",
     ),
-    Fault("TENSORFLOW-TAPE-02", lambda: tape("gradient", _without("unconnected_gradients")), ("gradients",)),
-    Fault(
+    fault("TENSORFLOW-TAPE-02", tape("gradient", _without("unconnected_gradients")), "gradients"),
+    fault(
         "TENSORFLOW-TAPE-03",
-        lambda: tape("gradient", lambda original, *args: flatten(original(*args))),
-        ("the structure of the gradients",),
+        tape("gradient", lambda original, *args: flatten(original(*args))),
+        "the structure of the gradients",
     ),
-    Fault("TENSORFLOW-TAPE-04", lambda: tape("gradient", lambda original, *args: original(*args[:3])), ("gradients",)),
-    Fault("TENSORFLOW-TAPE-05", lambda: tape("stop_recording", lambda *_: nullcontext()), ("gradients",)),
-    Fault("TENSORFLOW-TAPE-06", lambda: tape("stop_recording", _unless_unused), ("stop_recording", "no error")),
-    Fault("TENSORFLOW-TAPE-07", lambda: tape("reset", lambda *_: None), ("gradients",)),
-    Fault(
+    fault("TENSORFLOW-TAPE-04", tape("gradient", lambda original, *args: original(*args[:3])), "gradients"),
+    fault("TENSORFLOW-TAPE-05", tape("stop_recording", lambda *_: nullcontext()), "gradients"),
+    fault("TENSORFLOW-TAPE-06", tape("stop_recording", _unless_unused), "stop_recording", "no error"),
+    fault("TENSORFLOW-TAPE-07", tape("reset", lambda *_: None), "gradients"),
+    fault(
         "TENSORFLOW-TAPE-08",
-        lambda: tape("watch", lambda *args: _or(None, ValueError, *args)),
-        ("watching a non-tensor", "no error"),
+        tape("watch", lambda *args: _or(None, ValueError, *args)),
+        "watching a non-tensor",
+        "no error",
     ),
-    Fault(
+    fault(
         "TENSORFLOW-TAPE-09",
-        lambda: tape("gradient", lambda *args, **options: _or(None, TypeError, *args, **options)),
-        ("the gradient of None", "no error"),
+        tape("gradient", lambda *args, **options: _or(None, TypeError, *args, **options)),
+        "the gradient of None",
+        "no error",
     ),
-    Fault(
-        "TENSORFLOW-TAPE-12",
-        lambda: tape("__init__", _without("watch_accessed_variables")),
-        ("gradients of the variables",),
-    ),
-    Fault(
+    fault("TENSORFLOW-TAPE-12", tape("__init__", _without("watch_accessed_variables")), "gradients of the variables"),
+    fault(
         "TENSORFLOW-TAPE-13",
-        lambda: tape("watched_variables", lambda original, self: original(self)[::-1]),
-        ("watched variables",),
+        tape("watched_variables", lambda original, self: original(self)[::-1]),
+        "watched variables",
     ),
-    Fault("TENSORFLOW-TAPE-14", lambda: tape("gradient", _kept_for_ever([])), ("whether what grad_fn keeps",)),
-    Fault("TENSORFLOW-TAPE-15", lambda: tape("jacobian", _transposed), ("Jacobians",)),
-    Fault(
+    fault("TENSORFLOW-TAPE-14", tape("gradient", _kept_for_ever([])), "whether what grad_fn keeps"),
+    fault("TENSORFLOW-TAPE-15", tape("jacobian", _transposed), "Jacobians"),
+    fault(
         "TENSORFLOW-TAPE-16",
-        lambda: tape("batch_jacobian", lambda original, *args, **options: original(*args, **options)[::-1]),
-        ("batch Jacobian",),
+        tape("batch_jacobian", lambda original, *args, **options: original(*args, **options)[::-1]),
+        "batch Jacobian",
     ),
-    Fault("TENSORFLOW-MAP-01", lambda: around(tf, "vectorized_map", _backwards), ("outputs",)),
-    Fault("TENSORFLOW-MAP-02", lambda: replaced(tf, "map_fn", lambda _: tf.vectorized_map), ("gradient",)),
-    Fault("TENSORFLOW-RECOMPUTE-01", lambda: around(tf, "recompute_grad", lambda _, f: f), ("runs after",)),
-    Fault("TENSORFLOW-RECOMPUTE-02", lambda: tape("gradient", _unless_a_variable), ("gradients", "position 1")),
-    Fault("TENSORFLOW-RECOMPUTE-03", lambda: around(tf, "recompute_grad", _wrapped_elsewhere), ("__wrapped__",)),
-    Fault("TENSORFLOW-RECOMPUTE-04", lambda: around(tf, "recompute_grad", lambda _, f: f), ("forward mode",)),
-    Fault(
+    fault("TENSORFLOW-MAP-01", around(tf, "vectorized_map", _backwards), "outputs"),
+    fault("TENSORFLOW-MAP-02", replaced(tf, "map_fn", lambda _: tf.vectorized_map), "gradient"),
+    fault("TENSORFLOW-RECOMPUTE-01", around(tf, "recompute_grad", lambda _, f: f), "runs after"),
+    fault("TENSORFLOW-RECOMPUTE-02", tape("gradient", _unless_a_variable), "gradients", "position 1"),
+    fault("TENSORFLOW-RECOMPUTE-03", around(tf, "recompute_grad", _wrapped_elsewhere), "__wrapped__"),
+    fault("TENSORFLOW-RECOMPUTE-04", around(tf, "recompute_grad", lambda _, f: f), "forward mode"),
+    fault(
         "TENSORFLOW-RECOMPUTE-04",
-        lambda: around(tf, "recompute_grad", lambda _, f: _detached(f)),
+        around(tf, "recompute_grad", lambda _, f: _detached(f)),
         words="second derivatives through recompute_grad are lost",
     ),
-    Fault("TENSORFLOW-PASS-01", lambda: around(tf, "grad_pass_through", lambda _, f: f), ("gradients",)),
-    Fault("TENSORFLOW-STOP-01", lambda: replaced(tf, "stop_gradient", lambda _: tf.identity), ("gradients",)),
-    Fault(
-        "TENSORFLOW-REG-01",
-        lambda: around(tf.Graph, "gradient_override_map", lambda *_: nullcontext()),
-        ("within", "position 1"),
+    fault("TENSORFLOW-PASS-01", around(tf, "grad_pass_through", lambda _, f: f), "gradients"),
+    fault("TENSORFLOW-STOP-01", replaced(tf, "stop_gradient", lambda _: tf.identity), "gradients"),
+    fault(
+        "TENSORFLOW-REG-01", around(tf.Graph, "gradient_override_map", lambda *_: nullcontext()), "within", "position 1"
     ),
-    Fault("TENSORFLOW-REG-02", lambda: replaced(tf.RegisterGradient, "__init__", lambda _: _any_name)),
-    Fault(
+    fault("TENSORFLOW-REG-02", replaced(tf.RegisterGradient, "__init__", lambda _: _any_name)),
+    fault(
         "TENSORFLOW-REG-03",
-        lambda: around(tf.RegisterGradient, "__call__", lambda *args: _or(None, KeyError, *args)),
-        ("a second registration", "no error"),
+        around(tf.RegisterGradient, "__call__", lambda *args: _or(None, KeyError, *args)),
+        "a second registration",
+        "no error",
     ),
 )

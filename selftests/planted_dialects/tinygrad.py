@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import tinygrad
 
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.changes import Install, fault, filled, fitted, instead
 
 
-@contextmanager
-def replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    """``owner.name`` is that value."""
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
-def making(change: Callable[[Any, dict[str, Any]], Any]) -> AbstractContextManager[None]:
+def making(change: Callable[[Any, dict[str, Any]], Any]) -> Install:
     """``function(f, **options)`` gets what ``change`` makes of ``f``; it may change the options."""
     original = tinygrad.function
 
@@ -34,10 +22,10 @@ def making(change: Callable[[Any, dict[str, Any]], Any]) -> AbstractContextManag
         changed = dict(options)
         return original(change(fxn, changed), **changed)
 
-    return replaced(tinygrad, "function", function)
+    return instead(tinygrad, "function", function)
 
 
-def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> AbstractContextManager[None]:
+def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> Install:
     """What grad_fxn returns is ``change(rule, gradients, call)``, where ``rule`` takes gradients."""
 
     def wrap(fxn: Any, options: dict[str, Any]) -> Any:
@@ -54,12 +42,12 @@ def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> AbstractContext
     return making(wrap)
 
 
-def _with(**set_to: Any) -> Callable[[], AbstractContextManager[None]]:
+def _with(**set_to: Any) -> Install:
     def change(fxn: Any, options: dict[str, Any]) -> Any:
         options.update(set_to)
         return fxn
 
-    return lambda: making(change)
+    return making(change)
 
 
 def _tupled(fxn: Any, _: dict[str, Any]) -> Any:
@@ -70,39 +58,29 @@ def _tupled(fxn: Any, _: dict[str, Any]) -> Any:
     return changed
 
 
-def _padded(rule: Any, grads: Any, call: Any) -> Any:
-    found = rule(*grads)
-    return found + (None,) * (len(call.src) - 1 - len(found))
-
-
-def _filled(rule: Any, grads: Any, call: Any) -> Any:
-    pairs = zip(rule(*grads), call.src[1:], strict=True)
-    return tuple(x.const_like(1) if g is None else g for g, x in pairs)
-
-
 def _where_it_comes_last(inputs: Any) -> Any:
     return list(dict.fromkeys(reversed(list(inputs))))[::-1]
 
 
 FAULTS = (
-    Fault(
+    fault(
         "TINYGRAD-01",
-        install=lambda: ruled(lambda rule, grads, _: rule(*(g.const_like(1) for g in grads))),
-        says=("gradient that grad_fxn gets",),
+        ruled(lambda rule, grads, _: rule(*(g.const_like(1) for g in grads))),
+        "gradient that grad_fxn gets",
     ),
-    Fault("TINYGRAD-02", install=_with(grad_fxn=None), says=("gradients",)),
-    Fault(
-        "TINYGRAD-03",
-        install=lambda: replaced(sys.modules["tinygrad.function"], "dedup", _where_it_comes_last),
-        says=("inputs of the call",),
+    fault("TINYGRAD-02", _with(grad_fxn=None), "gradients"),
+    fault(
+        "TINYGRAD-03", instead(sys.modules["tinygrad.function"], "dedup", _where_it_comes_last), "inputs of the call"
     ),
-    Fault("TINYGRAD-04", install=lambda: ruled(_padded), says=("no error", "AssertionError")),
-    Fault("TINYGRAD-05", install=lambda: ruled(_filled), says=("gradients",)),
-    Fault(
-        "TINYGRAD-06",
-        install=lambda: ruled(lambda rule, grads, _: rule(*grads[::-1])),
-        says=("cotangents that the rule gets",),
+    fault(
+        "TINYGRAD-04", ruled(lambda rule, grads, call: fitted(rule(*grads), call.src[1:])), "no error", "AssertionError"
     ),
-    Fault("TINYGRAD-07", install=_with(allow_implicit=True), says=("no error", "RuntimeError")),
-    Fault("TINYGRAD-08", install=lambda: making(_tupled), says=("no error", "RuntimeError")),
+    fault(
+        "TINYGRAD-05",
+        ruled(lambda rule, grads, call: filled(rule(*grads), call.src[1:], lambda x: x.const_like(1))),
+        "gradients",
+    ),
+    fault("TINYGRAD-06", ruled(lambda rule, grads, _: rule(*grads[::-1])), "gradients that grad_fxn gets"),
+    fault("TINYGRAD-07", _with(allow_implicit=True), "no error", "RuntimeError"),
+    fault("TINYGRAD-08", making(_tupled), "no error", "RuntimeError"),
 )

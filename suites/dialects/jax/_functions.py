@@ -8,20 +8,12 @@ from typing import Any
 import jax
 from hypothesis import strategies as st
 
-from autograd_conformance.suites.dialects.shared.linear import Case, Spelling
+from autograd_conformance.suites.dialects.shared.linear import CONTAINERS, Case, Spelling
 
 FACTORS = st.integers(-3, 3).filter(bool)
 SHAPES = ((), (3,), (2, 3))
 structure = jax.tree_util.tree_structure
 leaves = jax.tree_util.tree_leaves
-
-# Ways to put a list of leaves into containers, which JAX flattens in the same order.
-PACKS: dict[str, Callable[[Sequence[Any]], Any]] = {
-    "tuple": tuple,
-    "list": list,
-    "dict": lambda leaves: {f"key {i}": leaf for i, leaf in enumerate(leaves)},
-    "nested": lambda leaves: {"first": leaves[0], "others": (list(leaves[1:]), {})},
-}
 
 # Arguments that are no arrays: anything but tracers, hashable or not.
 STATICS = st.lists(st.sampled_from(("text", (1, 2), None, len, {"key": [1]}, 3)), min_size=1, max_size=3)
@@ -61,10 +53,6 @@ class JaxCase(Case):
         usual = {"dtypes": ("float64", "float32"), "shapes": SHAPES, "max_outputs": 2}
         super().__init__(subject, data, JAX, **{**usual, **restrictions})
 
-    @property
-    def cotangents(self) -> tuple[Any, ...]:
-        return tuple(self.tensors(self.linear.cotangents))
-
     def with_vjp(self, forward: Any = None, backward: Any = None, **options: Any) -> Any:
         """The function with these rules in place of its own."""
         function = jax.custom_vjp(lambda *xs: self.linear.primal(*xs))
@@ -79,11 +67,6 @@ class JaxCase(Case):
         function.defjvp(rule or usual, **options)
         return function
 
-    def differentiated(self, f: Any) -> Any:
-        """The outputs at the points, and the cotangents of the arguments, by jax.vjp."""
-        outputs, pullback = jax.vjp(f, *self.points)
-        return outputs, pullback(self.cotangents)
-
     def moved(self, f: Any) -> Any:
         """The outputs at the points, and their tangents, by jax.jvp."""
         return jax.jvp(f, tuple(self.points), tuple(self.tensors(self.linear.tangents)))
@@ -93,11 +76,10 @@ class JaxCase(Case):
         drawn: int = self.subject.draw(data, st.integers(0, self.linear.arguments - 1), label)
         return drawn
 
-    def some(self, data: Any, label: str) -> list[bool]:
-        """A flag for each argument, at least one of which is True."""
-        count = self.linear.arguments
-        drawn = self.subject.draw(data, st.lists(st.booleans(), min_size=count, max_size=count).filter(any), label)
-        return list(drawn)
+    def flags(self, data: Any, label: str) -> list[bool]:
+        """Whether each argument is one of some."""
+        chosen = self.some(data, label)
+        return [i in chosen for i in range(self.linear.arguments)]
 
     def with_constants(self, f: Any, moves: Sequence[bool]) -> Any:
         """``f`` as a function of the arguments that move."""
@@ -111,8 +93,8 @@ class JaxCase(Case):
 
 
 def drawn_pack(subject: Any, data: Any, label: str) -> Callable[[Sequence[Any]], Any]:
-    """One of PACKS."""
-    return PACKS[subject.draw(data, tuple(PACKS), label)]
+    """A way to put a list of leaves into containers."""
+    return CONTAINERS[subject.draw(data, tuple(CONTAINERS), label)]
 
 
 def named(names: Sequence[str], f: Callable[..., Any]) -> Any:

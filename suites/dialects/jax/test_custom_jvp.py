@@ -44,7 +44,7 @@ def test_forward_mode_uses_the_rule(subject, data):
 def test_reverse_mode_transposes_the_rule(subject, data):
     """Gradients are the transpose of the rule's linear map."""
     case = JaxCase(subject, data)
-    _, gradients = case.differentiated(case.with_jvp())
+    _, gradients = case.pulled(case.with_jvp())
     case.assert_gradients(gradients)
 
 
@@ -60,7 +60,7 @@ def _assert_refused(subject, data, curve, what):
         bent = [curve(t) if i == position else t for i, t in enumerate(tangents)]
         return case.linear.primal(*primals), case.linear.pushed(*bent)
 
-    subject.assert_raises(Exception, lambda: case.differentiated(case.with_jvp(rule)), what)
+    subject.assert_raises(Exception, lambda: case.pulled(case.with_jvp(rule)), what)
 
 
 @keeps("JAX-JVP-03")
@@ -81,7 +81,7 @@ def test_an_affine_rule_has_no_transpose(subject, data):
 def test_defjvps_sums_what_each_argument_gives(subject, data):
     """The tangent is the sum of the rules of each argument; None adds nothing."""
     case, seen = JaxCase(subject, data, outputs=1), []
-    kept = case.some(data, "arguments without None")
+    kept = case.flags(data, "arguments without None")
     (rule,) = case.linear.rule
 
     def of_argument(i):
@@ -169,7 +169,7 @@ def test_tangents_of_what_does_not_move(subject, data):
     case, seen = JaxCase(subject, data), {}
     symbolic = subject.draw(data, st.booleans(), "symbolic_zeros")
     reverse = subject.draw(data, st.booleans(), "reverse mode")
-    moves = case.some(data, "arguments that move")
+    moves = case.flags(data, "arguments that move")
 
     def rule(primals, tangents):
         seen["symbolic"] = [isinstance(t, SymbolicZero) for t in tangents]

@@ -84,7 +84,7 @@ def test_residuals_reach_bwd_as_they_were(subject, data):
         return tuple(x * cotangents[0] for x in leaves(residuals)[: case.linear.arguments])
 
     function = case.with_vjp(lambda *xs: (case.linear.primal(*xs), pack([*xs, 2.0, None])), backward)
-    _, gradients = case.differentiated(CALLS[call](function))
+    _, gradients = case.pulled(CALLS[call](function))
     expected = structure(pack([0] * (case.linear.arguments + 1) + [None]))
     subject.assert_equal("structure of the residuals", got=structures, expected=[expected])
     products = [x * case.linear.cotangents[0] for x in case.linear.points]
@@ -96,7 +96,7 @@ def test_bwd_may_return_a_list(subject, data):
     """bwd may return its cotangents in a list."""
     case = JaxCase(subject, data)
     function = case.with_vjp(backward=lambda *given: list(case.rule(*given)))
-    _, gradients = subject.assert_accepted(lambda: case.differentiated(function), "a list from bwd")
+    _, gradients = subject.assert_accepted(lambda: case.pulled(function), "a list from bwd")
     case.assert_gradients(gradients)
 
 
@@ -114,7 +114,7 @@ def test_a_cotangent_has_the_shape_of_its_argument(subject, data):
 
     function = case.with_vjp(backward=backward)
     what = "a cotangent of another shape than its argument"
-    subject.assert_raises(ValueError, lambda: case.differentiated(function), what, naming=["bwd", "type"])
+    subject.assert_raises(ValueError, lambda: case.pulled(function), what, naming=["bwd", "type"])
 
 
 def _of_containers(case, pack_outputs, backward):
@@ -171,4 +171,4 @@ def test_fwd_returns_a_pair(subject, data):
     kind = subject.draw(data, tuple(made), "what fwd returns")
     function = case.with_vjp(lambda *xs: made[kind](case.linear.primal(*xs)))
     what = "a fwd that returns no pair"
-    subject.assert_raises(TypeError, lambda: case.differentiated(function), what, naming=["fwd", "pair"])
+    subject.assert_raises(TypeError, lambda: case.pulled(function), what, naming=["fwd", "pair"])

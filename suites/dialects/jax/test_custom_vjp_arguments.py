@@ -56,7 +56,7 @@ def test_what_is_not_differentiable_comes_first_in_bwd(subject, data):
 
     function = jax.custom_vjp(named(names, primal), **options)
     function.defvjp(forward, backward)
-    outputs, gradients = case.differentiated(lambda *xs: function(*spread(xs)))
+    outputs, gradients = case.pulled(lambda *xs: function(*spread(xs)))
     case.assert_outputs(outputs)
     subject.assert_equal("non-differentiable arguments of fwd and bwd", got=given_to, expected=[statics, statics])
     case.assert_gradients(gradients)
@@ -131,7 +131,7 @@ def _observing(case):
 def test_fwd_gets_what_takes_part(subject, data):
     """With symbolic_zeros, fwd gets each argument's value and whether it takes part in differentiation."""
     case = JaxCase(subject, data)
-    moves = case.some(data, "arguments that take part")
+    moves = case.flags(data, "arguments that take part")
     function, seen = _observing(case)
     moving = (x for m, x in zip(moves, case.points, strict=True) if m)
     jax.vjp(case.with_constants(function, moves), *moving)
@@ -174,7 +174,7 @@ def test_a_stopped_output_contributes_nothing(subject, data):
     def f(*xs):
         return tuple(jax.lax.stop_gradient(y) if o in stopped else y for o, y in enumerate(function(*xs)))
 
-    outputs, gradients = case.differentiated(f)
+    outputs, gradients = case.pulled(f)
     case.assert_outputs(outputs)
     case.assert_gradients(gradients, [g - d for g, d in zip(case.linear.cotangents, dropped, strict=True)])
     # Where every output is stopped, bwd need not run at all.
@@ -211,7 +211,7 @@ def test_values_of_a_closure_become_arguments(subject, data):
         converted, hoisted = jax.closure_convert(lambda x: case.linear.primal(*points)[0] * x, 1.0)
         return (function(converted, 2.0, *hoisted),)
 
-    outputs, gradients = case.differentiated(jax.jit(f) if compiled else f)
+    outputs, gradients = case.pulled(jax.jit(f) if compiled else f)
     subject.assert_same("output", got=outputs[0], expected=2 * case.linear.primal(*case.linear.points)[0])
     case.assert_gradients(gradients)
 

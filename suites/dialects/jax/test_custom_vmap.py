@@ -84,7 +84,7 @@ def test_a_vjp_rule_goes_around_it(subject, data):
     inner = _noted(case, [])
     function = jax.custom_vjp(inner)
     function.defvjp(lambda *xs: (inner(*xs), None), case.rule)
-    case.assert_gradients(case.differentiated(function)[1])
+    case.assert_gradients(case.pulled(function)[1])
     outputs = jax.vmap(function)(*case.tensors([x[None] for x in case.linear.points]))
     batched = [y[None] for y in map(np.asarray, case.linear.pushed(*case.linear.points))]
     subject.assert_all_same("outputs of the batch", got=outputs, expected=batched)
@@ -96,7 +96,7 @@ def test_it_has_no_reverse_mode(subject, data):
     case = JaxCase(subject, data)
     f = CALLS[subject.draw(data, ("call", "jit"), "call")](_noted(case, []))
     what = "reverse mode of a function with a batching rule"
-    subject.assert_raises(Exception, lambda: case.differentiated(f), what)
+    subject.assert_raises(Exception, lambda: case.pulled(f), what)
 
 
 # Wrong results of a rule, made from a tuple of outputs.

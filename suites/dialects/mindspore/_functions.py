@@ -21,21 +21,27 @@ def _returned(outputs: tuple[Any, ...]) -> Any:
     return outputs if len(outputs) > 1 else outputs[0]
 
 
-def function(forward: Any, backward: Any, materialize: bool | None = None) -> Any:
-    """A subclass of `mindspore._Function` that saves its arguments, by its ``apply``."""
+def subclass(**methods: Callable[..., Any]) -> Any:
+    """A subclass of `mindspore._Function` with these methods."""
+    return type("Custom", (ms._Function,), {name: staticmethod(method) for name, method in methods.items()})
 
-    def saving(ctx: Any, *xs: Any) -> Any:
+
+def saving(forward: Any, materialize: bool | None = None) -> Any:
+    """A ``forward`` that saves its arguments."""
+
+    def run(ctx: Any, *xs: Any) -> Any:
         if materialize is not None:
             ctx.set_materialize_grads(materialize)
         ctx.save_for_backward(*xs)
         return _returned(forward(*xs))
 
-    return subclass(forward=saving, backward=lambda ctx, *gs: backward(ctx.saved_tensors, gs)).apply
+    return run
 
 
-def subclass(**methods: Callable[..., Any]) -> Any:
-    """A subclass of `mindspore._Function` with these methods."""
-    return type("Custom", (ms._Function,), {name: staticmethod(method) for name, method in methods.items()})
+def function(forward: Any, backward: Any, materialize: bool | None = None) -> Any:
+    """The ``apply`` of a subclass that saves its arguments."""
+    methods = {"backward": lambda ctx, *gs: backward(ctx.saved_tensors, gs)}
+    return subclass(forward=saving(forward, materialize), **methods).apply
 
 
 def cell(forward: Any, bprop: Any) -> Any:
@@ -75,19 +81,20 @@ class MindSporeCase(Case):
         """The gradients for tensors or arrays."""
         return self.products(xs, cotangents)
 
+    def subclass(self, **methods: Any) -> Any:
+        """A custom Function with the rule, or with other methods."""
+        usual = {"forward": saving(self.linear.primal), "backward": lambda ctx, *gs: self.rule(ctx.saved_tensors, gs)}
+        return subclass(**{**usual, **methods})
+
     @property
     def apply(self) -> Any:
-        """A custom Function with the rule."""
-        return self.custom()
+        """The ``apply`` of a custom Function with the rule."""
+        return self.subclass().apply
 
     @property
     def cell(self) -> Any:
         """A cell with the rule."""
         return cell(self.linear.primal, self.rule)
-
-    @property
-    def cotangents(self) -> list[Any]:
-        return self.tensors(self.linear.cotangents)
 
     def gradients(self, f: Any) -> Any:
         """The gradients of `mindspore.vjp` at the points, for the cotangents."""

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.mindspore._functions import FUNCTIONS, MindSporeCase, several, subclass
+from autograd_conformance.suites.dialects.mindspore._functions import FUNCTIONS, MindSporeCase, several
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.linear import Case
 from autograd_conformance.suites.dialects.shared.sentences import row
@@ -63,6 +63,9 @@ test_unused_outputs = row(
 test_second_derivatives = row(
     "MINDSPORE-FUNCTION-12", sentences.the_rule_is_differentiated, FUNCTIONS, ways={"vjp of vjp": differentiated_twice}
 )
+test_exceptions = row(
+    "MINDSPORE-FUNCTION-13", sentences.an_exception_comes_out, FUNCTIONS, methods=("forward", "backward")
+)
 test_gradients_are_summed = row(
     "MINDSPORE-FUNCTION-06",
     gradients_are_fitted,
@@ -87,29 +90,12 @@ test_gradients_are_cast = row(
 )
 
 
-class Failed(Exception):
-    """What a method raises."""
-
-
-def _function(case, **methods):
-    """A subclass that saves its arguments, with other methods in place of its own."""
-
-    def forward(ctx, *xs):
-        ctx.save_for_backward(*xs)
-        outputs = case.linear.primal(*xs)
-        return outputs if len(outputs) > 1 else outputs[0]
-
-    usual = {"forward": forward, "backward": lambda ctx, *gs: case.rule(ctx.saved_tensors, gs)}
-    return subclass(**{**usual, **methods})
-
-
 @keeps("MINDSPORE-FUNCTION-03")
 def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     """A gradient for a non-tensor argument raises RuntimeError."""
     case, kind = MindSporeCase(subject, data), subject.draw(data, sorted(OTHERS), "last argument")
-    cls = _function(
-        case,
-        forward=lambda ctx, *args: _function(case).forward(ctx, *args[:-1]),
+    cls = case.subclass(
+        forward=lambda ctx, *args: case.subclass().forward(ctx, *args[:-1]),
         backward=lambda ctx, *gs: (*case.rule(ctx.saved_tensors, gs), gs[0]),
     )
     action = lambda: case.gradients(lambda *xs: cls.apply(*xs, OTHERS[kind]))  # noqa: E731
@@ -124,7 +110,7 @@ def test_needs_input_grad_has_a_flag_for_each_argument(subject, data):
 
     def forward(ctx, *args):
         seen.append(ctx.needs_input_grad)
-        return _function(case).forward(ctx, *args[:-1])
+        return case.subclass().forward(ctx, *args[:-1])
 
     def backward(ctx, *gs):
         seen.append(ctx.needs_input_grad)
@@ -133,7 +119,7 @@ def test_needs_input_grad_has_a_flag_for_each_argument(subject, data):
     def f(*moving):
         given = iter(moving)
         args = (next(given) if flag else x for x, flag in zip(case.points, flags, strict=True))
-        return _function(case, forward=forward, backward=backward).apply(*args, 2)
+        return case.subclass(forward=forward, backward=backward).apply(*args, 2)
 
     ms.vjp(f, *(x for x, flag in zip(case.points, flags, strict=True) if flag))[1](*case.cotangents)
     subject.assert_equal("needs_input_grad in forward and backward", got=seen, expected=[(*flags, False)] * 2)
@@ -147,7 +133,7 @@ def test_outputs_that_are_no_tensors_come_as_they_are(subject, data):
     position = subject.draw(data, range(case.linear.outputs + 1), "its position")
 
     def forward(ctx, *xs):
-        outputs = several(_function(case).forward(ctx, *xs))
+        outputs = several(case.subclass().forward(ctx, *xs))
         return (*outputs[:position], OTHERS[kind], *outputs[position:])
 
     def backward(ctx, *gs):
@@ -155,7 +141,7 @@ def test_outputs_that_are_no_tensors_come_as_they_are(subject, data):
         return case.rule(ctx.saved_tensors, (*gs[:position], *gs[position + 1 :]))
 
     def f(*xs):
-        outputs = _function(case, forward=forward, backward=backward).apply(*xs)
+        outputs = case.subclass(forward=forward, backward=backward).apply(*xs)
         seen.append(outputs[position])
         tensors = (*outputs[:position], *outputs[position + 1 :])
         return tensors if len(tensors) > 1 else tensors[0]
@@ -170,11 +156,11 @@ def _marked(subject, data, positions):
     marked = subject.draw(data, positions(case.linear.outputs), "position of the marked output")
 
     def forward(ctx, *xs):
-        outputs = _function(case).forward(ctx, *xs)
+        outputs = case.subclass().forward(ctx, *xs)
         ctx.mark_non_differentiable(outputs[marked])
         return outputs
 
-    got = case.gradients(_function(case, forward=forward).apply)
+    got = case.gradients(case.subclass(forward=forward).apply)
     case.assert_gradients(got, [g * (o != marked) for o, g in enumerate(case.linear.cotangents)])
 
 
@@ -200,8 +186,7 @@ def test_setup_context_gets_every_parameter(subject, data):
         seen.extend(inputs[1:])
         ctx.save_for_backward(inputs[0])
 
-    cls = _function(
-        case,
+    cls = case.subclass(
         forward=lambda x, a=1, b=2: case.linear.primal(x)[0],
         setup_context=setup,
         backward=lambda ctx, *gs: (*case.rule(ctx.saved_tensors, gs), None, None),
@@ -216,20 +201,6 @@ def test_an_argument_that_is_returned_gets_the_gradient_of_backward(subject, dat
     """An argument that forward returns unchanged gets backward's gradient."""
     case = MindSporeCase(subject, data, arguments=1, outputs=1)
     scale = subject.draw(data, (1, 2, -3), "what backward multiplies with")
-    cls = _function(case, forward=lambda ctx, x: x, backward=lambda ctx, g: scale * g)
+    cls = case.subclass(forward=lambda ctx, x: x, backward=lambda ctx, g: scale * g)
     got = case.gradients(lambda x: cls.apply(x + x))
     subject.assert_all_same("gradients", got=got, expected=[2 * scale * g for g in case.linear.cotangents])
-
-
-@keeps("MINDSPORE-FUNCTION-13")
-def test_exceptions_arrive_and_leave_nothing_behind(subject, data):
-    """An exception of forward or backward reaches the caller, and a later call works."""
-    case, method = MindSporeCase(subject, data), subject.draw(data, ("forward", "backward"), "method that raises")
-
-    def fail(ctx, *args):
-        raise Failed(method)
-
-    broken = _function(case, **{method: fail})
-    action = lambda: case.gradients(broken.apply)  # noqa: E731
-    subject.assert_raises(Failed, action, f"a {method} that raises", naming=[method])
-    case.assert_gradients(case.gradients(case.apply))

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import (
+    MLX,
     Values,
     leaves,
     mapped,
@@ -14,6 +15,15 @@ from autograd_conformance.suites.dialects.mlx._trees import (
     surrogate,
     total,
     trees,
+)
+from autograd_conformance.suites.dialects.shared import sentences
+from autograd_conformance.suites.dialects.shared.sentences import row
+
+test_stopped_arguments = row(
+    "MLX-STOP-01",
+    sentences.no_gradient_flows_through_stopped_arguments,
+    MLX,
+    stop=lambda: mx.stop_gradient,
 )
 
 
@@ -143,25 +153,6 @@ def test_grad_refuses_what_it_cannot_differentiate(subject, data):
 
 def total_of(*xs):
     return sum(xs[1:], xs[0])
-
-
-@keeps("MLX-STOP-01")
-def test_no_gradient_flows_through_stop_gradient(subject, data):
-    """stop_gradient keeps the value, and only the terms without it contribute a gradient."""
-    values = Values(subject, data)
-    stopped = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4), "factors that are stopped")
-    weights = [n + 2 for n, _ in enumerate(stopped)]
-
-    def f(x):
-        terms = [w * (mx.stop_gradient(x) if s else x) for w, s in zip(weights, stopped, strict=True)]
-        return total(terms)
-
-    x, g = (values.tensor(values.array(salt)) for salt in range(2))
-    # The sum is a new array: outputs that come from stop_gradient itself are another clause.
-    (output,), (gradient,) = mx.vjp(lambda x: f(x) + 0 * x, [x], [g])
-    subject.assert_same("output", got=output, expected=sum(weights) * values.array(0))
-    flowing = sum(w for w, s in zip(weights, stopped, strict=True) if not s)
-    subject.assert_same("gradient", got=gradient, expected=flowing * values.array(1))
 
 
 @keeps("MLX-DEP-01")

@@ -14,6 +14,13 @@ from autograd_conformance.harness.checking.clauses import ClauseSubject
 
 SHAPES = ((), (1,), (3,), (2, 3))
 WEIGHTS = st.integers(1, 3)
+# Ways to put a list of leaves into containers.
+CONTAINERS: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "tuple": tuple,
+    "list": list,
+    "dict": lambda leaves: {f"key {i}": leaf for i, leaf in enumerate(leaves)},
+    "nested": lambda leaves: {"first": leaves[0], "rest": [tuple(leaves[1:])]},
+}
 # The outputs of a function, or the gradients that its rule gives, for tensors.
 Forward = Callable[..., tuple[Any, ...]]
 Backward = Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]
@@ -156,6 +163,16 @@ class Case:
     def points(self) -> list[Any]:
         """The arguments as tensors, the same in every call."""
         return self.tensors(self.linear.points)
+
+    @cached_property
+    def cotangents(self) -> tuple[Any, ...]:
+        """A tensor like each output."""
+        return tuple(self.tensors(self.linear.cotangents))
+
+    def some(self, data: Any, label: str) -> set[int]:
+        """The positions of some arguments."""
+        drawn: set[int] = self.subject.draw(data, st.sets(st.integers(0, self.linear.arguments - 1), min_size=1), label)
+        return drawn
 
     def pulled(self, f: Any, cotangents: Sequence[Any] | None = None) -> tuple[Any, Any]:
         """The outputs at the points, and the gradients for these cotangents in NumPy."""

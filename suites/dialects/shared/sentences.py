@@ -56,12 +56,10 @@ def another_number_of_gradients_raises(
     subject.assert_raises(refusal, lambda: case.pulled(f), what, naming=facts)
 
 
-def none_is_a_gradient_of_zeros(
-    subject: ClauseSubject, data: Any, spellings: Spellings, *, dtypes: bool = True, **restrictions: Any
-) -> None:
+def none_is_a_gradient_of_zeros(subject: ClauseSubject, data: Any, spellings: Spellings, **restrictions: Any) -> None:
     """None from the rule gives zeros in the shape and dtype of the argument, or the gradient of its other uses."""
     case = Case(subject, data, spellings, **restrictions)
-    absent = subject.draw(data, st.sets(st.integers(0, case.linear.arguments - 1), min_size=1), "arguments with None")
+    absent = case.some(data, "arguments that get None")
     used = subject.draw(data, st.booleans(), "the arguments are used next to the function")
 
     def some(found: Sequence[Any], nothing: Any = None) -> tuple[Any, ...]:
@@ -102,20 +100,6 @@ def unused_outputs_have_cotangents_of_zeros(
     case.assert_dtypes("cotangents", [g for g in seen if g is not None])
 
 
-def each_output_has_its_cotangent(subject: ClauseSubject, data: Any, spellings: Spellings, **restrictions: Any) -> None:
-    """The rule gets one cotangent for each output, in order, and all of them count."""
-    case = Case(subject, data, spellings, **restrictions)
-    seen: list[Any] = []
-
-    def backward(xs: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        seen.extend(cotangents)
-        return case.rule(xs, cotangents)
-
-    _, gradients = case.pulled(case.custom(backward))
-    subject.assert_all_same("cotangents that the rule gets", got=seen, expected=case.linear.cotangents)
-    case.assert_gradients(gradients)
-
-
 def the_rule_is_differentiated(
     subject: ClauseSubject, data: Any, spellings: Spellings, *, ways: Mapping[str, Callable[[Any, Any], Any]],
     shape: tuple[int, ...] = (),
@@ -139,7 +123,7 @@ def no_gradient_flows_through_stopped_arguments(
 ) -> None:
     """Arguments that are stopped keep their values and get no gradient."""
     case = Case(subject, data, spellings)
-    stopped = subject.draw(data, st.sets(st.integers(0, case.linear.arguments - 1), min_size=1), "stopped arguments")
+    stopped = case.some(data, "stopped arguments")
     f = case.custom()
     outputs, gradients = case.pulled(lambda *xs: f(*(stop()(x) if i in stopped else x for i, x in enumerate(xs))))
     case.assert_outputs(outputs)
@@ -167,16 +151,19 @@ def recomputation_runs_the_function_again(
     case.assert_gradients(gradients)
 
 
-def an_exception_of_the_rule_comes_out(subject: ClauseSubject, data: Any, spellings: Spellings) -> None:
-    """An exception in the rule reaches the caller with its type and message, and a later call works."""
+def an_exception_comes_out(
+    subject: ClauseSubject, data: Any, spellings: Spellings, *, methods: Sequence[str] = ("backward",)
+) -> None:
+    """An exception in the function or in its rule reaches the caller with type and message, and a later call works."""
     case = Case(subject, data, spellings, outputs=1)
     kind = subject.draw(data, (KeyError, ValueError, ZeroDivisionError, RuntimeError), "exception")
+    method = subject.draw(data, methods, "method that raises")
 
-    def backward(*_: Any) -> Any:
+    def fail(*_: Any) -> Any:
         raise kind("mine")
 
-    f = case.custom(backward)
-    subject.assert_raises(kind, lambda: case.pulled(f), "an exception of the rule", naming=["mine"])
+    f = case.custom(**{method: fail})
+    subject.assert_raises(kind, lambda: case.pulled(f), f"a {method} that raises", naming=["mine"])
     case.assert_gradients(case.pulled(case.custom())[1])
 
 

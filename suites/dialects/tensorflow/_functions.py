@@ -14,13 +14,6 @@ from autograd_conformance.suites.dialects.shared.linear import SHAPES, Case, Spe
 EAGER, COMPILED, WITHIN = "eager", "under tf.function", "with its tape under tf.function"
 MODES = (EAGER, COMPILED, WITHIN)
 UNCONNECTED = tuple(tf.UnconnectedGradients)
-# Containers of tensors, flat and nested.
-STRUCTURES = {
-    "tuple": tuple,
-    "list": list,
-    "dict": lambda xs: {f"key {i}": x for i, x in enumerate(xs)},
-    "nested": lambda xs: {"first": xs[0], "rest": [tuple(xs[1:])]},
-}
 
 
 def custom(forward: Callable[..., Any], backward: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -82,10 +75,6 @@ class TensorFlowCase(Case):
         self.mode = subject.draw(data, modes, "mode") if len(modes) > 1 else modes[0]
         usual = {"shapes": (*SHAPES, (0,))}
         super().__init__(subject, data, {self.mode: SPELLINGS[self.mode]}, **{**usual, **restrictions})
-
-    @property
-    def cotangents(self) -> list[Any]:
-        return self.tensors(self.linear.cotangents)
 
     def differentiated(self, f: Any, cotangents: Any = None, **options: Any) -> tuple[Any, Any]:
         """The outputs and the gradients at the points; without cotangents, of the sum of the outputs."""

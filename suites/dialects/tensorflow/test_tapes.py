@@ -9,9 +9,8 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.shared.linear import SHAPES
+from autograd_conformance.suites.dialects.shared.linear import CONTAINERS, SHAPES
 from autograd_conformance.suites.dialects.tensorflow._functions import (
-    STRUCTURES,
     UNCONNECTED,
     TensorFlowCase,
     custom,
@@ -53,8 +52,8 @@ def test_what_is_not_connected_gets_nothing(subject, data):
 def test_gradients_have_the_structure_of_the_sources(subject, data):
     """The gradients come in the nested structure of the sources."""
     case = TensorFlowCase(subject, data)
-    tensors, kind = case.points, subject.draw(data, STRUCTURES, "structure")
-    sources = STRUCTURES[kind](tensors)
+    tensors, kind = case.points, subject.draw(data, CONTAINERS, "structure")
+    sources = CONTAINERS[kind](tensors)
     tape, outputs = taped(case.custom(), tensors)
     got = tape.gradient(outputs, sources)
     subject.assert_accepted(lambda: tf.nest.assert_same_structure(got, sources), "the structure of the gradients")
