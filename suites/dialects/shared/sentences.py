@@ -91,9 +91,9 @@ def unused_outputs_have_cotangents_of_zeros(
         seen.extend(cotangents)
         return tuple(case.points)
 
-    case.pulled(
-        case.custom(backward, **option), [g if o in used else None for o, g in enumerate(case.linear.cotangents)]
-    )
+    given = [g if o in used else None for o, g in enumerate(case.linear.cotangents)]
+    _, gradients = case.pulled(case.custom(backward, **option), given)
+    subject.assert_all_same("gradients", got=gradients, expected=case.linear.points)
     nothing = None if option.get("materialize") is False else case.linear.zeros
     expected = [g if o in used else nothing for o, g in enumerate(case.linear.cotangents)]
     subject.assert_all_same("cotangents that the rule gets", got=seen, expected=expected)
@@ -124,11 +124,22 @@ def no_gradient_flows_through_stopped_arguments(
     """Arguments that are stopped keep their values and get no gradient."""
     case = Case(subject, data, spellings)
     stopped = case.some(data, "stopped arguments")
+    used = subject.draw(data, st.booleans(), "the arguments are used next to the function, not stopped")
     f = case.custom()
-    outputs, gradients = case.pulled(lambda *xs: f(*(stop()(x) if i in stopped else x for i, x in enumerate(xs))))
-    case.assert_outputs(outputs)
+
+    def some_stopped(*xs: Any) -> Any:
+        first, *others = _tuple(f(*(stop()(x) if i in stopped else x for i, x in enumerate(xs))))
+        return (sum((4 * x for x in xs), first) if used else first, *others)
+
+    outputs, gradients = case.pulled(some_stopped)
+    first, *others = case.linear.primal(*case.linear.points)
+    subject.assert_all_same("outputs", got=outputs, expected=[first + 4 * used * sum(case.linear.points), *others])
     found = case.linear.pulled(*case.linear.cotangents)
-    expected = subject.returned([None if i in stopped else g for i, g in enumerate(found)], case.linear.shape)
+    if used:
+        also = 4 * case.linear.cotangents[0]
+        expected = [also if i in stopped else g + also for i, g in enumerate(found)]
+    else:
+        expected = subject.returned([None if i in stopped else g for i, g in enumerate(found)], case.linear.shape)
     subject.assert_all_same("gradients", got=gradients, expected=expected)
 
 
