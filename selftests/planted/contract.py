@@ -15,10 +15,10 @@ from autograd_conformance.selftests.planted.definitions import (
     PAIR,
     PRODUCT,
     SIGNED,
-    SQUARE,
     custom,
     derived,
     in_gradient,
+    in_square,
     planted,
     product_with,
     signed_with,
@@ -271,28 +271,23 @@ CONTRACT = (
         "gradient of argument 0 (x)",
         "gradient of argument 1 (y)",
     ),
-    planted(
+    in_square(
         "VJP-PURE/owned GradientInClassBuffer: every gradient of a shape lies in one buffer that the class keeps",
-        SQUARE,
         _stateful(lambda kept, x: None, _buffered),
-        "gradient of argument 0 (x)",
     ),
-    planted(
+    in_square(
         "VJP-PURE/owned SavedIntermediateGivenAway: a gradient is a view of a saved tensor, which changes with it",
-        SQUARE,
         _intermediate(_given_away),
         "inplace operation",
     ),
-    planted(
+    in_square(
         "VJP-REPEAT CallsCounted: every third call gives another gradient",
-        SQUARE,
         _stateful(_count, lambda kept, g, x, right: right if kept["calls"] % 3 else right * 2),
         "gradient of argument 0 (x)",
         "bit for bit",
     ),
-    planted(
+    in_square(
         "VJP-REPEAT RememberedByShape: the derivative is kept from the first call with that shape",
-        SQUARE,
         _stateful(
             lambda kept, x: kept.setdefault((x.shape, x.dtype), x.detach().clone()),
             lambda kept, g, x, right: 2 * g * torch.conj(kept[x.shape, x.dtype]),
@@ -300,9 +295,8 @@ CONTRACT = (
         "gradient of argument 0 (x)",
         "hint",
     ),
-    planted(
+    in_square(
         "VJP-REPEAT StateOfTheLastCall: backward takes the input of the last call, whichever it was",
-        SQUARE,
         _OF_THE_LAST_CALL,
         "gradient of argument 0 (x)",
         "bit for bit",
@@ -313,31 +307,25 @@ CONTRACT = (
         "gradient of argument 0 (x)",
         "bit for bit",
     ),
-    planted(
+    in_square(
         "VJP-REPEAT SavedIntermediateChanged: backward multiplies the saved derivative in place",
-        SQUARE,
         _intermediate(_multiplied_in_place),
         "gradient of argument 0 (x)",
         "a second backward",
     ),
-    planted(
+    in_square(
         "VJP-CHAIN/instances StateOfTheLastCall: backward takes the input of the last call, whichever it was",
-        SQUARE,
         _OF_THE_LAST_CALL,
-        "gradient of argument 0 (x)",
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE InputOnCtx: keeps its input as an attribute of ctx",
-        SQUARE,
         square_with(save=lambda xp, ctx, x: setattr(ctx, "x", x), saved=lambda ctx: ctx.x),
         "gradient of argument 0 (x)",
         "save_for_backward",
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE DataSaved: saves its input without its version counter",
-        SQUARE,
         square_with(save=lambda xp, ctx, x: ctx.save_for_backward(x.data)),
-        "gradient of argument 0 (x)",
     ),
     planted(
         "VJP-INPLACE-SAFE OutputOnCtx: keeps an output as an attribute of ctx",
@@ -345,37 +333,32 @@ CONTRACT = (
         _exp_with(_exp_on_ctx, lambda ctx: ctx.y),
         "gradient of argument 0 (x)",
     ),
-    planted(
+    in_square(
         "MEM-FREE OutputOnCtx: keeps its output on ctx, which makes a cycle",
-        SQUARE,
         square_with(_output_kept),
         "what is alive",
         "output 0",
     ),
-    planted(
+    in_square(
         "MEM-FREE InputsListed: appends its input to a list",
-        SQUARE,
         _stateful(_note, lambda kept, g, x, right: right),
         "what is alive",
         "argument 0 (x)",
     ),
-    planted(
+    in_square(
         "MEM-FREE GradientCached: keeps the last gradient",
-        SQUARE,
         _stateful(lambda kept, x: None, _cache),
         "what is alive",
         "gradient of argument 0 (x)",
     ),
-    planted(
+    in_square(
         "ENV-THREADS SharedScratch: the derivative passes through a buffer that all calls share",
-        SQUARE,
         _shared_scratch(),
         "gradient of argument 0 (x)",
         "several threads",
     ),
-    planted(
+    in_square(
         "ENV-THREADS StateOfTheLastCall: backward takes the input of the last call, whichever thread made it",
-        SQUARE,
         _OF_THE_LAST_CALL,
         "gradient of argument 0 (x)",
         "several threads",

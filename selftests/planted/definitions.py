@@ -16,6 +16,8 @@ from autograd_conformance.reference.definitions import Array, Function, Output
 from autograd_conformance.selftests.planting import Case, Fault, fault, name_in
 
 TORCH = TorchImplementation()
+# What the message of a fault says where nothing else is said.
+GRADIENT = ("gradient of argument 0 (x)",)
 
 
 def planted(
@@ -30,26 +32,30 @@ def planted(
 def misbehaving(
     title: str,
     implementation: Implementation,
-    function: Function,
     *says: str,
+    of: Function | None = None,
     twin: Implementation = TORCH,
     device: str = "cpu",
 ) -> Fault:
-    """A fault in an implementation, shown by a right Function."""
-    wrong, right = Case(function, implementation, device), Case(function, twin, device)
-    return fault(title, lambda: nullcontext(wrong), *says, twin=right)
+    """A fault in an implementation, shown by a right Function, by default Square."""
+    wrong, right = Case(of or SQUARE, implementation, device), Case(of or SQUARE, twin, device)
+    return fault(title, lambda: nullcontext(wrong), *(says or GRADIENT), twin=right)
+
+
+def in_square(title: str, body: Any, *says: str, **options: Any) -> Fault:
+    """A fault in the body of Square."""
+    return planted(title, SQUARE, body, *(says or GRADIENT), **options)
 
 
 def in_output(title: str, output: Callable[[Any, Any], Any], *says: str, **options: Any) -> Fault:
     """Square gives ``output(x, its square)``."""
     body = square_with(lambda xp, ctx, x, y: output(x, y))
-    return planted(title, SQUARE, body, *(says or ("output 0",)), **options)
+    return in_square(title, body, *(says or ("output 0",)), **options)
 
 
 def in_gradient(title: str, gradient: Callable[[Any, Any, Any], Any], *says: str, **options: Any) -> Fault:
     """The gradient of Square is ``gradient(cotangent, x, the right gradient)``."""
-    body = square_with(gradient=lambda xp, ctx, g, x, right: gradient(g, x, right))
-    return planted(title, SQUARE, body, *(says or ("gradient of argument 0 (x)",)), **options)
+    return in_square(title, square_with(gradient=lambda xp, ctx, g, x, right: gradient(g, x, right)), *says, **options)
 
 
 def custom(**methods: Any) -> Callable[[Any, Any], Any]:

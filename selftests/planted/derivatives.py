@@ -14,6 +14,7 @@ from autograd_conformance.selftests.planted.definitions import (
     SQUARE,
     derived,
     in_gradient,
+    in_square,
     planted,
     product_with,
     square_with,
@@ -113,9 +114,8 @@ DERIVATIVES = (
         "second derivative",
         "silently detached",
     ),
-    planted(
+    in_square(
         "DBL-CORRECT IntermediateSaved: saves an intermediate, through which nothing flows back",
-        SQUARE,
         square_with(
             save=lambda xp, ctx, x: ctx.save_for_backward(2 * x),
             gradient=lambda xp, ctx, g, twice, right: g * xp.conj(twice),
@@ -141,9 +141,8 @@ DERIVATIVES = (
         _square_through(lambda xp, x, g, v: (2 * xp.conj(v) * g, None)),
         "second derivative",
     ),
-    planted(
+    in_square(
         "DBL-CORRECT RefusedThoughSupported: declared once-differentiable in the code and twice in the description",
-        SQUARE,
         lambda xp, ag: type(
             "Once",
             (SQUARE.body(xp, ag),),

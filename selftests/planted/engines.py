@@ -11,7 +11,7 @@ from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.functions.indexing import NUMPY_TAKE
 from autograd_conformance.reference.functions.linear import LINEAR, QKV_PROJECTION
 from autograd_conformance.reference.functions.scalars import MUL_CONSTANT
-from autograd_conformance.selftests.planted.definitions import PAIR, PRODUCT, SIGNED, SQUARE, misbehaving
+from autograd_conformance.selftests.planted.definitions import PAIR, PRODUCT, SIGNED, misbehaving
 from autograd_conformance.selftests.planted.engines_definitions import MODEL, Meddling, calling, engine, pulled, pulling
 from autograd_conformance.selftests.planted.values_definitions import TANH
 from autograd_conformance.selftests.plants import of_tensors
@@ -151,212 +151,176 @@ ENGINES = (
     misbehaving(
         "VJP-NEEDS AllTrue: needs_input_grad is True throughout",
         Meddling(needs=lambda needs: (True,) * len(needs)),
-        LINEAR,
         "ctx.needs_input_grad",
+        of=LINEAR,
     ),
-    misbehaving("VJP-NEEDS List: needs_input_grad is a list", Meddling(needs=list), PRODUCT, "ctx.needs_input_grad"),
+    misbehaving("VJP-NEEDS List: needs_input_grad is a list", Meddling(needs=list), "ctx.needs_input_grad", of=PRODUCT),
     misbehaving(
         "VJP-NEEDS Integers: needs_input_grad holds integers",
         Meddling(needs=lambda needs: tuple(map(int, needs))),
-        PRODUCT,
         "ctx.needs_input_grad",
+        of=PRODUCT,
     ),
     misbehaving(
         "VJP-NEEDS OneShort: arguments that are not tensors are not counted",
         Meddling(needs=lambda needs: needs[:-1]),
-        MUL_CONSTANT,
         "ctx.needs_input_grad",
+        of=MUL_CONSTANT,
     ),
     misbehaving(
         "VJP-NEEDS Shifted: needs_input_grad is shifted by one",
         Meddling(needs=lambda needs: (*needs[1:], needs[0])),
-        PRODUCT,
         "ctx.needs_input_grad",
+        of=PRODUCT,
     ),
     misbehaving(
         "VJP-NEEDS TrueForIndex: True for an index tensor",
         Meddling(needs=lambda needs: (needs[0], True, *needs[2:])),
-        NUMPY_TAKE,
         "ctx.needs_input_grad",
+        of=NUMPY_TAKE,
     ),
     misbehaving(
-        "FWD-VALUE NoDoublePrecision: double precision is computed in single precision", _NARROW, PRODUCT, "output 0"
+        "FWD-VALUE NoDoublePrecision: double precision is computed in single precision", _NARROW, "output 0", of=PRODUCT
     ),
-    misbehaving("FWD-MASK Noisy: outputs carry noise", Meddling(output=_noise), SQUARE, "output 0"),
+    misbehaving("FWD-MASK Noisy: outputs carry noise", Meddling(output=_noise), "output 0"),
     misbehaving(
         "FWD-LAYOUT ConjugateBitForgotten: lazily conjugated arguments are read as they are stored",
         Meddling(argument=_conjugate_forgotten),
-        PRODUCT,
         "conjugated",
+        of=PRODUCT,
     ),
     misbehaving(
         "FWD-GRADFLAG IgnoresNoGrad: no_grad does not stop recording",
         engine("no_grad", lambda _: nullcontext()),
-        SQUARE,
         "without grad mode",
     ),
     misbehaving(
         "FWD-GRADFLAG SeveralNodes: each output has its own node",
         calling(lambda apply, *args: of_tensors(lambda y: y.view_as(y), apply(*args))),
-        PAIR,
         "several nodes",
+        of=PAIR,
     ),
     misbehaving(
         "FWD-GRADFLAG OutputsDetached: the outputs have no history",
         Meddling(output=lambda y: y.detach()),
-        SQUARE,
         "requires_grad of the outputs",
     ),
     misbehaving(
-        "FWD-DTYPE NoDoublePrecision: single precision comes where double was given",
-        _NARROW,
-        SQUARE,
-        "float32",
-        "float64",
+        "FWD-DTYPE NoDoublePrecision: single precision comes where double was given", _NARROW, "float32", "float64"
     ),
     misbehaving(
         "VJP-REF CotangentInHalf: cotangents pass through half precision",
         Meddling(cotangent=lambda g: g.half().to(g.dtype)),
-        TANH,
-        "gradient of argument 0 (x)",
+        of=TANH,
     ),
     misbehaving(
         "VJP-NONE DropsUnderPartialMask: an input gets no gradient where another is frozen",
         pulling(_drops_under_a_partial_mask),
-        QKV_PROJECTION,
         "which tensors get a gradient",
+        of=QKV_PROJECTION,
     ),
     misbehaving(
         "VJP-MASK DropsUnderPartialMask: an input gets no gradient where another is frozen",
         pulling(_drops_under_a_partial_mask),
-        QKV_PROJECTION,
         "gradient of argument",
+        of=QKV_PROJECTION,
     ),
     misbehaving(
         "VJP-SUBSET PacksSubset: the gradients that were asked for come in the first places",
         pulling(_packs),
-        PRODUCT,
         "gradient of argument",
+        of=PRODUCT,
     ),
     misbehaving(
         "VJP-COTANGENT-LAYOUT ExpandedAveraged: an expanded cotangent is averaged",
         Meddling(cotangent=_mean_of_expanded),
-        SQUARE,
-        "gradient of argument 0 (x)",
     ),
     misbehaving(
         "VJP-FIT WidensHalf: the engine hands on the gradients of half precision in single precision",
         pulled(lambda g: g.float() if g.dtype == torch.float16 else g),
-        SQUARE,
         "gradients as the caller gets them",
     ),
     misbehaving(
-        "VJP-COTANGENT-LAYOUT ExpandedAveragedModel: an expanded cotangent is averaged",
-        _AVERAGING_MODEL,
-        SQUARE,
-        "gradient of argument 0 (x)",
-        twin=MODEL,
+        "VJP-COTANGENT-LAYOUT ExpandedAveragedModel: an expanded cotangent is averaged", _AVERAGING_MODEL, twin=MODEL
     ),
     misbehaving(
-        "VJP-UNUSED MaterializesOnes: ones are passed for an output that is not used",
-        pulling(_ones_for_none),
-        PAIR,
-        "gradient of argument 0 (x)",
+        "VJP-UNUSED MaterializesOnes: ones are passed for an output that is not used", pulling(_ones_for_none), of=PAIR
     ),
     misbehaving(
         "VJP-UNUSED DoesNotMaterialize: None is passed for an output that is not used",
         Meddling(cotangent=lambda g: g if bool(g.any()) else None),
-        PAIR,
         "the call raised",
+        of=PAIR,
     ),
     misbehaving(
         "VJP-NONDIFF ConstantsGetCotangents: a cotangent that is not zero is passed for a non-differentiable output",
         Meddling(cotangent=lambda g: g + 1),
-        SIGNED,
         "as backward received it",
+        of=SIGNED,
     ),
     misbehaving(
         "VJP-ACCUMULATE Overwrites: backward() overwrites .grad",
         engine("backward", lambda original, *args, initial=None, **options: original(*args, **options)),
-        SQUARE,
         ".grad of argument 0 (x)",
     ),
     misbehaving(
         "VJP-ACCUMULATE AccumulatesTwice: backward() adds twice where .grad held something",
         engine("backward", _accumulates_twice),
-        SQUARE,
         ".grad of argument 0 (x)",
     ),
     misbehaving(
         "VJP-SAME-TENSOR FirstUseOnly: a tensor given twice gets the gradient of its first use",
         calling(_first_use_only),
-        PRODUCT,
         "gradient of argument 0 (x)",
         "unchanged",
+        of=PRODUCT,
     ),
-    misbehaving(
-        "VJP-INPLACE-SAFE Unchecked: saved tensors' versions are not checked",
-        _UNCHECKED_MODEL,
-        SQUARE,
-        "gradient of argument 0 (x)",
-        twin=MODEL,
-    ),
+    misbehaving("VJP-INPLACE-SAFE Unchecked: saved tensors' versions are not checked", _UNCHECKED_MODEL, twin=MODEL),
     misbehaving(
         "VJP-CHAIN CutsBetweenFunctions: the history ends between two custom Functions",
         calling(lambda apply, *args: apply(*map(_cut, args))),
-        SQUARE,
-        "gradient of argument 0 (x)",
     ),
     misbehaving(
         "DBL-CORRECT ForgetsHistory: gradients cannot be differentiated again",
         pulled(torch.Tensor.detach),
-        SQUARE,
         "silently detached",
     ),
     misbehaving(
         "JVP-REF FirstTangentOnly: only the first tensor moves",
         engine("jvp", _first_tangent_only),
-        PRODUCT,
         "tangent of output 0",
+        of=PRODUCT,
     ),
     misbehaving(
         "BATCH-VMAP/cotangents FirstBatchOnly: every member gets the gradients of the first",
         engine("batched_vjp", _first_member_only),
-        SQUARE,
-        "gradient of argument 0 (x)",
     ),
     misbehaving(
         "BATCH-VMAP MovesNothing: batches along the first axis whatever axis is asked for",
         engine("vmap", _moves_nothing),
-        PRODUCT,
         "batched axis",
+        of=PRODUCT,
     ),
     misbehaving(
         "ENV-SAVED-HOOKS OffloadsInHalf: saved tensors lose precision in packing",
         engine("offload", _in_half),
-        SQUARE,
         "under saved-tensor hooks",
     ),
     misbehaving(
         "ENV-SAVED-HOOKS/checkpoint CutsCheckpoint: checkpointing cuts the first argument off",
         engine("checkpoint", _cuts_the_first),
-        SQUARE,
         "under checkpointing",
     ),
     misbehaving(
         "ENV-THREADS OneGraphForAllThreads: every thread pulls through the graph that was recorded last",
         _of_the_last_call(),
-        SQUARE,
         "several threads",
     ),
     misbehaving(
         "ENV-DEVICE ReportsHost: tensors of another device say that they are on the host",
         engine("describe", lambda original, x: original(x)._replace(device="cpu")),
-        SQUARE,
         "device",
         device="meta",
     ),
-    misbehaving(
-        "MEM-FREE KeepsGraphs: keeps the outputs of every call", engine("vjp", _keeping), SQUARE, "what is alive"
-    ),
+    misbehaving("MEM-FREE KeepsGraphs: keeps the outputs of every call", engine("vjp", _keeping), "what is alive"),
 )

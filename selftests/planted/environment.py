@@ -12,6 +12,7 @@ from autograd_conformance.selftests.planted.definitions import (
     custom,
     in_gradient,
     in_output,
+    in_square,
     misbehaving,
     planted,
     square_with,
@@ -89,10 +90,7 @@ def _replaying(compile, f):
 
 ENVIRONMENT = (
     misbehaving(
-        "ENV-COMPILE Replaying: values are baked into what is compiled",
-        engine("compile", _replaying),
-        SQUARE,
-        "output 0",
+        "ENV-COMPILE Replaying: values are baked into what is compiled", engine("compile", _replaying), "output 0"
     ),
     planted(
         "ENV-COMPILE DoubledWhenCompiled: takes another path while it is traced",
@@ -110,18 +108,16 @@ ENVIRONMENT = (
         "ENV-AUTOCAST EighthLostUnderAutocast: computes in eight bits under autocast",
         lambda x, y: y.to(torch.float8_e4m3fn).to(x.dtype) if torch.is_autocast_enabled("cpu") else y,
     ),
-    planted(
+    in_square(
         "ENV-SAVED-HOOKS AttributeOfSavedTensor: keeps a factor as an attribute of a saved tensor, which packing loses",
-        SQUARE,
         square_with(
             save=_marked,
             gradient=lambda xp, ctx, g, x, right: g * getattr(ctx.saved_tensors[0], "factor", 1) * xp.conj(x),
         ),
         "under saved-tensor hooks",
     ),
-    planted(
+    in_square(
         "ENV-SAVED-HOOKS/checkpoint EveryOtherCallDoubled: every other call is doubled, and a recomputation is a call",
-        SQUARE,
         _checkpointed(lambda count: 2 - count % 2),
         "under checkpointing",
     ),
@@ -139,9 +135,8 @@ ENVIRONMENT = (
         lambda g, x, right: right if x.device.type == "cpu" else -right,
         device="lazy",
     ),
-    planted(
+    in_square(
         "ENV-DEVICE ThroughNumpy: computes in NumPy, which a tensor without values does not have",
-        SQUARE,
         square_with(lambda xp, ctx, x, y: xp.from_numpy(xp.to_numpy(xp.copy(x)) ** 2, x)),
         "the call raised",
         device="meta",

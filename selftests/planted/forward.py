@@ -12,10 +12,10 @@ from autograd_conformance.reference.functions.linear import LINEAR
 from autograd_conformance.selftests.planted.definitions import (
     PAIR,
     PRODUCT,
-    SQUARE,
     custom,
     in_gradient,
     in_output,
+    in_square,
     pair_with,
     planted,
     product_with,
@@ -107,9 +107,8 @@ FORWARD = (
         _linear_bias_by_flag,
         "output 0",
     ),
-    planted(
+    in_square(
         "FWD-MASK InferenceIsCoarser: takes a coarser path when nothing requires grad",
-        SQUARE,
         square_with(lambda xp, ctx, x, y: y if any(ctx.needs_input_grad) else y * (1 + 2**-7)),
         "output 0",
     ),

@@ -12,6 +12,7 @@ from autograd_conformance.selftests.planted.definitions import (
     SQUARE,
     in_gradient,
     in_output,
+    in_square,
     misbehaving,
     planted,
     square_with,
@@ -107,14 +108,14 @@ SHARING = (
     misbehaving(
         "VJP-UNUSED MaterializesAlways: set_materialize_grads(False) is ignored",
         MaterializesAlways(),
-        SIMPLE_FUNC_UNMATERIALIZED,
         "unused outputs",
+        of=SIMPLE_FUNC_UNMATERIALIZED,
     ),
     misbehaving(
         "DBL-ONCE RefusesCreateGraph: gradients under create_graph are refused",
         pulling(_refusing),
-        SAVE_FOR_BACKWARD,
         "create_graph is not supported",
+        of=SAVE_FOR_BACKWARD,
     ),
     planted(
         "VJP-INPLACE-SAFE IndicesOnCtx: keeps an integer output as an attribute of ctx",
@@ -122,33 +123,29 @@ SHARING = (
         _sort_on_ctx,
         "gradient of argument 0 (x)",
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE LargeOnCtx: keeps its input in a list on ctx, which counts only if it is large",
-        SQUARE,
         _held(lambda held, _: held < 100),
         "gradient of argument 0 (x)",
         "changed to: 1000",
         dtypes=_FLOATS,
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE SmallOnCtx: keeps its input in a list on ctx, which counts only if it is very negative",
-        SQUARE,
         _held(lambda held, _: held > -100),
         "gradient of argument 0 (x)",
         "changed to: -1000",
         dtypes=_FLOATS,
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE ZeroOnCtx: keeps its input in a list on ctx, which counts only if it is zero",
-        SQUARE,
         _held(lambda held, _: held != 0),
         "gradient of argument 0 (x)",
         "changed to: 0",
         dtypes=_FLOATS,
     ),
-    planted(
+    in_square(
         "VJP-INPLACE-SAFE SignOnCtx: keeps its input in a list on ctx, which counts only if it is negated",
-        SQUARE,
         _held(lambda held, x: 1 - 2 * ((held * x < 0) & (abs(held) < 5))),
         "gradient of argument 0 (x)",
         "changed to: its negative",

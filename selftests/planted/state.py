@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from autograd_conformance.selftests.planted.definitions import SQUARE, in_gradient, in_output, planted, square_with
+from autograd_conformance.selftests.planted.definitions import in_gradient, in_output, in_square, square_with
 
 
 def _partly_written(x, y):
@@ -69,10 +69,9 @@ STATE = (
         lambda x, y: (torch.manual_seed(0), y)[1],
         "torch's random numbers by forward",
     ),
-    planted(
+    in_square(
         "ENV-SETTINGS/seeds RewoundByBackward: backward draws forward's numbers again, "
         "and leaves the generator where forward did",
-        SQUARE,
         square_with(save=_remember, gradient=_rewinding),
         "torch's random numbers by backward",
     ),
