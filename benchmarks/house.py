@@ -98,7 +98,7 @@ def scripts() -> list[int]:
     for p in PLANTED:
         wrong = p.wrong
         wrong.implementation.start_device(wrong.device)
-        raised = checks.caught(p)
+        raised = checks.caught(p.id, p.variant, wrong)
         if isinstance(raised, Broken):
             failure = json_of(raised.finding.as_json())
             text, _ = script_for(wrong.implementation, wrong.function, named(p.id, p.variant), failure, SOURCE)

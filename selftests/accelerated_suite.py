@@ -22,6 +22,7 @@ from autograd_conformance.implementations import load
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.accelerator_faults import FOUND_BY, Found
 from autograd_conformance.selftests.planted import checks
+from autograd_conformance.selftests.planting import Case
 from autograd_conformance.suites.dialects.torch import test_devices
 
 DEVICE = "simulated"
@@ -42,7 +43,7 @@ def run(found: Found) -> None:
         test(subject)
         subject.record.verify_exercised()
     else:
-        checks.checked(found.test, "", FUNCTIONS[found.function], TORCH, DEVICE)
+        checks.checked(found.test, "", Case(FUNCTIONS[found.function], TORCH, DEVICE))
 
 
 def raised(check: Callable[[], None], fault: str) -> str:

@@ -53,11 +53,9 @@ def wrapped(owner: Any, name: str, method: Method) -> Plant:
     return replaced(owner, name, lambda original: lambda *args, **options: method(original, *args, **options))
 
 
-def ctx_attribute(
-    name: str, read: Callable[[Any, Any], Any], write: Callable[[Any, Any, Any], Any] | None = None
-) -> Plant:
-    """Reading ``ctx.name`` gives ``read(ctx, what it is)``; setting it is ``write(assign, ctx, value)``."""
-    return ctx_property(name, lambda original, ctx: read(ctx, original(ctx)), write)
+def ctx_attribute(name: str, read: Callable[[Any, Any], Any]) -> Plant:
+    """Reading ``ctx.name`` gives ``read(ctx, what it is)``."""
+    return ctx_property(name, lambda original, ctx: read(ctx, original(ctx)))
 
 
 def ctx_property(name: str, read: Method, write: Method | None = None) -> Plant:
@@ -261,6 +259,38 @@ def rescued(instead: Callable[..., Any], *kinds: type[Exception], says: str = ""
         return instead(*args)
 
     return method
+
+
+def raising(words: str, error: type[Exception] = RuntimeError) -> Method:
+    """An error with these words."""
+
+    def method(*_: Any, **__: Any) -> Any:
+        raise error(words)
+
+    return method
+
+
+def refused(wrong: Callable[..., Any], words: str, error: type[Exception] = RuntimeError) -> Method:
+    """What the original gives; an error with these words where ``wrong(it, *args)``."""
+
+    def method(original: Any, *args: Any, **options: Any) -> Any:
+        found = original(*args, **options)
+        if wrong(found, *args):
+            raise error(words)
+        return found
+
+    return method
+
+
+def first(action: Callable[..., Any]) -> Method:
+    """``action(*args)``, and then the original."""
+    return lambda original, *args, **options: (action(*args), original(*args, **options))[1]
+
+
+def last(around: Callable[[Method], Plant]) -> tuple[list[Any], Plant]:
+    """The arguments of the call that began last; the list is right within the plant."""
+    known: list[Any] = []
+    return known, around(first(lambda *args: known.__setitem__(slice(None), args)))
 
 
 def noting(around: Callable[[Method], Plant]) -> tuple[list[Any], Plant]:

@@ -21,6 +21,7 @@ from autograd_conformance.reference.functions.exhibit import Exhibit
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.planted import checks
+from autograd_conformance.selftests.planting import Case
 from autograd_conformance.strategies.calls import parse
 
 pytestmark = pytest.mark.skipif(
@@ -41,7 +42,7 @@ CLAIMED = [pytest.param(e, p, id=f"{name}-{p}") for name, e in EXHIBITS.items() 
 def raised_by_any(function, property_id):
     """What the tests of a property raise on a Function, None if all of them pass."""
     found = [
-        checks.raised_by(property_id, claim.variant, function, TORCH)
+        checks.raised_by(property_id, claim.variant, Case(function, TORCH))
         for claim, _ in checks.tests_of(property_id, function, TORCH, "cpu")
     ]
     assert found, f"no test of {property_id} applies to {function.name}"
@@ -53,7 +54,7 @@ def caught(exhibit, property_id):
     """The test that catches an exhibit, and what it raises; of the plain tests first."""
     found = checks.tests_of(property_id, exhibit.function, TORCH, "cpu")
     for claim, _ in sorted(found, key=lambda pair: pair[0].variant != ""):
-        raised = checks.caught(property_id, claim.variant, exhibit.function, TORCH)
+        raised = checks.caught(property_id, claim.variant, Case(exhibit.function, TORCH))
         if raised is not None:
             return named(property_id, claim.variant), raised
     return "", None

@@ -49,7 +49,7 @@ def started(planted: Fault) -> None:
 def outcome(planted: Fault) -> BaseException | None:
     """What the property's check raises on the fault."""
     started(planted)
-    return checks.caught(planted)
+    return checks.caught(planted.id, planted.variant, planted.wrong)
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=str)
@@ -110,7 +110,7 @@ TWINS = {(p.id, p.variant, p.twin.function.name, id(p.twin.implementation), p.tw
 @pytest.mark.parametrize("planted", TWINS.values(), ids=lambda p: f"{p.id}-{p.variant}-{p.twin.function.name}")
 def test_the_twin_is_accepted(planted):
     started(planted)
-    raised = checks.raised_by(planted, planted.twin)
+    raised = checks.raised_by(planted.id, planted.variant, planted.twin)
     assert raised is None, f"{planted.twin.function.name} is right, but: {raised}"
 
 
@@ -152,5 +152,5 @@ def test_every_verb_has_a_fault_that_it_catches():
 def test_a_refusal_is_accepted_where_a_wrong_number_is_not():
     (silent,) = [p for p in PLANTED if str(p) == "VJP-INPLACE-SAFE-InputOnCtx"]
     assert isinstance(outcome(silent), Broken)
-    subject = checks.checked(silent, silent.twin)
+    subject = checks.checked(silent.id, silent.variant, silent.twin)
     assert subject.record.refused > 0

@@ -8,7 +8,6 @@ from autograd_conformance.selftests.planted.engines import ENGINES
 from autograd_conformance.selftests.planted.environment import ENVIRONMENT
 from autograd_conformance.selftests.planted.forward import FORWARD
 from autograd_conformance.selftests.planted.sharing import SHARING
-from autograd_conformance.selftests.planted.state import STATE
 from autograd_conformance.selftests.planted.values import VALUES
 
-PLANTED = (*FORWARD, *VALUES, *CONTRACT, *DERIVATIVES, *ENVIRONMENT, *ENGINES, *SHARING, *STATE)
+PLANTED = (*FORWARD, *VALUES, *CONTRACT, *DERIVATIVES, *ENVIRONMENT, *ENGINES, *SHARING)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pkgutil
 import traceback
 import warnings
-from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -13,10 +12,10 @@ from typing import Any
 from autograd_conformance.harness.checking import drawing
 from autograd_conformance.harness.checking.marks import Claim, claims_in
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
-from autograd_conformance.selftests.planting import Case, Fault
+from autograd_conformance.selftests import planting
+from autograd_conformance.selftests.planting import Case
 from autograd_conformance.suites import functions as suite
 
 SEEDS = 4
@@ -57,42 +56,28 @@ def check(
     return subject
 
 
-def checked(fault: Fault, case: Case, seed: int = 0) -> Subject:
-    """The subject of the one test of the property and variant of a fault, after it ran."""
-    found = tests_of(fault.id, case.function, case.implementation, case.device)
-    ((claim, test),) = [(claim, test) for claim, test in found if claim.variant == fault.variant]
+def checked(property_id: str, variant: str, case: Case, seed: int = 0) -> Subject:
+    """The subject of the one test of a property's variant, after it ran."""
+    found = tests_of(property_id, case.function, case.implementation, case.device)
+    ((claim, test),) = [(claim, test) for claim, test in found if claim.variant == variant]
     return check(claim, test, case.function, case.implementation, case.device, seed)
 
 
-def raised_by(fault: Fault, case: Case, seed: int = 0) -> BaseException | None:
-    """What `checked` raises; of a group the first.
-
-    Hypothesis groups what does not repeat itself.
-    """
-    try:
-        with warnings.catch_warnings():
-            # What is verified is the verdict, not what a framework warns of on the way.
-            warnings.simplefilter("ignore")
-            checked(fault, case, seed)
-    except (Exception, Broken) as raised:  # noqa: BLE001 - the verdict of the caller
-        return next(_leaves(raised))
-    return None
+def raised_by(property_id: str, variant: str, case: Case, seed: int = 0) -> BaseException | None:
+    """What `checked` raises; of a group the first."""
+    with warnings.catch_warnings():
+        # What is verified is the verdict, not what a framework warns of on the way.
+        warnings.simplefilter("ignore")
+        return planting.raised_by(property_id, variant, case, seed, by=checked)
 
 
-def caught(fault: Fault) -> BaseException | None:
-    """What `raised_by` gives on what is wrong, for the first of a few seeds with which it raises.
+def caught(property_id: str, variant: str, case: Case) -> BaseException | None:
+    """What `raised_by` gives for the first of a few seeds with which it raises.
 
     One run of the gate meets a rare size, layout or interleaving of threads only with luck.
     """
-    with fault.install() as wrong:
-        raised = (raised_by(fault, wrong, seed) for seed in range(SEEDS))
-        return next((each for each in raised if each is not None), None)
-
-
-def _leaves(raised: BaseException) -> Iterator[BaseException]:
-    for part in getattr(raised, "exceptions", ()):
-        yield from _leaves(part)
-    yield raised
+    raised = (raised_by(property_id, variant, case, seed) for seed in range(SEEDS))
+    return next((each for each in raised if each is not None), None)
 
 
 def frames_of(raised: BaseException | None) -> set[str]:

@@ -17,7 +17,7 @@ from autograd_conformance.selftests.planted.definitions import (
     planted,
     square_with,
 )
-from autograd_conformance.selftests.planted.engines_definitions import pulling
+from autograd_conformance.selftests.planted.engines import pulling
 
 
 def _shared_output():

@@ -67,14 +67,6 @@ def _forgets_what_backward_stores(original, ctx, *cotangents):
     return found
 
 
-def _first_call_counts(name, attribute):
-    return ctx_method(name, plants.where(lambda ctx, *_: getattr(ctx, attribute) is not None, lambda *_: None))
-
-
-def _adds_up(name, attribute):
-    return ctx_method(name, lambda original, ctx, *tensors: original(ctx, *(getattr(ctx, attribute) or ()), *tensors))
-
-
 _ASSIGNABLE = plants.ctx_property(
     "saved_tensors",
     lambda original, ctx: ctx.__dict__["saved"] if "saved" in ctx.__dict__ else original(ctx),
@@ -90,31 +82,17 @@ def _ignores_hooks_of_forward(original, ctx, hook):
 
 
 def _keeps_to_save():
-    kept = [None]
-
-    def save(original, ctx, *tensors):
-        kept[0] = tensors
-        original(ctx, *tensors)
+    saved, noted = plants.last(lambda method: ctx_method("save_for_backward", method))
 
     def note(node, *_):
-        node.to_save = kept[0]
+        node.to_save = tuple(saved[1:])
 
-    return plants.all_of(ctx_method("save_for_backward", save), plants.noting_calls(note))
+    return plants.all_of(noted, plants.noting_calls(note))
 
 
 def _takes_lists(assign, ctx, name, value):
     pending = name in ("to_save", "dirty_tensors", "non_differentiable")
     assign(ctx, name, tuple(value) if pending and isinstance(value, list) else value)
-
-
-def _keeps_the_pairs(original, ctx, *pairs):
-    original(ctx, *pairs)
-    ctx.shared_pairs = pairs
-
-
-def _notes_retain_variables(ctx, cotangents):
-    ctx.retain_variables = False
-    return cotangents
 
 
 def _flags(change):
@@ -128,47 +106,33 @@ def _pads_defaults(original, cls, *args):
 
 def _heeds_the_mode():
     modes = []
-
-    def note(args):
-        modes.append(torch.is_grad_enabled())
-        return args
-
-    return plants.all_of(plants.called_with(note), _flags(lambda _, it: tuple(f and modes[-1] for f in it)))
+    noted = plants.around_apply(plants.first(lambda *_: modes.append(torch.is_grad_enabled())))
+    return plants.all_of(noted, _flags(lambda _, it: tuple(f and modes[-1] for f in it)))
 
 
 @plants.anew
 def _heeds_arguments(change):
     """The flag of an argument is ``change(position, argument, arguments)`` if it was True."""
-    known = []
-
-    def note(args):
-        known[:] = args
-        return args
+    call, noted = plants.last(plants.around_apply)
 
     def flags(_, it):
+        known = call[1:]
         if len(it) != len(known):
             return it
         return tuple(f and change(i, x, known) for i, (f, x) in enumerate(zip(it, known, strict=True)))
 
-    return plants.all_of(plants.called_with(note), _flags(flags))
+    return plants.all_of(noted, _flags(flags))
 
 
-def _rejects_unneeded(ctx, found):
-    if any(g is not None and not need for g, need in zip(found, ctx.needs_input_grad, strict=True)):
-        raise RuntimeError("a gradient was returned that is not needed")
-    return found
+def _unneeded(found, ctx, *_):
+    return any(g is not None and not need for g, need in zip(found, ctx.needs_input_grad, strict=True))
 
 
 @plants.anew
 def _knowing_what_is_wanted(change):
     """Once grad was called the flags are ``change(ctx, what they are, the inputs of the last grad)``."""
-    wanted = []
-
-    def grad(original, outputs, inputs, *args, **options):
-        wanted[:] = inputs
-        return original(outputs, inputs, *args, **options)
-
-    return plants.all_of(plants.around_grad(grad), _flags(lambda ctx, it: change(ctx, it, wanted) if wanted else it))
+    call, noted = plants.last(plants.around_grad)
+    return plants.all_of(noted, _flags(lambda ctx, it: change(ctx, it, call[1]) if call else it))
 
 
 def _says_what_is_wanted(ctx, _, wanted):
@@ -224,13 +188,9 @@ def _heeds_what_it_returns():
 
 def _needs_grad_mode():
     modes = []
-
-    def note(args):
-        modes.append(torch.is_grad_enabled())
-        return args
-
+    noted = plants.around_apply(plants.first(lambda *_: modes.append(torch.is_grad_enabled())))
     skipped = plants.where(lambda *_: not modes[-1], lambda *_: None)
-    return plants.all_of(_setup(skipped), plants.called_with(note))
+    return plants.all_of(_setup(skipped), noted)
 
 
 def _drops_cotangents_of_saved(ctx, cotangents):
@@ -285,10 +245,6 @@ FAULTS = (
     fault("CTX-02", _calls_backward_with(_Wrapper), neighbours=("CTX-01",)),
     fault("CTX-03", plants.gradients(_forgets), "missing", neighbours=("CTX-05",)),
     fault("CTX-03: what backward stores on ctx is lost", around_backward(_forgets_what_backward_stores)),
-    fault("CTX-04", _adds_up("save_for_backward", "to_save")),
-    fault("CTX-04: marks of several calls add up", _adds_up("mark_non_differentiable", "non_differentiable")),
-    fault("CTX-04: the first mark_dirty counts", _first_call_counts("mark_dirty", "dirty_tensors")),
-    fault("CTX-04: the first save_for_forward counts", _first_call_counts("save_for_forward", "saved_for_forward")),
     fault("CTX-05", _ASSIGNABLE),
     fault(
         "CTX-05: materialize_grads takes the truth of any value",
@@ -338,9 +294,15 @@ FAULTS = (
         ctx_attribute("saved_variables", lambda _, it: tuple(x for x in it if x is not None)),
     ),
     fault("CTX-09", ctx_method("mark_shared_storage", plants.under(plants.silence))),
-    fault("CTX-09: the pairs are kept on ctx", ctx_method("mark_shared_storage", _keeps_the_pairs)),
+    fault(
+        "CTX-09: the pairs are kept on ctx",
+        ctx_method("mark_shared_storage", plants.first(lambda ctx, *pairs: setattr(ctx, "shared_pairs", pairs))),
+    ),
     fault("CTX-10", plants.put(BackwardCFunction, "_do_backward", BackwardCFunction.apply), "_do_backward"),
-    fault("CTX-10: backward notes retain_variables", plants.cotangents(_notes_retain_variables)),
+    fault(
+        "CTX-10: backward notes retain_variables",
+        around_backward(plants.first(lambda ctx, *_: setattr(ctx, "retain_variables", False))),
+    ),
     fault("NIG-01", _flags(lambda _, flags: flags[:-1]), neighbours=_OTHERS),
     fault("NIG-01: a list instead of a tuple", _flags(lambda _, flags: list(flags)), "list", neighbours=_OTHERS),
     fault("NIG-02", _flags(lambda _, flags: (True,) * len(flags)), neighbours=plants.numbers("NIG", 3, 4, 5)),
@@ -358,7 +320,7 @@ FAULTS = (
     fault("NIG-04", plants.around_apply(lambda _, cls, *args: super(torch.autograd.Function, cls).apply(*args))),
     fault("NIG-05", _heeds_the_mode),
     fault("NIG-06", _knowing_what_is_wanted(_forgets_partial_passes), neighbours=("NIG-02",)),
-    fault("NIG-07", plants.gradients(_rejects_unneeded)),
+    fault("NIG-07", around_backward(plants.refused(_unneeded, "a gradient was returned that is not needed"))),
     fault("SETUP-01", _given(_copies_inputs), neighbours=("SETUP-06",)),
     fault("SETUP-01: a list of inputs", _given(lambda inputs, output: (list(inputs), output)), "list"),
     fault("SETUP-01: setup_context runs twice", _setup(_twice), neighbours=("SETUP-04",)),

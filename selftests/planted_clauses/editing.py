@@ -14,6 +14,9 @@ from types import CodeType, FunctionType
 
 import pytest
 
+# The functions that are edited: the file, the name and the line of each.
+_EDITED: set[tuple[str, str, int]] = set()
+
 
 def edit(place: str, old: str, new: str) -> Callable[[], AbstractContextManager[None]]:
     """The plant of an edit, see `edited`."""
@@ -33,7 +36,11 @@ def edited(place: str, old: str, new: str) -> Iterator[None]:
         pytest.skip(f"skip: {place} does not have this once in this release of torch: {old}")
     changed = "".join((*lines[:first], text.replace(old, new), *lines[last:]))
     codes = dict(_changed(code, compile(changed, file, "exec")))
+    # A second edit would undo the first.
+    assert not _EDITED & {(file, *which) for which in codes}, f"{place} is edited already"
     with ExitStack() as stack:
+        stack.callback(_EDITED.difference_update, {(file, *which) for which in codes})
+        _EDITED.update((file, *which) for which in codes)
         for f in [each for each in gc.get_objects() if type(each) is FunctionType]:
             replacement = codes.get((f.__code__.co_name, f.__code__.co_firstlineno))
             if replacement and f.__code__.co_filename == file:

@@ -31,23 +31,8 @@ def _declared(wrapper):
     return plants.wrapped(torch.autograd.function, "once_differentiable", declare)
 
 
-def _leaves_the_mode(original, backward, ctx, *cotangents):
-    recording = torch.is_grad_enabled()
-
-    def within(ctx, *given):
-        with torch.set_grad_enabled(recording):
-            return backward(ctx, *given)
-
-    return original(within)(ctx, *cotangents)
-
-
 def _moving(cotangents):
     return any(g is not None and g.requires_grad for g in cotangents)
-
-
-def _doubles_under_create_graph(original, backward, ctx, *cotangents):
-    found = original(backward)(ctx, *cotangents)
-    return plants.of_tensors(lambda g: g * 2, tupled(found)) if _moving(cotangents) else found
 
 
 def _refuses_the_first_alone(original, backward, ctx, *cotangents):
@@ -101,10 +86,9 @@ def barred() -> AbstractContextManager[Any]:
     return plants.all_of(plants.noting_calls(note), _declared(_with_a_barrier))
 
 
-def _refuses_nesting(original, backward, ctx, *cotangents):
-    if torch._C._functorch.maybe_current_level() not in (None, 1):
-        raise RuntimeError(SAYS)
-    return original(backward)(ctx, *cotangents)
+def _refuses_nesting(original, backward, *given):
+    nested = torch._C._functorch.maybe_current_level() not in (None, 1)
+    return (plants.raising(SAYS) if nested else original(backward))(*given)
 
 
 FLAGS = ("boxed_grads_call", "clear_saved_tensors_on_access")
@@ -199,12 +183,6 @@ def _zeros_for_errors(original, ctx, *cotangents):
 
 
 FAULTS = (
-    fault("ONCE-01", _declared(_leaves_the_mode)),
-    fault(
-        "ONCE-01: gradients under create_graph are doubled",
-        _declared(_doubles_under_create_graph),
-        neighbours=("ONCE-06",),
-    ),
     fault(
         "ONCE-02",
         plants.wrapped(

@@ -197,21 +197,6 @@ def _takes_anything(original, ctx, *values):
     original(ctx, *(v if isinstance(v, torch.Tensor) else None for v in values))
 
 
-def _keeps(name):
-    """A method of ctx that also keeps its arguments as this attribute."""
-
-    def save(original, ctx, *tensors):
-        setattr(ctx, name, tensors)
-        original(ctx, *tensors)
-
-    return save
-
-
-def _for_jvp_too(original, ctx, *tensors):
-    ctx.save_for_forward(*tensors)
-    original(ctx, *tensors)
-
-
 def _without_history(t):
     return t.detach() if plants.tracked(t) else t
 
@@ -223,10 +208,6 @@ def _gradcheck_aligns_outputs(original, fn, inputs, outputs, **options):
         return tuple(y for y, keep in zip(tupled(fn(*args)), kept, strict=True) if keep)
 
     return original(differentiable, inputs, outputs, **options)
-
-
-def _cannot_delete(ctx, name):
-    raise AttributeError(f"ctx.{name} cannot be deleted")
 
 
 def _outliving(original, tensor, **options):
@@ -274,34 +255,16 @@ FAULTS = (
     fault("JVP-11", _in_place(0)),
     fault("JVP-11: only the first argument is checked", _in_place(1)),
     fault("JVP-12", ctx_method("save_for_forward", _takes_anything)),
-    fault(
-        "JVP-12: None is left out",
-        ctx_method("save_for_forward", lambda save, ctx, *them: save(ctx, *(t for t in them if t is not None))),
-    ),
-    fault("JVP-12: kept after the call", ctx_method("save_for_forward", _keeps("kept_for_forward"))),
-    fault("JVP-13", ctx_method("save_for_backward", _for_jvp_too)),
-    fault("JVP-13: kept for backward too", ctx_method("save_for_forward", _keeps("to_save"))),
     fault("JVP-14", _each(lambda t, _: _without_history(t))),
     fault(
         "JVP-14: tangents are detached before jvp",
         _around_jvp(lambda original, *tangents: original(*map(_without_history, tangents))),
     ),
     fault(
-        "JVP-14: gradcheck leaves jvp out",
-        plants.wrapped(_CHECK, "_gradcheck_real_imag", plants.options(check_forward_ad=False)),
-        "gradcheck",
+        "JVP-15", plants.put(BackwardCFunction, "__delattr__", plants.raising("ctx keeps what it has", AttributeError))
     ),
-    fault("JVP-15", plants.put(BackwardCFunction, "__delattr__", _cannot_delete)),
     fault("JVP-15: deleting has no effect", plants.put(BackwardCFunction, "__delattr__", lambda *_: None)),
     fault("JVP-16", plants.wrapped(forward_ad, "unpack_dual", _outliving)),
-    fault(
-        "JVP-16: levels can be nested",
-        plants.wrapped(
-            forward_ad,
-            "enter_dual_level",
-            lambda enter: forward_ad._current_level if forward_ad._current_level >= 0 else enter(),
-        ),
-    ),
     fault("JVP-16: integers become floating", plants.wrapped(forward_ad, "make_dual", _makes_any_dual)),
 )
 

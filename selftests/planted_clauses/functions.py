@@ -88,10 +88,8 @@ def _field_names(returned):
     return type(returned) if hasattr(returned, "_fields") else tuple
 
 
-def _counts_gradients(ctx, found):
-    if len(found) != len(ctx.needs_input_grad):
-        raise RuntimeError("backward returned an incorrect number of gradients")
-    return found
+def _miscounted(found, ctx, *_):
+    return len(tupled(found)) != len(ctx.needs_input_grad)
 
 
 def _none_for_defaults(parameters, args, kwargs):
@@ -215,7 +213,7 @@ FAULTS = (
         plants.cotangents(lambda _, given: (torch.zeros(()) if g is None else g for g in given)),
         "cotangents",
     ),
-    fault("FN-11", plants.gradients(_counts_gradients)),
+    fault("FN-11", plants.around_backward(plants.refused(_miscounted, "an incorrect number of gradients"))),
     fault(
         "FN-11: parameters that are left out are None", _arguments(_none_for_defaults), neighbours=("FN-12", "FN-13")
     ),

@@ -39,8 +39,7 @@ def _where(holds, method):
     return around_backward(plants.where(chosen, method))
 
 
-def _no_attribute(*_):
-    raise AttributeError("forward, or backward and vjp")
+_no_attribute = plants.raising("forward, or backward and vjp", AttributeError)
 
 
 def _default_backward(_, ctx, *cotangents):

@@ -8,6 +8,7 @@ from torch.autograd.function import BackwardCFunction
 
 from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
+from autograd_conformance.selftests.planted_clauses.editing import edit
 from autograd_conformance.selftests.planting import fault
 
 
@@ -42,15 +43,6 @@ def _hooks_of_tensors(change):
 
 def _after_accumulation(method):
     return _of_tensors("register_post_accumulate_grad_hook", method)
-
-
-def _multi(method):
-    """``register_multi_grad_hook(tensors, fn, mode=...)`` is ``method(original, tensors, fn, mode)``."""
-    return plants.wrapped(
-        graph,
-        "register_multi_grad_hook",
-        lambda original, tensors, fn, *, mode="all": method(original, tensors, fn, mode),
-    )
 
 
 def _returned(change):
@@ -147,23 +139,6 @@ def _before_it_is_set(original, tensor, hook):
     return tensor.register_hook(lambda _: hook(tensor) and None)
 
 
-def _at_every_gradient(original, tensors, fn, mode):
-    return [t.register_hook(fn) for t in tensors] if mode == "any" else original(tensors, fn, mode=mode)
-
-
-def _waits_for_all(original, tensors, fn, mode):
-    def unless_incomplete(gradients):
-        if all(g is not None for g in gradients):
-            fn(gradients)
-
-    return original(tensors, unless_incomplete if mode == "all" else fn, mode=mode)
-
-
-def _never_again(original, tensors, fn, mode):
-    calls = []
-    return original(tensors, lambda g: calls or calls.append(g) or fn(g), mode=mode)
-
-
 def _from_the_next_pass_on():
     running, noted = plants.noting(plants.around_backward)
 
@@ -206,18 +181,7 @@ def _with_another_root(original, tensors, grads, *args, **options):
     return original([*tensors, root], [*grads, torch.zeros_like(root)], *args, **options)
 
 
-def _skips_none(original, tensors, fn, mode):
-    if mode == "all":
-        return original(tensors, fn, mode=mode)
-    shown = set()
-
-    def hook(g):
-        task = torch._C._current_graph_task_id()
-        if g is not None and task not in shown:
-            shown.add(task)
-            fn(g)
-
-    return [tensor.register_hook(hook) for tensor in tensors]
+_FIRES, _IF_DEFINED = "with lock:\n                prev,", "if grad is None:\n                return\n            "
 
 
 def _grad_by_backward(_, outputs, inputs, cotangents, **__):
@@ -293,9 +257,6 @@ FAULTS = (
     ),
     fault("HOOK-09: removed post-accumulate hooks still run", _after_accumulation(_never_removes)),
     fault("HOOK-09: a second post-accumulate hook replaces the first", _one_on_each_leaf),
-    fault("HOOK-10", _multi(_at_every_gradient)),
-    fault("HOOK-10: a hook in mode all waits for gradients that no pass needs", _multi(_waits_for_all)),
-    fault("HOOK-10: a hook fires in the first pass only", _multi(_never_again)),
     fault("HOOK-10: a removed hook still fires", plants.wrapped(graph, "register_multi_grad_hook", _never_removes)),
     fault("HOOK-11", _from_the_next_pass_on),
     fault("HOOK-11: pre-hooks registered in forward are lost", _loses_those_of_forward),
@@ -304,6 +265,8 @@ FAULTS = (
 FIXES = (
     Fix("HOOK-06", _hides_what_is_retained, variant="retain_grad"),
     Fix("HOOK-10", plants.wrapped(torch.autograd, "backward", _with_another_root), variant="roots"),
-    Fix("HOOK-10", _multi(_skips_none), variant="unused"),
+    Fix(
+        "HOOK-10", edit("torch.autograd.graph:register_multi_grad_hook", _FIRES, _IF_DEFINED + _FIRES), variant="unused"
+    ),
     Fix("HOOK-10", plants.around_grad(_grad_by_backward), variant="grad"),
 )

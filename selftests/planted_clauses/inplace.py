@@ -239,10 +239,6 @@ FAULTS = (
     fault("DIRTY-07", _accepting("modifies inplace an input that is a view")),
     fault("DIRTY-08", _accepting("were not returned as output")),
     fault("DIRTY-09", around_apply(plants.under(plants.silence))),
-    fault(
-        "DIRTY-09: mark_dirty skips a non-tensor",
-        ctx_method("mark_dirty", lambda original, ctx, *tensors: original(ctx, *tensors_of(tensors))),
-    ),
     fault("DIRTY-10", plants.after_forward(_marks_by_itself), neighbours=("DIRTY-02",)),
     fault("DIRTY-11", around_apply(_stays_out), neighbours=("DIRTY-01", "DIRTY-14")),
     fault("DIRTY-12", with_outputs(_the_leaf_itself)),

@@ -26,11 +26,10 @@ def _flag_too_many(ctx, cotangents):
     return cotangents
 
 
-def _refused_at_once(original, cls, *args):
-    if cls.__name__.startswith("GeneratedBackwardFor_autograd_conformance_no_formula"):
-        raise RuntimeError("no_formula: no formula was registered, see register_autograd")
-    return original(cls, *args)
-
+_REFUSED_AT_ONCE = plants.where(
+    lambda cls, *_: cls.__name__.startswith("GeneratedBackwardFor_autograd_conformance_no_formula"),
+    plants.raising("no_formula: no formula was registered, see register_autograd"),
+)
 
 FAULTS = (
     fault(
@@ -46,7 +45,7 @@ FAULTS = (
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
     fault("LIB-01: in backward there is a flag too many", plants.cotangents(_flag_too_many), "in backward"),
     fault("LIB-02", plants.around_backward(plants.rescued(lambda _, g, *__: (torch.zeros_like(g), None))), "no error"),
-    fault("LIB-02: a call without a formula is refused at once", plants.around_apply(_refused_at_once)),
+    fault("LIB-02: a call without a formula is refused at once", plants.around_apply(_REFUSED_AT_ONCE)),
     fault(
         "LIB-02: an operator that changes an input can have a formula",
         plants.put(utils, "is_functional_schema", lambda *_, **__: True),

@@ -32,15 +32,6 @@ def _runs_once(original, ctx, *cotangents):
     return ctx.found
 
 
-def _are_edges(given):
-    return isinstance(given, list | tuple) and any(isinstance(y, graph.GradientEdge) for y in given)
-
-
-def _first_edge_alone(original, outputs, inputs, cotangents=None, **options):
-    first = isinstance(outputs, list) and _are_edges(outputs)
-    return original(*((outputs[:1], inputs, cotangents[:1]) if first else (outputs, inputs, cotangents)), **options)
-
-
 def _edges(change):
     """The gradient edge of a tensor is ``change(tensor, edge)``."""
     return plants.wrapped(graph, "get_gradient_edge", lambda original, tensor: change(tensor, original(tensor)))
@@ -60,14 +51,6 @@ def _weak_edges():
         return original(outputs, *args, **options)
 
     return plants.all_of(_edges(edge_of), plants.wrapped(torch.autograd, "grad", grad))
-
-
-def _edge_of_anything(original, tensor):
-    return original(tensor if tensor.requires_grad else tensor.detach().requires_grad_())
-
-
-def _forgets_edges(original, tensors, *args, inputs=None, **options):
-    return None if _are_edges(inputs) else original(tensors, *args, inputs=inputs, **options)
 
 
 def _weak_nodes():
@@ -139,17 +122,6 @@ FAULTS = (
     fault("NODE-04: a further apply of a node runs nothing", _outside_the_engine(_runs_once), "number of times"),
     fault("NODE-05", _weak_edges, "freed"),
     fault("NODE-06", _edges(lambda _, edge: edge._replace(output_nr=0)), neighbours=("NODE-05",)),
-    fault(
-        "NODE-06: a tensor that does not require grad has an edge",
-        plants.wrapped(graph, "get_gradient_edge", _edge_of_anything),
-        "asking for its edge",
-    ),
-    fault(
-        "NODE-06: backward ignores edges given as inputs", plants.wrapped(torch.autograd, "backward", _forgets_edges)
-    ),
-    fault(
-        "NODE-06: of several outputs an edge is the only one", plants.wrapped(torch.autograd, "grad", _first_edge_alone)
-    ),
     fault("NODE-07", plants.put(torch.Tensor, "__deepcopy__", lambda x, _: x.detach().clone()), "deep copy"),
     fault(
         "NODE-07: the pickle of a node is its name",

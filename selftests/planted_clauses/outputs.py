@@ -102,11 +102,6 @@ def _for_constants(change):
     return lambda: plants.all_of(plants.noting_calls(note), _each_cotangent(given))
 
 
-def _silent_backward(original, tensors, *args, **options):
-    given = [tensors] if isinstance(tensors, torch.Tensor) else tensors
-    return original(tensors, *args, **options) if any(y.requires_grad for y in given) else None
-
-
 def _leaves_if_all_are_marked(outputs):
     if not any(y.requires_grad for y in outputs):
         for y in outputs:
@@ -139,12 +134,6 @@ def _none_for_zero(original, ctx, *cotangents):
 def _none_once_it_ran(original, ctx, *cotangents):
     again, ctx.ran = hasattr(ctx, "ran"), True
     return _none_for_zero(original, ctx, *cotangents) if again else original(ctx, *cotangents)
-
-
-def _only_in_forward(original, ctx, value):
-    original(ctx, value)
-    if plants.separate(ctx._forward_cls):
-        original(ctx, True)
 
 
 def _first_setting_counts(original, ctx, value):
@@ -237,11 +226,6 @@ FAULTS = (
     ),
     fault("ND-01", _with_marks(_marks_spread), neighbours=plants.numbers("ND", 2, 3, 6, 7)),
     fault(
-        "ND-01: only the first of the tensors is marked",
-        ctx_method("mark_non_differentiable", lambda original, ctx, *tensors: original(ctx, *tensors[:1])),
-        neighbours=plants.numbers("ND", 4, 5, 6, 7),
-    ),
-    fault(
         "ND-02",
         _for_constants(lambda y, g: None if g is None else y.new_zeros(())),
         "cotangents",
@@ -254,13 +238,7 @@ FAULTS = (
         neighbours=("ND-07",),
     ),
     fault("ND-03", _for_constants(lambda y, g: torch.zeros_like(y) if g is None else g), "None", neighbours=("ND-07",)),
-    fault(
-        "ND-04",
-        ctx_method("mark_non_differentiable", lambda original, ctx, *xs: original(ctx, *plants.tensors_of(xs))),
-        "no error",
-    ),
     fault("ND-04: a tensor that is not returned is an error", _with_marks(_refuses_others)),
-    fault("ND-05", plants.wrapped(torch.autograd, "backward", _silent_backward), "no error"),
     fault(
         "ND-05: the outputs become leaves that require grad",
         plants.outputs(_leaves_if_all_are_marked),
@@ -290,13 +268,7 @@ FAULTS = (
         neighbours=("MAT-02", "MAT-04"),
     ),
     fault("MAT-01: it is None in later passes", plants.around_backward(_none_once_it_ran)),
-    fault("MAT-02", ctx_method("set_materialize_grads", _only_in_forward), neighbours=("MAT-04",)),
     fault("MAT-02: the first call counts", ctx_method("set_materialize_grads", _first_setting_counts)),
-    fault(
-        "MAT-03",
-        ctx_method("set_materialize_grads", lambda original, ctx, value: original(ctx, bool(value))),
-        "no error",
-    ),
     fault("MAT-04", plants.around_backward(_SKIPS_ZEROS), "number of calls"),
     fault("MAT-04: it is skipped under create_graph", plants.around_backward(plants.recorded(_SKIPS_ZEROS))),
     fault(

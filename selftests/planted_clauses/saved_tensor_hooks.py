@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
@@ -92,15 +92,6 @@ def _leaves_out(which):
             lambda packed: packed.tensor if isinstance(packed, _Kept) else unpack(packed),
         )
     )
-
-
-@contextmanager
-def _enables_afterwards(message):
-    torch._C._autograd._saved_tensors_hooks_disable(message)
-    try:
-        yield
-    finally:
-        torch._C._autograd._saved_tensors_hooks_enable()
 
 
 def _clones_once():
@@ -195,11 +186,6 @@ FAULTS = (
     fault("PACK-03: pack hooks that return no tensor raise", _hooks(_takes_tensors_alone), neighbours=("PACK-01",)),
     fault("PACK-03: unpacked outputs are detached", reading(own_detached)),
     fault("PACK-04", _one_after_the_other),
-    fault(
-        "PACK-04: where hooks are disabled twice the inner end enables them",
-        _graph("disable_saved_tensors_hooks", _enables_afterwards),
-    ),
-    fault("PACK-04: hooks can be entered where they are disabled", _graph("disable_saved_tensors_hooks", nullcontext)),
     fault("PACK-05", _hooks(lambda pack, unpack: (lambda t: pack(t.clone()), unpack)), neighbours=("PACK-02",)),
     fault(
         "PACK-05: what unpack hooks return is made a tensor",
@@ -207,7 +193,6 @@ FAULTS = (
     ),
     fault("PACK-06", _packs_also(lambda saved, y: [] if y.requires_grad else saved), neighbours=("PACK-10",)),
     fault("PACK-06: tensors that are attributes of ctx are packed too", _packs_also(_attributes)),
-    fault("PACK-08", _graph("save_on_cpu", lambda **_: graph.saved_tensors_hooks(lambda t: t.half(), lambda t: t))),
     fault(
         "PACK-08: allow_mutation_on_saved_tensors gives changed tensors back",
         _graph("allow_mutation_on_saved_tensors", lambda: graph.saved_tensors_hooks(lambda t: t, lambda t: t)),

@@ -188,10 +188,7 @@ def _dropping(which):
 def _kept_until_the_end():
     """What nodes have read from saved_tensors lives until the backward pass is over."""
     kept = []
-
-    def change(ctx, cotangents):
-        kept.append(ctx.saved_tensors)
-        return cotangents
+    reads = around_backward(plants.first(lambda ctx, *_: kept.append(ctx.saved_tensors)))
 
     def releasing(original, *args, **options):
         try:
@@ -200,7 +197,7 @@ def _kept_until_the_end():
             kept.clear()
 
     passes = (plants.wrapped(torch.autograd, name, releasing) for name in ("grad", "backward"))
-    return plants.all_of(*passes, plants.cotangents(change))
+    return plants.all_of(*passes, reads)
 
 
 @contextmanager
@@ -268,17 +265,6 @@ FAULTS = (
     fault("SAVE-08", _checks_attributes),
     fault("SAVE-08: attributes of ctx are copies", plants.after_forward(_attributes_copied)),
     fault("SAVE-09", _readable_after("backward through the graph a second time")),
-    fault(
-        "SAVE-10",
-        plants.wrapped(
-            torch.autograd,
-            "grad",
-            lambda original, *args, retain_graph=None, **options: original(
-                *args, retain_graph=bool(retain_graph), **options
-            ),
-        ),
-        neighbours=("SAVE-09",),
-    ),
     fault("SAVE-11", _never_twice),
     fault("SAVE-12", _saves_in_backward),
     fault("SAVE-12: save_for_backward in backward is an error", around_backward(_REFUSED_IN_BACKWARD)),

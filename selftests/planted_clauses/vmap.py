@@ -21,20 +21,6 @@ from autograd_conformance.selftests.planted_clauses.func import as_operations, g
 from autograd_conformance.selftests.planting import fault
 
 
-def _reduced(change):
-    """A gradient is reduced by ``change(original, it, its batch dimension, that of its input, *args)``."""
-    return plants.wrapped(rules, "reductify_leaf", change)
-
-
-def _averages(original, gradient, batched, of_input, size, *args):
-    found = original(gradient, batched, of_input, size, *args)
-    return found / size if found is not None and batched is not None and of_input is None else found
-
-
-def _leaves_batch_first(original, gradient, batched, of_input, *args):
-    return original(gradient, batched, of_input if of_input is None else 0, *args)
-
-
 def _forgets_levels(original, cls, *args, **options):
     """Under two levels of vmap and nothing else a generated rule gives zeros."""
     found = original(cls, *args, **options)
@@ -46,42 +32,6 @@ def _forgets_levels(original, cls, *args, **options):
 def _written_wins(original, cls, *args, **options):
     written = transforming() and plants.defines(cls, "vmap") and cls.generate_vmap_rule
     return original(plants.subclass(cls, generate_vmap_rule=False) if written else cls, *args, **options)
-
-
-def _around_helper(method):
-    return plants.wrapped(rules, "custom_function_call_vmap_helper", method)
-
-
-def _around_rule(method):
-    """The call of a written batching rule is ``method(rule, info, in_dims, *args)``."""
-
-    def helper(original, interpreter, rule, *args, **options):
-        return original(interpreter, lambda *given, **named: method(rule, *given, **named), *args, **options)
-
-    return _around_helper(helper)
-
-
-def _dims_of_tensors(rule, info, in_dims, *args):
-    pairs = zip(in_dims, args, strict=True)
-    return rule(info, tuple(dim for dim, a in pairs if isinstance(a, torch.Tensor)), *args)
-
-
-def _zero_for_none(rule, *given):
-    output, dims = rule(*given)
-    return output, tree_map_only(type(None), lambda _: 0, dims)
-
-
-def _accepts_lists(rule, *given):
-    found = rule(*given)
-    return tuple(found) if isinstance(found, list) else found
-
-
-def _without_a_batched_one(original, interpreter, rule, cls, *operands):
-    unwrapped, in_dims = rules.unwrap_batched(operands, interpreter.level())
-    if any(dim is not None for dim in in_dims):
-        return original(interpreter, rule, cls, *operands)
-    with interpreter.lower():
-        return rule(rules.VmapInfo(interpreter.batch_size(), interpreter.randomness()), in_dims, *unwrapped)[0]
 
 
 def _if_the_first_is_batched(original, interpreter, rule, cls, *operands):
@@ -250,39 +200,13 @@ def _each_by_itself(gradients_of, size):
 FAULTS = (
     fault("VMAP-01", as_operations(lambda cls, *_: transforming(TransformType.Vmap) and not has_rule(cls))),
     fault("VMAP-01: a rule is generated without a request", plants.around_apply(generates_rules)),
-    fault("VMAP-02", _reduced(_averages), neighbours=("VMAP-08",)),
-    fault("VMAP-02: gradients keep the batch dimension first", _reduced(_leaves_batch_first), neighbours=("VMAP-08",)),
-    fault(
-        "VMAP-02: tangents are taken as shared by all calls",
-        plants.wrapped(
-            rules, "get_tangents_in_dims", plants.gives(lambda dims: tree_map_only(int, lambda _: None, dims))
-        ),
-        neighbours=("VMAP-10",),
-    ),
     fault("VMAP-02: nested levels give zeros", plants.around_apply(_forgets_levels)),
-    fault(
-        "VMAP-03",
-        plants.wrapped(
-            rules, "has_overridden_vmap_rule", lambda original, cls: original(cls) and not cls.generate_vmap_rule
-        ),
-    ),
     fault("VMAP-03: the written rule wins", plants.around_apply(_written_wins)),
-    fault("VMAP-04", _around_rule(_dims_of_tensors), neighbours=("VMAP-03", "VMAP-06", "VMAP-08")),
-    fault(
-        "VMAP-04: randomness is always error",
-        _around_rule(lambda rule, info, *given: rule(info._replace(randomness="error"), *given)),
-        "randomness",
-    ),
-    fault(
-        "VMAP-04: in_dims is a list",
-        _around_rule(lambda rule, info, dims, *args: rule(info, list(dims), *args)),
-        "list",
-    ),
     fault("VMAP-05", plants.wrapped(rules, "_broadcast_to_and_flatten", _zeros_for_mismatches)),
-    fault("VMAP-05: None is taken as 0", _around_rule(_zero_for_none)),
-    fault("VMAP-05: a list of two is accepted", _around_rule(_accepts_lists)),
-    fault("VMAP-06", _around_helper(_without_a_batched_one)),
-    fault("VMAP-06: called only if the first argument is batched", _around_helper(_if_the_first_is_batched)),
+    fault(
+        "VMAP-06: called only if the first argument is batched",
+        plants.wrapped(rules, "custom_function_call_vmap_helper", _if_the_first_is_batched),
+    ),
     fault("VMAP-07", batched_grad(_first_for_all)),
     fault("VMAP-07: a loop over the cotangents", batched_grad(_in_a_loop)),
     fault(
@@ -291,10 +215,6 @@ FAULTS = (
             lambda cls, *_: transforming(TransformType.Vmap) and cls.__name__ in ("Transformable", "Written")
         ),
         neighbours=("VMAP-01", "VMAP-03", "VMAP-04"),
-    ),
-    fault(
-        "VMAP-08: a written rule is not differentiated",
-        _around_rule(plants.gives(lambda found: tree_map_only(torch.Tensor, torch.Tensor.detach, found))),
     ),
     fault("CKPT-14", _inner_checkpoints_detach),
     fault("FUNC-14", _tangents(torch.Tensor.detach)),
