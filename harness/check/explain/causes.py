@@ -22,7 +22,7 @@ from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.checking.examined import own_frames
 from autograd_conformance.harness.checking.observe import all_finite
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
     Call,
@@ -80,6 +80,11 @@ class Failure:
         return self.raised is None and self.about.id != "MEM-FREE"
 
     @property
+    def of_output(self) -> bool:
+        """Whether the wrong number is one that forward returned."""
+        return self.finding.component.get("what") in self.subject.made(self.call).output_names
+
+    @property
     def of_plain_numbers(self) -> bool:
         """Whether the numbers of the plain call were compared, which is made once."""
         return self.of_numbers and self.about.plain
@@ -135,7 +140,7 @@ class Failure:
     @property
     def _of_plain(self) -> str:
         """The property of which a failure of the plain call is one."""
-        if self.of_slopes:
+        if self.of_slopes and not all(map(self.judge.derives, (self.plain, _dense(self.plain)))):
             return "VJP-FD"
         if self.raised is None or own_frames(self.raised, self.subject.implementation):
             return "VJP-REF"
@@ -174,7 +179,9 @@ class Failure:
         # A backward that reads memory as if it were contiguous raises in more layouts than the expanded one.
         layouts = self.subject.made(self.plain).cotangent_layouts if self.raised is not None else ()
         reads = any(not runs(self.subject, with_cotangents(self.call, layout)) for layout in layouts)
-        return not reads and self.fails("VJP-PURE")
+        # A gradient that is an input explains nothing but what other tests of the property find.
+        kinds = tuple(Kind) if self.about.id == "VJP-PURE" else (Kind.MUTATED,)
+        return not reads and fails(self.subject, "VJP-PURE", self.plain, _EXAMPLES, kinds)
 
     def overflows(self) -> bool:
         """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
@@ -199,7 +206,12 @@ class Failure:
 
     def is_extreme(self) -> bool:
         """Whether the test is about extreme values, and the call is right with ordinary ones."""
-        return self.about.of_extremes and self.nearest == "VJP-REF" and self.judge.passes(tame(self.call))
+        return (
+            self.of_numbers
+            and self.about.of_extremes
+            and self.nearest == "VJP-REF"
+            and self.judge.passes(tame(self.call))
+        )
 
     def is_wrong_with_other_cotangents(self) -> bool:
         """Whether the plain call is wrong in a layout that other operations may choose for its cotangents."""
@@ -243,7 +255,7 @@ class Question:
         """Whether the answer is yes; what raises has none."""
         try:
             return self.asks(failure)
-        except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        except (Exception, OutOfTime):  # noqa: BLE001 - a user's Function may raise anything
             return False
 
 
@@ -277,7 +289,9 @@ def _scaled(failure: Failure) -> bool:
 
 def _written_to(failure: Failure) -> bool:
     # A test of plain calls has one backward, and that of VJP-LINEAR new cotangents for each.
-    return not failure.of_plain_numbers and failure.about.id != "VJP-LINEAR"
+    if failure.of_plain_numbers or failure.of_output or failure.about.id == "VJP-LINEAR":
+        return False
+    return not failure.of_slopes or failure.nearest is None
 
 
 def _tangents(failure: Failure) -> bool:

@@ -28,7 +28,7 @@ from autograd_conformance.harness.check.explain.replaying import replayed
 from autograd_conformance.harness.checking.observe import copied
 from autograd_conformance.harness.checking.relations import AlongAxis
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, Finding, Kind
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, parse, reshaped, varied
 from autograd_conformance.strategies.shapes import smaller_shape_tuples
@@ -95,6 +95,7 @@ class Runs:
         first = self._first()
         if first is None:
             return
+        self.started = time.monotonic()
         found, listed = list[Finding](), list[str]()
         broken: Broken | None = first
         try:
@@ -311,7 +312,13 @@ def explained(subject: Subject, broken: Broken) -> Finding:
     finding = broken.finding
     if not finding.compared:
         return finding
-    failure = Failure(subject, broken)
+    try:
+        return _explained(Failure(subject, broken), finding)
+    except (Exception, OutOfTime):  # noqa: BLE001 - a user's Function may raise anything, and the failure stays one
+        return finding
+
+
+def _explained(failure: Failure, finding: Finding) -> Finding:
     follows = failure.cause()
     explains = PROPERTIES[follows].explains if follows else ""
     if failure.raised is not None:
@@ -321,7 +328,7 @@ def explained(subject: Subject, broken: Broken) -> Finding:
         other = follows not in ("", "VJP-REF")
         return replace(finding, follows=follows, hint=explains or finding.hint) if other else finding
     words = likely(failure, follows or failure.about.id)
-    if follows and finding.kind is Kind.DETACHED:
+    if follows and finding.kind is Kind.DETACHED and not isinstance(finding.compared[0], str):
         # What is missing in a second derivative of a wrong first one is one of its wrong numbers.
         finding = replace(finding, kind=Kind.WRONG, got=str(finding.compared[0]))
     return replace(finding, follows=follows, hint=explains or finding.hint, likely=words)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.checking.drawing import prepare
 from autograd_conformance.harness.checking.marks import TESTS, Claim
 from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.outcomes import Broken, OutOfTime
+from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
 from autograd_conformance.strategies.calls import Call
 
 
@@ -34,7 +36,19 @@ def replayed(subject: Subject, test: Any, call: Call, examples: int = 1) -> tupl
     return record.checks > 0 and not record.excused, None
 
 
-def fails(subject: Subject, name: str, call: Call, examples: int = 1) -> bool:
-    """Whether a test of this name, such as VJP-PURE/owned, fails with this call because of what it compares."""
-    found = (replayed(subject, test, call, examples)[1] for test in TESTS.get(name, ()))
-    return any(broken is not None and not broken.finding.is_loud for broken in found)
+def fails(subject: Subject, name: str, call: Call, examples: int = 1, kinds: Collection[Kind] = tuple(Kind)) -> bool:
+    """Whether a test of this name, such as VJP-PURE/owned, fails with this call because of what it compares.
+
+    Only failures of these ``kinds`` count, and only tests that the Function gets.
+    """
+    tests = (test for test in TESTS[name] if _applies(subject, test.claim))
+    found = (replayed(subject, test, call, examples)[1] for test in tests)
+    return any(b is not None and not b.finding.is_loud and b.finding.kind in kinds for b in found)
+
+
+def _applies(subject: Subject, claim: Claim) -> bool:
+    assert isinstance(subject.function, Own)
+    function = subject.function
+    sees = function.sees_inside or not claim.looks_inside
+    has = claim.needs <= subject.implementation.capabilities
+    return sees and has and claim.where(function) and function.wants(claim)
