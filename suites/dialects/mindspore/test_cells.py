@@ -25,7 +25,11 @@ test_number_of_gradients = row(
     min_arguments=2,
 )
 test_second_derivatives = row(
-    "MINDSPORE-CELL-06", sentences.the_rule_is_differentiated, CELLS, ways={"vjp of vjp": differentiated_twice}
+    "MINDSPORE-CELL-06",
+    sentences.the_rule_is_differentiated,
+    CELLS,
+    ways={"vjp of vjp": differentiated_twice},
+    shape=(2, 3),
 )
 test_gradients_are_summed_and_cast = row("MINDSPORE-CELL-07", gradients_are_fitted, CELLS, dtypes=CAST)
 

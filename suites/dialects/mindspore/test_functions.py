@@ -61,7 +61,11 @@ test_unused_outputs = row(
     options=[{}, {"materialize": True}, {"materialize": False}],
 )
 test_second_derivatives = row(
-    "MINDSPORE-FUNCTION-12", sentences.the_rule_is_differentiated, FUNCTIONS, ways={"vjp of vjp": differentiated_twice}
+    "MINDSPORE-FUNCTION-12",
+    sentences.the_rule_is_differentiated,
+    FUNCTIONS,
+    ways={"vjp of vjp": differentiated_twice},
+    shape=(2, 3),
 )
 test_exceptions = row(
     "MINDSPORE-FUNCTION-13", sentences.an_exception_comes_out, FUNCTIONS, methods=("forward", "backward")

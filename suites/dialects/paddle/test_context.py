@@ -23,6 +23,7 @@ test_unused_outputs = row(
     sentences.unused_outputs_have_cotangents_of_zeros,
     PADDLE,
     options=[{}, {"materialize": True}, {"materialize": False}],
+    shapes=((), (1,), (3,), (2, 3), (0,)),
 )
 
 

@@ -31,10 +31,6 @@ def _twice(f, x):
     return first, outer.gradient(first, x)
 
 
-def _second(f, x):
-    return _twice(f, x)[1]
-
-
 def _nested(rule):
     """A function whose grad_fn calls a second custom function, which has the gradient ``rule(x, cotangent)``."""
 
@@ -50,7 +46,7 @@ test_second_derivatives = row(
     sentences.the_rule_is_differentiated,
     EAGERLY,
     shape=(3,),
-    ways={name: lambda f, x, run=run: run(lambda x: _second(f, x))(x) for name, run in WHOLE.items()},
+    ways={name: lambda f, x, run=run: run(lambda x: _twice(f, x))(x) for name, run in WHOLE.items()},
 )
 
 
