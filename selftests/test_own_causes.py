@@ -16,6 +16,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.explain.causes import QUESTIONS, Fails
 from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.check.report.verdicts import verdict
@@ -35,6 +36,12 @@ def another_error_for_zeros(ctx, g, h):
     if g is not None and not g.is_contiguous():
         return gradients(ctx, g, h)[0][:, :0], None
     return gradients(ctx, g, h)
+
+
+def test_each_question_names_tests_that_there_are():
+    asked = {test for question in QUESTIONS if isinstance(question.asks, Fails) for test in question.asks.tests}
+    assert asked <= {claim.test for claim, _ in claims().values()}
+    assert asked
 
 
 def test_two_errors_of_the_engine_are_two_faults():

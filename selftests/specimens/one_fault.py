@@ -9,6 +9,7 @@ import torch
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import Specimen, wrong
+from autograd_conformance.selftests.specimens.functions import function
 
 
 class WrongTangent(torch.autograd.Function):
@@ -243,6 +244,15 @@ def writing(factor, *, clips=False):
     return Declaration(Writing, "float[n]")
 
 
+def _from_memory(x):
+    return 2 * x.as_strided(x.shape, torch.empty(x.shape).stride())
+
+
+# 2 x with a gradient of the cotangent's sign; 2 x of the numbers in memory, whose backward writes into its cotangent.
+BY_SIGN = function(lambda x: 2 * x, lambda g, *_: 3 * g.sign())
+READING = function(_from_memory, lambda g, *_: g.mul_(2))
+
+
 def _of(head, declaration, tests):
     """The Function whose one fault all tests of these properties meet, in calls as they are drawn."""
     # Threads meet by chance, and what they meet is explained in the smallest call.
@@ -269,6 +279,12 @@ SPECIMENS = (
         tests=" ".join(test for name in ("FWD-VALUE", "FWD-MASK", "VJP-FD") for test in each_test_of(name)),
         met_by=("FWD-VALUE", "VJP-FD"),
     ),
+    # What is declared is no cause.
+    wrong("a wrong factor, declared nonlinear", "VJP-FD", BY_SIGN, "float[n]", nonlinear=True,
+          tests="VJP-FD VJP-CHAIN", alone=True),
+    # Backward touches no output.
+    wrong("a forward that reads memory, and a write", "FWD-LAYOUT VJP-PURE", READING,
+          "float[n,m]", tests="FWD-LAYOUT VJP-PURE"),
     *(
         Specimen(name, declaration, tuple(_BESIDE.split()), heads, profile="quick", seed=1)
         for name, declaration, heads in (

@@ -6,7 +6,7 @@ one that is answered with yes names the property. To ask about another property 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -101,9 +101,9 @@ class Failure:
 
     # Which calls are right.
 
-    def fails(self, test: str) -> bool:
-        """Whether this test fails with the plain call."""
-        return fails(self.subject, test, self.plain, _EXAMPLES)
+    def fails(self, *tests: str, kinds: Collection[Kind] = tuple(Kind)) -> bool:
+        """Whether one of these tests fails with the plain call, by a finding of one of the kinds."""
+        return any(fails(self.subject, test, self.plain, _EXAMPLES, kinds) for test in tests)
 
     def is_right(self, call: Call, times: int = 1) -> bool:
         """Whether a call, and so many backward passes, raise nothing; where numbers were compared, whether all fit."""
@@ -181,7 +181,7 @@ class Failure:
         reads = any(not runs(self.subject, with_cotangents(self.call, layout)) for layout in layouts)
         # A gradient that is an input explains nothing but what other tests of the property find.
         kinds = tuple(Kind) if self.about.id == "VJP-PURE" else (Kind.MUTATED,)
-        return not reads and fails(self.subject, "VJP-PURE", self.plain, _EXAMPLES, kinds)
+        return not reads and self.fails("VJP-PURE", kinds=kinds)
 
     def overflows(self) -> bool:
         """Whether gradients alone are NaN or infinite with special numbers, and right with ordinary ones."""
@@ -318,20 +318,30 @@ def _several_calls(failure: Failure) -> bool:
     return failure.about.own or failure.about.id in _OF_SEVERAL_CALLS
 
 
+class Fails:
+    """Whether one of these tests fails with the plain call."""
+
+    def __init__(self, *tests: str) -> None:
+        self.tests = tests
+
+    def __call__(self, failure: Failure) -> bool:
+        return failure.fails(*self.tests)
+
+
 # Nearest to the cause first: what changes from call to call; the plain call; what the failing call has that a plain one
 # has not; what other operations choose; what calls leave for each other.
 QUESTIONS = (
     # Only what is kept explains what stays alive.
-    Question("VJP-PURE", _memory, lambda f: f.fails("VJP-PURE/owned")),
+    Question("VJP-PURE", _memory, Fails("VJP-PURE/owned")),
     Question(ITSELF, _memory, _any),
     Question("MEM-WRITTEN", _any, lambda f: f.function.facts.reads_new_memory),
     Question("VJP-REPEAT", _any, Failure.varies),
     Question("ENV-RANDOM", _any, Failure.draws_in_backward),
-    Question("FWD-MASK", _numbers, lambda f: f.fails("FWD-MASK")),
+    Question("FWD-MASK", _numbers, Fails("FWD-MASK")),
     Question("FWD-EMPTY", _exceptions, Failure.lacks_elements),
     Question("VJP-FD", _numbers_without_elements, lambda f: not f.judge.derives(tame(f.call))),
     Question("FWD-VALUE", _referred, Failure.misses_reference),
-    Question("VJP-LINEAR", _scaled, lambda f: f.fails("VJP-LINEAR")),
+    Question("VJP-LINEAR", _scaled, Fails("VJP-LINEAR")),
     Question("VJP-PURE", _written_to, Failure.writes),
     Question("JVP-REF", _tangents, lambda f: not f.judge.transports(f.call)),
     Question("VJP-FINITE", _variants, Failure.overflows),
@@ -341,7 +351,7 @@ QUESTIONS = (
     Question(NEAREST, _wrong_alone, _any),
     Question("VJP-COTANGENT-LAYOUT", _laid_out_by_others, Failure.is_wrong_with_other_cotangents),
     Question("FWD-LAYOUT", _laid_out_by_others, Failure.is_wrong_with_other_inputs),
-    Question("VJP-PURE", _several_calls, lambda f: f.fails("VJP-PURE/owned")),
-    Question("VJP-REPEAT", _several_calls, lambda f: f.fails("VJP-REPEAT")),
-    Question("ENV-SETTINGS", _several_calls, lambda f: f.fails("ENV-SETTINGS") or f.fails("ENV-SETTINGS/seeds")),
+    Question("VJP-PURE", _several_calls, Fails("VJP-PURE/owned")),
+    Question("VJP-REPEAT", _several_calls, Fails("VJP-REPEAT")),
+    Question("ENV-SETTINGS", _several_calls, Fails("ENV-SETTINGS", "ENV-SETTINGS/seeds")),
 )
