@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -18,6 +19,35 @@ from autograd_conformance.harness.checking.marks import ClauseClaim, claims_in
 from autograd_conformance.harness.outcomes import Broken, Record
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
+
+# A context in which a fault is there, made when it is to be planted.
+Plant = Callable[[], AbstractContextManager[Any]]
+# What stands for a function, ``method(original, *args)``.
+Method = Callable[..., Any]
+
+
+def put(owner: Any, name: str, value: Any) -> Plant:
+    """``owner.name`` is this value."""
+    return lambda: patch.object(owner, name, value, create=True)
+
+
+def replaced(owner: Any, name: str, change: Callable[[Any], Any]) -> Plant:
+    """``owner.name`` is ``change(what it was)``."""
+    return lambda: patch.object(owner, name, change(getattr(owner, name)))
+
+
+def wrapped(owner: Any, name: str, method: Method) -> Plant:
+    """``owner.name(*args)`` is ``method(original, *args)``."""
+    return replaced(owner, name, lambda original: lambda *args, **options: method(original, *args, **options))
+
+
+@contextmanager
+def all_of(*plants: Plant) -> Iterator[None]:
+    """These at once."""
+    with ExitStack() as stack:
+        for plant in plants:
+            stack.enter_context(plant())
+        yield
 
 
 @dataclass(frozen=True)
@@ -40,7 +70,7 @@ class Fault:
     """
 
     id: str
-    install: Callable[[], AbstractContextManager[Any]]
+    install: Plant
     says: tuple[str, ...] = ()
     neighbours: tuple[str, ...] = ()
     words: str = ""
@@ -59,11 +89,14 @@ class Fault:
         return "-".join(filter(None, (self.id, self.variant, self.name or self.words.replace(" ", "_"))))
 
 
-def fault(title: str, plant: Callable[[], AbstractContextManager[Any]], *says: str, **more: Any) -> Fault:
-    """A `Fault`; its title is ``CLAUSE: what the bug is`` or ``PROPERTY/variant Name: what the bug is``."""
+def fault(title: str, plant: Plant, *says: str, **more: Any) -> Fault:
+    """A `Fault`; its title is ``CLAUSE: what the bug is`` or ``PROPERTY/variant Name: what the bug is``.
+
+    ``more`` are its other fields.
+    """
     which, _, words = title.partition(": ")
     about, _, variant = which.split(" ")[0].partition("/")
-    return Fault(about, plant, says, words=words, name=name_in(title), variant=variant, **more)
+    return Fault(about, plant, says, **{"words": words, "name": name_in(title), "variant": variant, **more})
 
 
 def name_in(title: str) -> str:

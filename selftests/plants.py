@@ -1,14 +1,13 @@
 """The ways to put a fault into this process: changes of torch, and of what passes between it and custom Functions.
 
-A *plant* is called without arguments, and gives a context manager within which the fault is there. A *method* takes
-what it stands for as its first argument: ``method(original, *args)``.
+`planting` says what a plant and a method are.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from typing import Any
 from unittest.mock import patch
@@ -17,17 +16,7 @@ import torch
 from torch.autograd import Function
 from torch.autograd.function import BackwardCFunction, FunctionCtx
 
-Plant = Callable[[], AbstractContextManager[Any]]
-Method = Callable[..., Any]
-
-
-@contextmanager
-def all_of(*plants: Plant) -> Iterator[None]:
-    """These at once."""
-    with ExitStack() as stack:
-        for plant in plants:
-            stack.enter_context(plant())
-        yield
+from autograd_conformance.selftests.planting import Method, Plant, all_of, put, wrapped
 
 
 def anew(make: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Plant]:
@@ -36,21 +25,6 @@ def anew(make: Callable[..., AbstractContextManager[Any]]) -> Callable[..., Plan
 
 
 # --- what stands in an attribute -------------------------------------------------------------------------------------
-
-
-def put(owner: Any, name: str, value: Any) -> Plant:
-    """``owner.name`` is this value."""
-    return lambda: patch.object(owner, name, value, create=True)
-
-
-def replaced(owner: Any, name: str, change: Callable[[Any], Any]) -> Plant:
-    """``owner.name`` is ``change(what it was)``."""
-    return lambda: patch.object(owner, name, change(getattr(owner, name)))
-
-
-def wrapped(owner: Any, name: str, method: Method) -> Plant:
-    """``owner.name(*args)`` is ``method(original, *args)``."""
-    return replaced(owner, name, lambda original: lambda *args, **options: method(original, *args, **options))
 
 
 def ctx_attribute(name: str, read: Callable[[Any, Any], Any]) -> Plant:

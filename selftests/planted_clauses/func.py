@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_map, tree_map_only
 
 from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planting import fault
-from autograd_conformance.selftests.plants import Plant, separate, tupled
+from autograd_conformance.selftests.planting import Plant, fault
+from autograd_conformance.selftests.plants import separate, tupled
 
 
 def transforming(*kinds: Any) -> bool:

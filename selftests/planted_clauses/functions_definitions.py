@@ -10,8 +10,8 @@ from torch.autograd.function import FunctionMeta
 
 from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planting import fault
-from autograd_conformance.selftests.plants import all_of, around_apply, around_backward, defines
+from autograd_conformance.selftests.planting import all_of, fault
+from autograd_conformance.selftests.plants import around_apply, around_backward, defines
 
 
 def _new_classes(change):

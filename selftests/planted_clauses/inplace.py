@@ -12,8 +12,8 @@ import torch
 
 from autograd_conformance.selftests import plants
 from autograd_conformance.selftests.planted_clauses.definitions import Fix
-from autograd_conformance.selftests.planting import fault
-from autograd_conformance.selftests.plants import Plant, among, around_apply, ctx_method, tensors_of, tupled
+from autograd_conformance.selftests.planting import Plant, fault
+from autograd_conformance.selftests.plants import among, around_apply, ctx_method, tensors_of, tupled
 
 
 def dirty_of(ctx: Any) -> tuple[Any, ...]:

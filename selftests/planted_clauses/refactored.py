@@ -8,8 +8,8 @@ from __future__ import annotations
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
 
 from autograd_conformance.selftests.planted_clauses.editing import edit
-from autograd_conformance.selftests.planting import fault
-from autograd_conformance.selftests.plants import all_of, numbers
+from autograd_conformance.selftests.planting import all_of, fault
+from autograd_conformance.selftests.plants import numbers
 
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
 _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"

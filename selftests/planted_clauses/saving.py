@@ -12,8 +12,8 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from autograd_conformance.selftests import plants
-from autograd_conformance.selftests.planting import fault
-from autograd_conformance.selftests.plants import Plant, all_of, around_backward, ctx_attribute, ctx_method
+from autograd_conformance.selftests.planting import Plant, all_of, fault
+from autograd_conformance.selftests.plants import around_backward, ctx_attribute, ctx_method
 
 
 def _saving(change):

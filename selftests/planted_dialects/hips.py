@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -12,32 +12,34 @@ import numpy as np
 from autograd import builtins, core, extend, test_util, tracer
 from autograd.numpy import numpy_boxes
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, around, every, fault, instead, replaced
+from autograd_conformance.selftests.planting import Plant, all_of, fault, put, replaced, wrapped
 
 
-def _rules(name: str, change: Callable[[Any], Any]) -> Install:
+def _rules(name: str, change: Callable[[Any], Any]) -> Plant:
     """The rule that ``extend.name`` and ``core.name`` register is ``change(rule)``."""
-    return every(*(around(owner, name, lambda old, fun, rule: old(fun, change(rule))) for owner in (extend, core)))
+    return lambda: all_of(
+        *(wrapped(owner, name, lambda old, fun, rule: old(fun, change(rule))) for owner in (extend, core))
+    )
 
 
-def rule_of_vjps(change: Callable[[Any], Any]) -> Install:
+def rule_of_vjps(change: Callable[[Any], Any]) -> Plant:
     """The maker that `defvjp_argnums` registers, ``maker(argnums, ans, args, kwargs)``, is ``change(maker)``."""
     return _rules("defvjp_argnums", change)
 
 
-def rule_of_jvps(change: Callable[[Any], Any]) -> Install:
+def rule_of_jvps(change: Callable[[Any], Any]) -> Plant:
     """The rule that `defjvp_argnums` registers, ``rule(argnums, gs, ans, args, kwargs)``, is ``change(rule)``."""
     return _rules("defjvp_argnums", change)
 
 
-def around_result(name: str, change: Callable[[Any], Any]) -> Install:
+def around_result(name: str, change: Callable[[Any], Any]) -> Plant:
     """What the function that ``autograd.name(fun, argnum)`` returns gives is ``change`` of it."""
 
     def call(old: Any, *given: Any, **options: Any) -> Any:
         made = old(*given, **options)
         return lambda *xs, **named: change(made(*xs, **named))
 
-    return around(autograd, name, call)
+    return wrapped(autograd, name, call)
 
 
 def _frozen(value: Any) -> Any:
@@ -47,10 +49,10 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _writes_refused() -> Install:
+def _writes_refused() -> Plant:
     """What a primitive computes with cannot be changed."""
     zeros = np.zeros
-    return around(extend, "primitive", lambda old, f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named)))
+    return wrapped(extend, "primitive", lambda old, f: old(lambda *xs, **named: _under_frozen(zeros, f, xs, named)))
 
 
 def _under_frozen(zeros: Any, f: Any, xs: Any, named: Any) -> Any:
@@ -243,10 +245,10 @@ def _one_level() -> Any:
         yield
 
 
-_ALWAYS_TRUE = every(
-    instead(tracer.Box, "__bool__", lambda self: True),
-    instead(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True),
-)
+def _always_true() -> AbstractContextManager[None]:
+    return all_of(
+        put(tracer.Box, "__bool__", lambda self: True), put(numpy_boxes.ArrayBox, "__gt__", lambda self, other: True)
+    )
 
 
 def _assigning(self: Any, index: Any, value: Any) -> None:
@@ -294,20 +296,20 @@ def _first_order(old: Any, f: Any, argnums: Any, modes: Any, order: Any) -> Any:
 
 
 FAULTS = (
-    fault("HIPS-PRIM-01", instead(extend, "primitive", lambda f: f), "gradients"),
+    fault("HIPS-PRIM-01", put(extend, "primitive", lambda f: f), "gradients"),
     fault("HIPS-PRIM-02", _writes_refused(), "read-only"),
     fault(
         "HIPS-PRIM-03",
         rule_of_vjps(lambda maker: lambda *given: maker(*given[:3], {})),
         "whether each got what was passed",
     ),
-    fault("HIPS-PRIM-04", around(extend, "primitive", _running_always), "number of VJP makers that ran"),
-    fault("HIPS-PRIM-05", around(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"),
+    fault("HIPS-PRIM-04", wrapped(extend, "primitive", _running_always), "number of VJP makers that ran"),
+    fault("HIPS-PRIM-05", wrapped(tracer, "new_box", _kept_outside), "a primitive whose output has no box", "no error"),
     fault(
         "HIPS-PRIM-06",
-        every(
-            instead(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
-            instead(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
+        lambda: all_of(
+            put(core, "primitive_vjps", _ForgivingRules(core.primitive_vjps)),
+            put(core, "primitive_jvps", _ForgivingRules(core.primitive_jvps)),
         ),
         "differentiating a primitive without a rule",
         "no error",
@@ -316,39 +318,39 @@ FAULTS = (
     fault("HIPS-VJP-01", rule_of_vjps(_first_for_output), "output that a maker gets"),
     fault("HIPS-VJP-02", rule_of_vjps(_again_in_each_pass), "what happens"),
     fault("HIPS-VJP-03", rule_of_vjps(_holding), "alive after the forward pass"),
-    fault("HIPS-VJP-04", instead(extend, "defvjp", _none_is_identity), "gradients"),
+    fault("HIPS-VJP-04", put(extend, "defvjp", _none_is_identity), "gradients"),
     fault(
         "HIPS-VJP-05",
-        around(extend, "defvjp", lambda old, fun, *makers, **named: old(fun, *makers)),
+        wrapped(extend, "defvjp", lambda old, fun, *makers, **named: old(fun, *makers)),
         "Polynomial",
     ),
-    fault("HIPS-VJP-06", instead(extend, "defvjp", _zero_if_undefined), "an argument without a VJP", "no error"),
+    fault("HIPS-VJP-06", put(extend, "defvjp", _zero_if_undefined), "an argument without a VJP", "no error"),
     fault("HIPS-VJP-07", rule_of_vjps(_one_at_a_time), "each call of the maker"),
     fault(
         "HIPS-VJP-08",
-        around(extend, "defvjp_argnum", lambda old, fun, maker: old(fun, lambda i, *given: maker(0, *given))),
+        wrapped(extend, "defvjp_argnum", lambda old, fun, maker: old(fun, lambda i, *given: maker(0, *given))),
         "each call of the maker",
     ),
     fault("HIPS-VJP-09", rule_of_vjps(_making_all), "makers that ran"),
-    fault("HIPS-VJP-10", around(core, "add_outgrads", _in_place), "gradient"),
+    fault("HIPS-VJP-10", wrapped(core, "add_outgrads", _in_place), "gradient"),
     fault("HIPS-VJP-11", rule_of_vjps(_without_history), "derivative"),
     fault("HIPS-VJP-12", replaced(extend, "defvjp", _first_stays), "gradients"),
-    fault("HIPS-VJP-13", instead(core, "warnings", _Quiet()), "of a primitive", "no warning"),
+    fault("HIPS-VJP-13", put(core, "warnings", _Quiet()), "of a primitive", "no warning"),
     fault("HIPS-JVP-01", rule_of_jvps(_first_contribution), "tangent"),
-    fault("HIPS-JVP-02", instead(extend, "defjvp", _same_is_identity), "tangent"),
-    fault("HIPS-JVP-03", instead(extend, "def_linear", _all_together), "tangent"),
+    fault("HIPS-JVP-02", put(extend, "defjvp", _same_is_identity), "tangent"),
+    fault("HIPS-JVP-03", put(extend, "def_linear", _all_together), "tangent"),
     fault("HIPS-JVP-04", rule_of_jvps(_jvps_without_history), "derivative"),
     fault(
         "HIPS-JVP-05",
-        around(extend, "defjvp_argnum", lambda old, fun, rule: old(fun, _backwards(rule))),
+        wrapped(extend, "defjvp_argnum", lambda old, fun, rule: old(fun, _backwards(rule))),
         "each call of the rule",
     ),
     fault("HIPS-CPLX-01", around_result("grad", _conjugated), "gradient"),
     fault("HIPS-CPLX-02", rule_of_vjps(_conjugating), "gradient"),
     fault("HIPS-CPLX-03", around_result("elementwise_grad", lambda found: found + 0j), "complex", "True"),
     fault("HIPS-OP-01", around_result("grad", _listless), "containers"),
-    fault("HIPS-OP-02", around(autograd, "grad", _summing), "no error"),
-    fault("HIPS-OP-03", around(autograd, "grad", _keywordless), "gradients"),
+    fault("HIPS-OP-02", wrapped(autograd, "grad", _summing), "no error"),
+    fault("HIPS-OP-03", wrapped(autograd, "grad", _keywordless), "gradients"),
     fault(
         "HIPS-OP-04",
         replaced(
@@ -360,28 +362,28 @@ FAULTS = (
     ),
     fault("HIPS-OP-05", around_result("jacobian", np.transpose), "Jacobian"),
     fault("HIPS-OP-06", around_result("hessian", lambda found: np.diag(np.diag(found))), "Hessian"),
-    fault("HIPS-OP-07", instead(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
-    fault("HIPS-OP-08", instead(tracer, "warnings", _Quiet()), "a constant", "no warning"),
-    fault("HIPS-OP-09", instead(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
-    fault("HIPS-CKPT-01", instead(autograd, "checkpoint", _elsewhere), "gradients"),
-    fault("HIPS-CKPT-02", instead(autograd, "checkpoint", lambda f: f), "what happens"),
-    fault("HIPS-FLOW-01", _ALWAYS_TRUE, "value and gradient"),
+    fault("HIPS-OP-07", put(autograd, "grad_and_aux", _of_both), "gradient next to another output"),
+    fault("HIPS-OP-08", put(tracer, "warnings", _Quiet()), "a constant", "no warning"),
+    fault("HIPS-OP-09", put(autograd, "multigrad_dict", lambda fun: lambda *xs: {})),
+    fault("HIPS-CKPT-01", put(autograd, "checkpoint", _elsewhere), "gradients"),
+    fault("HIPS-CKPT-02", put(autograd, "checkpoint", lambda f: f), "what happens"),
+    fault("HIPS-FLOW-01", _always_true, "value and gradient"),
     fault("HIPS-FLOW-02", _one_level, "value and gradient"),
-    fault("HIPS-BOX-01", instead(builtins, "isinstance", isinstance), "isinstance"),
+    fault("HIPS-BOX-01", put(builtins, "isinstance", isinstance), "isinstance"),
     fault(
         "HIPS-BOX-02",
-        every(*(instead(builtins, each.__name__, each) for each in (list, tuple, dict))),
+        lambda: all_of(*(put(builtins, each.__name__, each) for each in (list, tuple, dict))),
         "Polynomial",
     ),
-    fault("HIPS-BOX-03", instead(numpy_boxes.ArrayBox, "__setitem__", _assigning), "an assignment", "no error"),
+    fault("HIPS-BOX-03", put(numpy_boxes.ArrayBox, "__setitem__", _assigning), "an assignment", "no error"),
     fault("HIPS-BOX-04", lambda: _with_registered_rules(_copying), "gradient"),
-    fault("HIPS-BOX-05", instead(tracer, "notrace_primitive", _one_level_off), "nested derivatives"),
-    fault("HIPS-BOX-06", around(core, "vspace", _unregistered), "factors"),
+    fault("HIPS-BOX-05", put(tracer, "notrace_primitive", _one_level_off), "nested derivatives"),
+    fault("HIPS-BOX-06", wrapped(core, "vspace", _unregistered), "factors"),
     fault("HIPS-BOX-07", _told_backwards, "traced"),
-    fault("HIPS-CHECK-01", around(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
+    fault("HIPS-CHECK-01", wrapped(test_util, "check_grads", _first_order), "check_grads to second order", "no error"),
     fault(
         "HIPS-CHECK-01",
-        instead(test_util, "check_vjp", lambda f, x: None),
+        put(test_util, "check_vjp", lambda f, x: None),
         "check_grads",
         "no error",
         words="reverse mode is not checked",

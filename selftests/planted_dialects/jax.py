@@ -16,40 +16,41 @@ from jax.custom_batching import custom_vmap
 from jax.custom_derivatives import CustomVJPPrimal, SymbolicZero
 from jax.interpreters import ad
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, filled, fitted, instead
+from autograd_conformance.selftests.planted_dialects.gradients import filled, fitted
+from autograd_conformance.selftests.planting import Plant, fault, put, wrapped
 
 _tree = jax.tree_util
 
 
-def _without_rule(kind: Any) -> Install:
-    return instead(kind, "__call__", lambda self, *args, **kwargs: self.fun(*args, **kwargs))
+def _without_rule(kind: Any) -> Plant:
+    return put(kind, "__call__", lambda self, *args, **kwargs: self.fun(*args, **kwargs))
 
 
-def _reverse_rule(change: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Install:
+def _reverse_rule(change: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Plant:
     """fwd and bwd are ``change(function, fwd, bwd)``."""
 
     def defvjp(original: Any, self: Any, fwd: Any, bwd: Any, **options: Any) -> Any:
         return original(self, *change(self, fwd, bwd), **options)
 
-    return around(jax.custom_vjp, "defvjp", defvjp)
+    return wrapped(jax.custom_vjp, "defvjp", defvjp)
 
 
-def _forward_rule(change: Callable[[Any, Any], Any]) -> Install:
+def _forward_rule(change: Callable[[Any, Any], Any]) -> Plant:
     """The rule is ``change(function, rule)``."""
 
     def defjvp(original: Any, self: Any, rule: Any, **options: Any) -> Any:
         original(self, change(self, rule), **options)
         return rule
 
-    return around(jax.custom_jvp, "defjvp", defjvp)
+    return wrapped(jax.custom_jvp, "defjvp", defjvp)
 
 
-def _bwd(change: Callable[..., Any]) -> Install:
+def _bwd(change: Callable[..., Any]) -> Plant:
     """bwd is ``change(bwd, *args)``."""
     return _reverse_rule(lambda _, fwd, bwd: (fwd, lambda *args: change(bwd, *args)))
 
 
-def _bwd_knowing_arguments(change: Callable[..., Any]) -> Install:
+def _bwd_knowing_arguments(change: Callable[..., Any]) -> Plant:
     """What bwd returns is ``change(found, arguments)``."""
 
     def changed(_: Any, fwd: Any, bwd: Any) -> tuple[Any, Any]:
@@ -64,7 +65,7 @@ def _bwd_knowing_arguments(change: Callable[..., Any]) -> Install:
     return _reverse_rule(changed)
 
 
-def _jvp(change: Callable[..., Any]) -> Install:
+def _jvp(change: Callable[..., Any]) -> Plant:
     """The JVP rule is ``change(rule, *args)``."""
     return _forward_rule(lambda _, rule: lambda *args: change(rule, *args))
 
@@ -233,13 +234,13 @@ def _any_structure(original: Any, fun: Any, transpose: Any, residuals: Any, inpu
     return original(fun, fitted, residuals, inputs)
 
 
-def _batching_rule(change: Callable[..., Any]) -> Install:
+def _batching_rule(change: Callable[..., Any]) -> Plant:
     """The batching rule is ``change(rule, axis_size, in_batched, *args)``."""
 
     def def_vmap(original: Any, self: Any, rule: Any) -> Any:
         return original(self, lambda *args: change(rule, *args))
 
-    return around(custom_vmap, "def_vmap", def_vmap)
+    return wrapped(custom_vmap, "def_vmap", def_vmap)
 
 
 def _repeated(rule: Any, size: int, batched: Any, *xs: Any) -> Any:
@@ -267,14 +268,14 @@ def _as_written(fun: Any, args: Any, kwargs: Any) -> Any:
     return (*args, *kwargs.values())
 
 
-_KEYWORDS_AS_WRITTEN = instead(custom_derivatives, "resolve_kwargs", _as_written)
+_KEYWORDS_AS_WRITTEN = put(custom_derivatives, "resolve_kwargs", _as_written)
 
 
 FAULTS = (
     fault("JAX-VJP-01", _without_rule(jax.custom_vjp), "gradient"),
     fault("JAX-VJP-01", _bwd(lambda bwd, *args: tuple(bwd(*args))[::-1]), words="the cotangents in opposite order"),
-    fault("JAX-VJP-02", around(jax.custom_vjp, "__call__", _runs_fwd_too), "parts of the rule"),
-    fault("JAX-VJP-03", around(jax, "vjp", _vjp_again), "parts of the rule"),
+    fault("JAX-VJP-02", wrapped(jax.custom_vjp, "__call__", _runs_fwd_too), "parts of the rule"),
+    fault("JAX-VJP-03", wrapped(jax, "vjp", _vjp_again), "parts of the rule"),
     fault("JAX-VJP-04", _bwd(lambda bwd, r, g: bwd(_tree.tree_leaves(r), g)), "structure"),
     fault("JAX-VJP-05", _bwd_knowing_arguments(fitted), "a rule that returns"),
     fault("JAX-VJP-06", _without_checks, "another shape"),
@@ -284,10 +285,8 @@ FAULTS = (
     fault("JAX-VJP-10", _without_rule(jax.custom_vjp), "forward mode"),
     fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (fwd, _swapped(f, bwd))), "non-differentiable"),
     fault("JAX-VJP-11", _reverse_rule(lambda f, fwd, bwd: (_swapped(f, fwd), bwd)), words="swapped in fwd"),
-    fault(
-        "JAX-VJP-12", instead(custom_derivatives, "_check_for_tracers", lambda _: None), "a tracer among the arguments"
-    ),
-    fault("JAX-VJP-13", around(jax, "vjp", _vjp_of_integers), "float0"),
+    fault("JAX-VJP-12", put(custom_derivatives, "_check_for_tracers", lambda _: None), "a tracer among the arguments"),
+    fault("JAX-VJP-13", wrapped(jax, "vjp", _vjp_of_integers), "float0"),
     fault("JAX-VJP-14", _reverse_rule(_all_take_part), "perturbed"),
     fault("JAX-VJP-15", _bwd(lambda bwd, r, g: bwd(r, _dense(g))), "symbolic zeros"),
     fault("JAX-VJP-16", _bwd(_scalars_for_zeros), "cotangents"),
@@ -296,54 +295,54 @@ FAULTS = (
     ),
     fault("JAX-VJP-20", _bwd(_flipped_in_batches), "gradients"),
     fault("JAX-VJP-21", _without_rule(jax.custom_vjp), "closes over"),
-    fault("JAX-VJP-22", around(jax, "checkpoint", lambda _, f: f), "residuals"),
-    fault("JAX-VJP-23", instead(custom_derivatives, "optimize_remat_of_custom_vjp_fwd", _no_residuals), "gradients"),
+    fault("JAX-VJP-22", wrapped(jax, "checkpoint", lambda _, f: f), "residuals"),
+    fault("JAX-VJP-23", put(custom_derivatives, "optimize_remat_of_custom_vjp_fwd", _no_residuals), "gradients"),
     fault("JAX-VJP-24", _reverse_rule(_residuals_shared), "gradients"),
-    fault("JAX-VJP-25", around(jax.custom_vjp, "__call__", _called_without_a_rule), "without a rule"),
+    fault("JAX-VJP-25", wrapped(jax.custom_vjp, "__call__", _called_without_a_rule), "without a rule"),
     fault("JAX-VJP-26", _reverse_rule(_pair_of_anything), "no pair"),
-    fault("JAX-VJP-27", instead(jax.lax, "stop_gradient", lambda x: x), "gradients"),
+    fault("JAX-VJP-27", put(jax.lax, "stop_gradient", lambda x: x), "gradients"),
     fault("JAX-JVP-01", _without_rule(jax.custom_jvp), "tangents"),
     fault("JAX-JVP-01", _jvp(lambda rule, x, t: rule(x, t[::-1])), words="the tangents in opposite order"),
-    fault("JAX-JVP-02", around(jax, "vjp", _vjp_without_rule), "gradients"),
+    fault("JAX-JVP-02", wrapped(jax, "vjp", _vjp_without_rule), "gradients"),
     fault(
         "JAX-JVP-03",
         lambda: patch.dict(ad.primitive_transposes, {jax.lax.exp_p: lambda g, *_, **__: [g]}),
         "exp of a tangent",
     ),
-    fault("JAX-JVP-04", around(jax.custom_jvp, "defjvps", _last_argument_alone), "with:"),
-    fault("JAX-JVP-05", around(jax.custom_jvp, "defjvps", _nothing_is_static), "nondiff_argnums"),
+    fault("JAX-JVP-04", wrapped(jax.custom_jvp, "defjvps", _last_argument_alone), "with:"),
+    fault("JAX-JVP-05", wrapped(jax.custom_jvp, "defjvps", _nothing_is_static), "nondiff_argnums"),
     fault("JAX-JVP-06", _jvp(_plain_within), "derivative"),
     fault("JAX-JVP-07", _forward_rule(_swapped), "before the primals"),
     fault("JAX-JVP-08", _jvp(lambda rule, x, t: rule(x, _dense(t))), "symbolic zeros"),
     fault("JAX-JVP-09", _KEYWORDS_AS_WRITTEN, "with:"),
     fault("JAX-JVP-10", _jvp(_tangents_backwards), "tangents"),
-    fault("JAX-JVP-11", instead(core, "typematch", lambda *_, **__: True), "a rule that returns"),
+    fault("JAX-JVP-11", put(core, "typematch", lambda *_, **__: True), "a rule that returns"),
     fault("JAX-JVP-12", _forward_rule(lambda _, rule: jax.jit(rule)), "control flow"),
-    fault("JAX-JVP-13", around(jax.custom_jvp, "__call__", _runs_the_rule_too), "rules that ran"),
-    fault("JAX-JVP-14", around(jax, "jacfwd", _negative), "derivatives"),
-    fault("JAX-GRADIENT-01", instead(jax, "custom_gradient", lambda fun: lambda *xs: fun(*xs)[0]), "gradients"),
-    fault("JAX-GRADIENT-02", around(jax, "custom_gradient", _first_intermediate_values), "with:"),
-    fault("JAX-GRADIENT-03", around(jax, "custom_gradient", _rule_at_one), "control flow"),
-    fault("JAX-LINEAR-01", around(jax.custom_derivatives, "linear_call", _negated_call), "outputs"),
+    fault("JAX-JVP-13", wrapped(jax.custom_jvp, "__call__", _runs_the_rule_too), "rules that ran"),
+    fault("JAX-JVP-14", wrapped(jax, "jacfwd", _negative), "derivatives"),
+    fault("JAX-GRADIENT-01", put(jax, "custom_gradient", lambda fun: lambda *xs: fun(*xs)[0]), "gradients"),
+    fault("JAX-GRADIENT-02", wrapped(jax, "custom_gradient", _first_intermediate_values), "with:"),
+    fault("JAX-GRADIENT-03", wrapped(jax, "custom_gradient", _rule_at_one), "control flow"),
+    fault("JAX-LINEAR-01", wrapped(jax.custom_derivatives, "linear_call", _negated_call), "outputs"),
     fault(
         "JAX-LINEAR-02",
-        instead(jax.custom_derivatives, "linear_call", lambda fun, _, residuals, x: fun(residuals, x)),
+        put(jax.custom_derivatives, "linear_call", lambda fun, _, residuals, x: fun(residuals, x)),
         "with:",
     ),
-    fault("JAX-LINEAR-03", around(jax.custom_derivatives, "linear_call", _any_structure), "a transpose with"),
-    fault("JAX-CLOSURE-01", instead(jax, "closure_convert", lambda f, *_: (f, [])), "with:"),
+    fault("JAX-LINEAR-03", wrapped(jax.custom_derivatives, "linear_call", _any_structure), "a transpose with"),
+    fault("JAX-CLOSURE-01", put(jax, "closure_convert", lambda f, *_: (f, [])), "with:"),
     fault(
         "JAX-VMAP-01",
         _batching_rule(lambda rule, size, flags, *xs: rule(size, [True] * len(flags), *xs)),
         "which arguments are batched",
     ),
-    fault("JAX-VMAP-02", around(custom_vmap, "__call__", _rule_without_a_batch), "outputs"),
+    fault("JAX-VMAP-02", wrapped(custom_vmap, "__call__", _rule_without_a_batch), "outputs"),
     fault("JAX-VMAP-03", _batching_rule(_repeated), "outputs"),
     fault("JAX-VMAP-04", _without_rule(custom_vmap), "batch"),
     fault(
         "JAX-VMAP-05",
-        instead(custom_batching, "check_vmap_rule_trees", lambda *_: None),
+        put(custom_batching, "check_vmap_rule_trees", lambda *_: None),
         "a batching rule that returns",
     ),
-    fault("JAX-VMAP-06", around(jax.custom_batching, "sequential_vmap", _whole_batch), "shapes that it sees"),
+    fault("JAX-VMAP-06", wrapped(jax.custom_batching, "sequential_vmap", _whole_batch), "shapes that it sees"),
 )

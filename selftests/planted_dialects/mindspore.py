@@ -10,8 +10,8 @@ from typing import Any
 import mindspore as ms
 from mindspore import nn, ops
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, fault, filled, fitted, instead, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planted_dialects.gradients import filled, fitted
+from autograd_conformance.selftests.planting import Fault, Plant, fault, put, replaced
 
 Call = Callable[..., Any]
 
@@ -37,7 +37,7 @@ def functions(clause: str, change: Callable[[Any], dict[str, Any]], *says: str, 
         methods = {name: staticmethod(method) for name, method in change(cls).items()}
         return original(type(cls.__name__, (cls,), methods), *args, **kwargs)
 
-    return fault(f"MINDSPORE-{clause}", instead(ms._Function, "apply", classmethod(apply)), *says, words=words)
+    return fault(f"MINDSPORE-{clause}", put(ms._Function, "apply", classmethod(apply)), *says, words=words)
 
 
 def tensors(values: Any) -> tuple[Any, ...]:
@@ -139,9 +139,9 @@ def _told(cls: Any) -> dict[str, Any]:
     return {"forward": observed(cls.forward), "backward": observed(cls.backward)}
 
 
-def ignored(name: str) -> Install:
+def ignored(name: str) -> Plant:
     """A method of ctx that does nothing."""
-    return instead(ms._Function, name, lambda self, *args: None)
+    return put(ms._Function, name, lambda self, *args: None)
 
 
 class _Differentiated(ms._Function):
@@ -157,7 +157,7 @@ class _Differentiated(ms._Function):
 
 
 FUNCTIONS = (
-    fault("MINDSPORE-FUNCTION-01", instead(ms._Function, "apply", vars(_Differentiated)["apply"]), "gradient"),
+    fault("MINDSPORE-FUNCTION-01", put(ms._Function, "apply", vars(_Differentiated)["apply"]), "gradient"),
     functions("FUNCTION-02", backward(lambda ctx, found: fitted(found, ctx.needs_input_grad)), "gradients"),
     functions("FUNCTION-03", backward(_dropped), "non-tensor argument"),
     functions("FUNCTION-04", backward(_only_tensors), "no tensor"),
@@ -185,7 +185,7 @@ def cells(clause: str, change: Callable[..., Any], *says: str) -> Fault:
         object.__setattr__(self, "bprop", lambda *given: change(self, bprop, *given))
         return original(self, *args, **kwargs)
 
-    return fault(f"MINDSPORE-{clause}", instead(nn.Cell, "_call_custom_bprop", call), *says)
+    return fault(f"MINDSPORE-{clause}", put(nn.Cell, "_call_custom_bprop", call), *says)
 
 
 def _as_tuple(found: Any) -> tuple[Any, ...]:
@@ -219,7 +219,7 @@ def _doubling_jit(jit: Any, f: Any) -> Any:
 CELLS = (
     fault(
         "MINDSPORE-CELL-01",
-        instead(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
+        put(nn.Cell, "_call_custom_bprop", lambda self, *args: self.construct(*args)),
         "gradients",
     ),
     cells("CELL-02", _swapped, "out"),

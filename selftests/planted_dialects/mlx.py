@@ -7,17 +7,16 @@ from typing import Any
 
 import mlx.core as mx
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, replaced
-from autograd_conformance.selftests.planting import Fault
+from autograd_conformance.selftests.planting import Fault, Plant, fault, replaced, wrapped
 from autograd_conformance.suites.dialects.mlx._trees import leaves, mapped
 
 
 def calling(clause: str, name: str, call: Callable[..., Any], *says: str) -> Fault:
     """The fault that a call of ``mx.name`` is ``call(original, *args, **kwargs)``."""
-    return fault(clause, around(mx, name, call), *says)
+    return fault(clause, wrapped(mx, name, call), *says)
 
 
-def custom(**changes: Callable[..., Any]) -> Install:
+def custom(**changes: Callable[..., Any]) -> Plant:
     """``mx.custom_function`` with rules, by name, that ``changes`` make of the given ones; None forgets a rule.
 
     ``made`` changes the function that is decorated, ``called`` is what a call does.

@@ -11,10 +11,10 @@ import numpy as np
 from mygrad._utils import SkipGradient, lock_management
 from mygrad.operation_base import Operation
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, fault, replaced
+from autograd_conformance.selftests.planting import Plant, fault, replaced
 
 
-def executing(change: Callable[..., Any]) -> Install:
+def executing(change: Callable[..., Any]) -> Plant:
     """``execute_op`` is ``change(original, operation, inputs, options)``."""
 
     def wrap(original: Any) -> Any:
@@ -23,7 +23,7 @@ def executing(change: Callable[..., Any]) -> Install:
     return replaced(mg, "execute_op", wrap)
 
 
-def going_back(change: Callable[..., Any]) -> Install:
+def going_back(change: Callable[..., Any]) -> Plant:
     """``Tensor.backward`` is ``change(original, tensor, gradient)``."""
 
     def wrap(original: Any) -> Any:
@@ -40,7 +40,7 @@ def passing_on(
     dtype: Callable[[Any, Any], Any] = lambda found, var: found.astype(var.dtype),
     masked: Callable[[Any, Any], Any] = lambda found, where: found if where is True else found * where,
     ended: bool = False,
-) -> Install:
+) -> Plant:
     """``Operation.backward`` without its checks, one of its steps replaced."""
 
     def backward(self: Any, grad: Any, **options: Any) -> None:
@@ -80,7 +80,7 @@ def _without_tensor_as_out(execute: Any, operation: Any, inputs: Any, options: A
     return change(execute, operation, inputs, options)
 
 
-def _sharing() -> Install:
+def _sharing() -> Plant:
     instances: dict[Any, Any] = {}
 
     def change(execute: Any, operation: Any, inputs: Any, options: Any) -> Any:

@@ -11,7 +11,8 @@ import paddle
 from paddle.autograd import PyLayer, py_layer
 from paddle.base.dygraph import tensor_patch_methods
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, fault, fitted, instead
+from autograd_conformance.selftests.planted_dialects.gradients import fitted
+from autograd_conformance.selftests.planting import Plant, fault, put
 from autograd_conformance.suites.dialects.paddle import test_engine
 
 _BACKWARD = py_layer.PyLayerBackward.backward
@@ -22,25 +23,25 @@ def _tuple(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def _backward(change: Callable[..., Any]) -> Install:
+def _backward(change: Callable[..., Any]) -> Plant:
     """A layer's backward is called by ``change(call, cotangents)``."""
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
         return change(lambda *given: _BACKWARD(ctx, *given), cotangents)
 
-    return instead(py_layer.PyLayerBackward, "backward", backward)
+    return put(py_layer.PyLayerBackward, "backward", backward)
 
 
-def _apply(change: Callable[..., Any]) -> Install:
+def _apply(change: Callable[..., Any]) -> Plant:
     """A layer is applied by ``change(call, args, named)``."""
 
     def apply(cls: Any, *args: Any, **named: Any) -> Any:
         return change(super(PyLayer, cls).apply, args, named)
 
-    return instead(PyLayer, "apply", classmethod(apply))
+    return put(PyLayer, "apply", classmethod(apply))
 
 
-def _forward(change: Callable[..., Any]) -> Install:
+def _forward(change: Callable[..., Any]) -> Plant:
     """A layer's forward is called by ``change(call, ctx, args, named)``."""
 
     def apply(cls: Any, *args: Any, **named: Any) -> Any:
@@ -50,16 +51,16 @@ def _forward(change: Callable[..., Any]) -> Install:
         changed = type(PyLayer)(cls.__name__, (cls,), {"forward": staticmethod(forward)})
         return super(PyLayer, changed).apply(*args, **named)
 
-    return instead(PyLayer, "apply", classmethod(apply))
+    return put(PyLayer, "apply", classmethod(apply))
 
 
-def _grad(change: Callable[..., Any]) -> Install:
+def _grad(change: Callable[..., Any]) -> Plant:
     """paddle.grad is ``change(outputs, inputs, grad_outputs, **options)``."""
 
     def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, **options: Any) -> Any:
         return change(outputs, inputs, grad_outputs, **options)
 
-    return instead(paddle, "grad", grad)
+    return put(paddle, "grad", grad)
 
 
 @contextmanager
@@ -172,15 +173,15 @@ def _always_recording() -> Iterator[None]:
         yield
 
 
-def _hook(change: Callable[[Any, Any, Any], Any]) -> Install:
+def _hook(change: Callable[[Any, Any, Any], Any]) -> Plant:
     register = paddle.Tensor.register_hook
-    return instead(paddle.Tensor, "register_hook", lambda tensor, hook: change(register, tensor, hook))
+    return put(paddle.Tensor, "register_hook", lambda tensor, hook: change(register, tensor, hook))
 
 
-def _context(name: str, new: Callable[..., Any]) -> Install:
+def _context(name: str, new: Callable[..., Any]) -> Plant:
     """A method of PyLayerContext that gets what the right one is bound to."""
     usual = getattr(py_layer.PyLayerContext, name)
-    return instead(py_layer.PyLayerContext, name, lambda ctx, *given: new(usual, ctx, *given))
+    return put(py_layer.PyLayerContext, name, lambda ctx, *given: new(usual, ctx, *given))
 
 
 def _nothing(*_: Any) -> None:
@@ -197,7 +198,7 @@ FAULTS = (
     fault("PADDLE-LAYER-08", _apply(_without_factor), "output"),
     fault("PADDLE-LAYER-09", _apply(_first_only)),
     fault("PADDLE-LAYER-10", _apply(_listless), "type of the result", "list"),
-    fault("PADDLE-LAYER-11", instead(PyLayer, "forward", staticmethod(lambda _, x: 2 * x)), "lacks a method"),
+    fault("PADDLE-LAYER-11", put(PyLayer, "forward", staticmethod(lambda _, x: 2 * x)), "lacks a method"),
     fault("PADDLE-LAYER-12", _apply(_or_zero), "a forward without a tensor"),
     fault("PADDLE-LAYER-14", _forward(_recorded), "grad mode in forward"),
     fault("PADDLE-CTX-01", _context("saved_tensor", lambda usual, ctx: usual(ctx)[::-1]), "saved tensors, position"),
@@ -208,7 +209,7 @@ FAULTS = (
     fault("PADDLE-CTX-06", _context("set_grad_in_dtype_consistent", _nothing), "dtype of the gradient"),
     fault("PADDLE-CTX-07", _shared_attributes, "gradients, position"),
     fault("PADDLE-CTX-08", _forward(_never_in_place), "whether the output is the input"),
-    fault("PADDLE-CTX-09", instead(paddle.base.dygraph, "no_grad", nullcontext), "second derivative"),
+    fault("PADDLE-CTX-09", put(paddle.base.dygraph, "no_grad", nullcontext), "second derivative"),
     fault("PADDLE-ENGINE-01", _grad(_twos), "gradient, position 0"),
     fault(
         "PADDLE-ENGINE-02",
@@ -218,17 +219,17 @@ FAULTS = (
     ),
     fault("PADDLE-ENGINE-03", _grad(_not_differentiable), "stop_gradient of the gradient"),
     fault("PADDLE-ENGINE-05", _grad(_storing), ".grad after paddle.grad"),
-    fault("PADDLE-ENGINE-06", instead(paddle.Tensor, "clear_grad", _nothing), ".grad"),
-    fault("PADDLE-ENGINE-07", instead(paddle.autograd, "backward", _generous_backward), "no error"),
+    fault("PADDLE-ENGINE-06", put(paddle.Tensor, "clear_grad", _nothing), ".grad"),
+    fault("PADDLE-ENGINE-07", put(paddle.autograd, "backward", _generous_backward), "no error"),
     fault("PADDLE-ENGINE-09", _zero_at_last, "gradients, position 1"),
     fault("PADDLE-ENGINE-10", _always_recording, "stop_gradient of the outputs"),
-    fault("PADDLE-ENGINE-11", instead(test_engine, "recompute", lambda f, *xs: f(*xs)), "runs of the function"),
+    fault("PADDLE-ENGINE-11", put(test_engine, "recompute", lambda f, *xs: f(*xs)), "runs of the function"),
     fault(
         "PADDLE-HOOK-01", _hook(lambda register, tensor, hook: register(tensor, lambda g: _nothing(hook(g)))), "hooks"
     ),
     fault(
         "PADDLE-HOOK-02",
-        instead(tensor_patch_methods.TensorHookRemoveHelper, "remove", lambda _: True),
+        put(tensor_patch_methods.TensorHookRemoveHelper, "remove", lambda _: True),
         "hooks that are called",
     ),
     fault(
@@ -239,7 +240,7 @@ FAULTS = (
     ),
     fault(
         "PADDLE-HOOK-04",
-        instead(paddle.autograd, "saved_tensors_hooks", lambda *_: nullcontext()),
+        put(paddle.autograd, "saved_tensors_hooks", lambda *_: nullcontext()),
         "values that are packed",
     ),
     fault(

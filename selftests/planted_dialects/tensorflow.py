@@ -9,27 +9,28 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.ops.custom_gradient import Bind
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, around, fault, filled, replaced
+from autograd_conformance.selftests.planted_dialects.gradients import filled
+from autograd_conformance.selftests.planting import Plant, fault, replaced, wrapped
 
 flatten = tf.nest.flatten
 
 
-def decorating(change: Callable[[Any], Any]) -> Install:
+def decorating(change: Callable[[Any], Any]) -> Plant:
     """tf.custom_gradient decorates what ``change`` makes of a function."""
-    return around(tf, "custom_gradient", lambda original, f: original(change(f)))
+    return wrapped(tf, "custom_gradient", lambda original, f: original(change(f)))
 
 
-def calling(change: Callable[..., Any]) -> Install:
+def calling(change: Callable[..., Any]) -> Plant:
     """A call of a function with a custom gradient is ``change(call, args, kwargs)``."""
 
     def decorate(original: Any, f: Any) -> Any:
         call = original(f)
         return lambda *args, **kwargs: change(call, args, kwargs)
 
-    return around(tf, "custom_gradient", decorate)
+    return wrapped(tf, "custom_gradient", decorate)
 
 
-def ruled(rule: Callable[..., Any]) -> Install:
+def ruled(rule: Callable[..., Any]) -> Plant:
     """What a grad_fn gives is ``rule(original, inputs, cotangents)``."""
 
     def change(f: Any) -> Any:
@@ -42,7 +43,7 @@ def ruled(rule: Callable[..., Any]) -> Install:
     return decorating(change)
 
 
-def ruled_with_variables(rule: Callable[..., Any]) -> Install:
+def ruled_with_variables(rule: Callable[..., Any]) -> Plant:
     """What a grad_fn gives is ``rule(original, inputs, cotangents, variables)``, None if there are none."""
 
     def change(f: Any) -> Any:
@@ -89,13 +90,13 @@ def _inner_ones_scaled() -> Iterator[None]:
         yield
 
 
-def tape(name: str, method: Callable[..., Any]) -> Install:
+def tape(name: str, method: Callable[..., Any]) -> Plant:
     """A tape's method is ``method(original, tape, ...)``."""
-    return around(tf.GradientTape, name, method)
+    return wrapped(tf.GradientTape, name, method)
 
 
-def jvp(method: Callable[..., Any]) -> Install:
-    return around(tf.autodiff.ForwardAccumulator, "jvp", method)
+def jvp(method: Callable[..., Any]) -> Plant:
+    return wrapped(tf.autodiff.ForwardAccumulator, "jvp", method)
 
 
 def _or(default: Any, error: type[Exception], call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -250,10 +251,12 @@ FAULTS = (
         "None",
     ),
     fault("TENSORFLOW-GRAD-11", replaced(Bind, "__get__", lambda _: _of_the_class)),
-    fault("TENSORFLOW-GRAD-12", around(tf, "custom_gradient", _automatic), "captured"),
+    fault("TENSORFLOW-GRAD-12", wrapped(tf, "custom_gradient", _automatic), "captured"),
     fault("TENSORFLOW-GRAD-13", ruled(lambda rule, _, gs: (rule(*gs), rule(*gs))[1]), "runs of grad_fn"),
     fault(
-        "TENSORFLOW-GRAD-14", around(tf, "function", _stopped_function), "a function with an operation without gradient"
+        "TENSORFLOW-GRAD-14",
+        wrapped(tf, "function", _stopped_function),
+        "a function with an operation without gradient",
     ),
     fault(
         "TENSORFLOW-GRAD-15",
@@ -332,26 +335,29 @@ FAULTS = (
         tape("batch_jacobian", lambda original, *args, **options: original(*args, **options)[::-1]),
         "batch Jacobian",
     ),
-    fault("TENSORFLOW-MAP-01", around(tf, "vectorized_map", _backwards), "outputs"),
+    fault("TENSORFLOW-MAP-01", wrapped(tf, "vectorized_map", _backwards), "outputs"),
     fault("TENSORFLOW-MAP-02", replaced(tf, "map_fn", lambda _: tf.vectorized_map), "gradient"),
-    fault("TENSORFLOW-RECOMPUTE-01", around(tf, "recompute_grad", lambda _, f: f), "runs after"),
+    fault("TENSORFLOW-RECOMPUTE-01", wrapped(tf, "recompute_grad", lambda _, f: f), "runs after"),
     fault("TENSORFLOW-RECOMPUTE-02", tape("gradient", _unless_a_variable), "gradients", "position 1"),
-    fault("TENSORFLOW-RECOMPUTE-03", around(tf, "recompute_grad", _wrapped_elsewhere), "__wrapped__"),
-    fault("TENSORFLOW-RECOMPUTE-04", around(tf, "recompute_grad", lambda _, f: f), "forward mode"),
+    fault("TENSORFLOW-RECOMPUTE-03", wrapped(tf, "recompute_grad", _wrapped_elsewhere), "__wrapped__"),
+    fault("TENSORFLOW-RECOMPUTE-04", wrapped(tf, "recompute_grad", lambda _, f: f), "forward mode"),
     fault(
         "TENSORFLOW-RECOMPUTE-04",
-        around(tf, "recompute_grad", lambda _, f: _detached(f)),
+        wrapped(tf, "recompute_grad", lambda _, f: _detached(f)),
         words="second derivatives through recompute_grad are lost",
     ),
-    fault("TENSORFLOW-PASS-01", around(tf, "grad_pass_through", lambda _, f: f), "gradients"),
+    fault("TENSORFLOW-PASS-01", wrapped(tf, "grad_pass_through", lambda _, f: f), "gradients"),
     fault("TENSORFLOW-STOP-01", replaced(tf, "stop_gradient", lambda _: tf.identity), "gradients"),
     fault(
-        "TENSORFLOW-REG-01", around(tf.Graph, "gradient_override_map", lambda *_: nullcontext()), "within", "position 1"
+        "TENSORFLOW-REG-01",
+        wrapped(tf.Graph, "gradient_override_map", lambda *_: nullcontext()),
+        "within",
+        "position 1",
     ),
     fault("TENSORFLOW-REG-02", replaced(tf.RegisterGradient, "__init__", lambda _: _any_name)),
     fault(
         "TENSORFLOW-REG-03",
-        around(tf.RegisterGradient, "__call__", lambda *args: _or(None, KeyError, *args)),
+        wrapped(tf.RegisterGradient, "__call__", lambda *args: _or(None, KeyError, *args)),
         "a second registration",
         "no error",
     ),

@@ -8,10 +8,11 @@ from typing import Any
 
 import tinygrad
 
-from autograd_conformance.selftests.planted_dialects.changes import Install, fault, filled, fitted, instead
+from autograd_conformance.selftests.planted_dialects.gradients import filled, fitted
+from autograd_conformance.selftests.planting import Plant, fault, put
 
 
-def making(change: Callable[[Any, dict[str, Any]], Any]) -> Install:
+def making(change: Callable[[Any, dict[str, Any]], Any]) -> Plant:
     """``function(f, **options)`` gets what ``change`` makes of ``f``; it may change the options."""
     original = tinygrad.function
 
@@ -22,10 +23,10 @@ def making(change: Callable[[Any, dict[str, Any]], Any]) -> Install:
         changed = dict(options)
         return original(change(fxn, changed), **changed)
 
-    return instead(tinygrad, "function", function)
+    return put(tinygrad, "function", function)
 
 
-def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> Install:
+def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> Plant:
     """What grad_fxn returns is ``change(rule, gradients, call)``, where ``rule`` takes gradients."""
 
     def wrap(fxn: Any, options: dict[str, Any]) -> Any:
@@ -42,7 +43,7 @@ def ruled(change: Callable[[Any, tuple[Any, ...], Any], Any]) -> Install:
     return making(wrap)
 
 
-def _with(**set_to: Any) -> Install:
+def _with(**set_to: Any) -> Plant:
     def change(fxn: Any, options: dict[str, Any]) -> Any:
         options.update(set_to)
         return fxn
@@ -69,9 +70,7 @@ FAULTS = (
         "gradient that grad_fxn gets",
     ),
     fault("TINYGRAD-02", _with(grad_fxn=None), "gradients"),
-    fault(
-        "TINYGRAD-03", instead(sys.modules["tinygrad.function"], "dedup", _where_it_comes_last), "inputs of the call"
-    ),
+    fault("TINYGRAD-03", put(sys.modules["tinygrad.function"], "dedup", _where_it_comes_last), "inputs of the call"),
     fault(
         "TINYGRAD-04", ruled(lambda rule, grads, call: fitted(rule(*grads), call.src[1:])), "no error", "AssertionError"
     ),
