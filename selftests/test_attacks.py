@@ -53,7 +53,7 @@ def raises():
     [
         (lambda: os._exit(0), "ended with exit status 0 before the verdict"),
         (lambda: os._exit(1), "ended with exit status 1 before the verdict"),
-        (lambda: os.kill(os.getpid(), signal.SIGKILL), "was ended by SIGKILL before the verdict"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "ended with SIGKILL before the verdict"),
     ],
 )
 def test_a_process_that_ends_itself_gives_no_verdict(action, how):

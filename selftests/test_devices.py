@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import asdict
 from types import ModuleType, SimpleNamespace
@@ -16,7 +15,7 @@ from autograd_conformance.harness.checking import drawing
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import devices
+from autograd_conformance.harness.running import child, devices
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.results import result_line
 from autograd_conformance.implementations import torch as implementation
@@ -134,17 +133,16 @@ class Few:
     def __init__(self, *says):
         self.says, self.asked = list(says), []
 
-    def __call__(self, words):
+    def __call__(self, words, **_):
         self.asked.append(int(words[-1]))
         said, late = self.says.pop(0)
         marks = {">": "begins", "<": "ends", ".": "done"}
         numbers = iter(range(self.asked[-1], 9))
-        lines, name = [], ""
+        messages, name = [], ""
         for mark in said:
             name = str(next(numbers)) if mark == ">" else name
-            about = json.dumps({"kind": "dtypes", "name": name})
-            lines.append(f"autograd-conformance-{marks[mark]}" + f" {about}" * (mark != "."))
-        return "\n".join(lines), "it ended", late
+            messages.append({marks[mark]: mark == "." or {"kind": "dtypes", "name": name}})
+        return messages, child.Ended("ended", late)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +158,7 @@ class Few:
 )
 def test_a_trial_is_blamed_for_its_own_end(monkeypatch, says, asked, lacking):
     few = Few(*says)
-    monkeypatch.setattr(devices, "_output", few)
+    monkeypatch.setattr(child, "command", few)
     assert list(devices.find_out(str(says), "odd").dtypes) == lacking
     assert few.asked == asked
 

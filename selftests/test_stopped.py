@@ -23,7 +23,7 @@ def stopped():
 
 def test_a_stopped_run_ends(monkeypatch):
     monkeypatch.setattr(supervision, "_PATIENCE", 1.0)
-    with pytest.raises(UsageProblem, match="its process was ended by SIGKILL before the verdict"):
+    with pytest.raises(UsageProblem, match="its process ended with SIGKILL before the verdict"):
         supervised(stopped)
 
 

@@ -32,8 +32,7 @@ from execnet import gateway_io
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.check.report import script_runner
-from autograd_conformance.harness.running import identity, smoke
+from autograd_conformance.harness.running import child, identity, smoke
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 EXAMINATION = [sys.executable, "-m", smoke.__name__]
@@ -123,7 +122,7 @@ def _be(
     sys.argv = words if commanded else words[2:]
     interpreter = str(Path(place).with_name(INTERPRETER))
     gateway_io.popen_args = partial(_worker, interpreter)
-    smoke.subprocess = script_runner.subprocess = _Forking(place)
+    child.subprocess = _Forking(place)
     status: Any = 1
     try:
         _act(words)
@@ -173,12 +172,11 @@ class _Forking:
         self.place = place
 
     def run(
-        self, words: list[str], *, timeout: float, env: dict[str, str] | None = None, **how: Any
-    ) -> subprocess.CompletedProcess[str]:
+        self, words: list[str], *, timeout: float, env: dict[str, str] | None = None, **_: Any
+    ) -> subprocess.CompletedProcess[bytes]:
         """Examine an adapter, or run scripts."""
-        if words[0] != sys.executable:
-            return subprocess.run(words, env=env, timeout=timeout, **how)
-        return run(self.place, words, folder=Path.cwd(), environment=env or dict(os.environ), seconds=timeout)
+        done = run(self.place, words, folder=Path.cwd(), environment=env or dict(os.environ), seconds=timeout)
+        return subprocess.CompletedProcess(words, done.returncode, done.stdout.encode(), done.stderr.encode())
 
 
 def run(

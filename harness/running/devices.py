@@ -5,9 +5,7 @@ The trials run in a process of their own, so that one that crashes or hangs is a
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +18,8 @@ import numpy as np
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
-from autograd_conformance.harness.running import waiting
+from autograd_conformance.harness.running import child, waiting
 from autograd_conformance.harness.running.isolation import environment
-from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import REAL, REAL_OF, Function
 from autograd_conformance.reference.functions import FUNCTIONS
@@ -34,9 +31,6 @@ SECONDS = 300
 
 # The most operations that are shown, and the most characters of a reason.
 _SHOWN, _LONGEST = 8, 80
-
-# Marks the lines of the process: of a trial that begins, of its result, and of the end of all.
-_BEGINS, _ENDS, _DONE = (f"autograd-conformance-{word}" for word in ("begins", "ends", "done"))
 
 
 @dataclass(frozen=True)
@@ -130,28 +124,16 @@ def find_out(given: str, device: str) -> Facts:
     known: list[dict[str, Any]] = []
     with waiting.during(f"a process that tries what {device} takes; it is ended after {SECONDS} s"):
         while True:
-            said, ended, late = _output([sys.executable, "-m", __name__, given, device, str(len(known))])
-            found = [line.split(" ", 1) for line in said.splitlines() if line.startswith((_BEGINS, _ENDS))]
-            known += [json.loads(text) for mark, text in found if mark == _ENDS]
-            if _DONE in said.splitlines():
+            words = ["-m", __name__, given, device, str(len(known))]
+            said, ended = child.command(words, seconds=SECONDS, environment=environment())
+            known += [message["ends"] for message in said if "ends" in message]
+            if {"done": True} in said:
                 return _facts(known)
-            if not found:
-                raise UsageProblem(f"what {device} takes cannot be found out: {ended}")
+            if not said:
+                raise UsageProblem(f"what {device} takes cannot be found out: it {ended.how}")
             # A trial after others may have had little of the time: the next process begins with it.
-            if found[-1][0] == _BEGINS and not (late and len(found) > 1):
-                known.append({**json.loads(found[-1][1]), "raised": ended})
-
-
-def _output(words: Sequence[str]) -> tuple[str, str, bool]:
-    """What a process printed, how it ended, and whether it took too long."""
-    try:
-        # Bytes: a driver may print anything.
-        done = subprocess.run(words, env=environment(), capture_output=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace"), f"it did not end within {SECONDS} s", True
-    said, complained = (each.decode(errors="replace") for each in (done.stdout, done.stderr))
-    last = (complained.strip().splitlines() or ["it printed nothing"])[-1]
-    return said, f"the process ended with exit status {done.returncode}: {last}", False
+            if "begins" in said[-1] and not (ended.late and len(said) > 1):
+                known.append({**said[-1]["begins"], "raised": f"it {ended.how}"})
 
 
 def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
@@ -360,14 +342,14 @@ def _main() -> None:
     implementation.start_device(device)
     for trial in trials(implementation)[int(done) :]:
         about = {"kind": trial.kind, "name": trial.name}
-        print(_BEGINS, json.dumps(about), flush=True)
+        child.say({"begins": about})
         try:
             found = {"found": trial.run(implementation, device)}
         except Exception as raised:  # noqa: BLE001 - any exception is a fact about the device
             found = {"raised": one_line(raised)}
-        print(_ENDS, json.dumps({**about, **found}), flush=True)
-    print(_DONE, flush=True)
+        child.say({"ends": {**about, **found}})
+    child.say({"done": True})
 
 
 if __name__ == "__main__":
-    leaving(_main)
+    child.leaving(_main)

@@ -6,36 +6,22 @@
 from __future__ import annotations
 
 import faulthandler
-import json
-import multiprocessing
-import os
-import subprocess
 import sys
-import warnings
 from collections.abc import Callable
-from typing import Any
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import waiting
+from autograd_conformance.harness.running import child, waiting
 from autograd_conformance.harness.running.adapter_checks import found_in
 from autograd_conformance.harness.running.isolation import environment
-from autograd_conformance.harness.running.supervision import leaving
 from autograd_conformance.implementations.filling import unfilled
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 SECONDS = 300
 _SECONDS_IN_FORK = 60
 
-# These survive a fork, so that what is imported once serves several processes. Others start threads when they are
-# imported.
-FORKABLE = ("torch", "hips", "mygrad", "model")
-
 # The most mistakes that are shown.
 _SHOWN = 30
-
-# The first word of the line with the result; a framework may print other lines.
-_FOUND, _UNAVAILABLE = "autograd-conformance-found", "autograd-conformance-unavailable"
 
 
 def verify(given: str, *, known: bool = False) -> str:
@@ -61,28 +47,19 @@ def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
-    forks = given in FORKABLE and given not in sys.modules and sys.platform == "linux"
+    forks = given in child.FORKABLE and given not in sys.modules and sys.platform == "linux"
     limit = f"it is ended after {seconds:g} s"
     with waiting.during(f"the import of {given} and the calls of its smoke stage; {limit}"):
         if forks and _holds_in_fork(given, seconds):
             return []
-    words = [sys.executable, "-m", __name__, given]
-    try:
-        with waiting.during(f"a process that imports {given} and makes the calls of the smoke stage; {limit}"):
-            done = subprocess.run(
-                words, env=environment(), capture_output=True, text=True, timeout=seconds, check=False
-            )
-    except subprocess.TimeoutExpired:
-        return [f"it does not end: it was stopped after {seconds:g} s"]
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.startswith((_FOUND, _UNAVAILABLE)))
-    if _UNAVAILABLE in said:
-        raise UsageProblem(json.loads(said[_UNAVAILABLE]))
-    if _FOUND in said:
-        found: list[str] = json.loads(said[_FOUND])
-        return found
-    last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-    ended = f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}"
-    return [f"the process ended with {ended}: {last}"]
+    with waiting.during(f"a process that imports {given} and makes the calls of the smoke stage; {limit}"):
+        said, ended = child.command(["-m", __name__, given], seconds=seconds, environment=environment())
+    if not said:
+        return [f"it {ended.how}"]
+    if "unavailable" in said[-1]:
+        raise UsageProblem(said[-1]["unavailable"])
+    found: list[str] = said[-1]["found"]
+    return found
 
 
 def _holds_in_fork(given: str, seconds: float) -> bool:
@@ -100,29 +77,12 @@ def _holds_in_fork(given: str, seconds: float) -> bool:
         raise UsageProblem(str(problem)) from problem
     finally:
         faulthandler.cancel_dump_traceback_later()
-    start = multiprocessing.get_context("fork")
-    mine, theirs = start.Pipe(duplex=False)
-    process = start.Process(target=_send, args=(adapter, theirs), daemon=True)
-    with warnings.catch_warnings():
-        # Of a thread that waits for the end of the parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
-    theirs.close()
-    try:
-        return bool(mine.poll(min(seconds, _SECONDS_IN_FORK)) and mine.recv() == [])
-    except EOFError:
-        return False
-    finally:
-        process.kill()
-        process.join()
+    said = child.messages(_examine, adapter, fork=True, seconds=min(seconds, _SECONDS_IN_FORK))
+    return list(said) == [{"found": []}]
 
 
-def _send(adapter: Implementation, pipe: Any) -> None:
-    # A framework may print something.
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, 1)
-    os.dup2(null, 2)
-    pipe.send(found_in(adapter))
+def _examine(send: Callable[[child.Message], None], adapter: Implementation) -> None:
+    send({"found": found_in(adapter)})
 
 
 def _main(load: Callable[[str], Implementation] = implementations.load) -> None:
@@ -132,10 +92,10 @@ def _main(load: Callable[[str], Implementation] = implementations.load) -> None:
         if not unfilled(adapter):
             implementations.check_version(adapter)
     except Unavailable as problem:
-        print(_UNAVAILABLE, json.dumps(str(problem)))
+        child.say({"unavailable": str(problem)})
     else:
-        print(_FOUND, json.dumps(found_in(adapter)))
+        _examine(child.say, adapter)
 
 
 if __name__ == "__main__":
-    leaving(_main)
+    child.leaving(_main)

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, shortage
+from autograd_conformance.harness.running.child import exit_status
 from autograd_conformance.harness.text import GONE, shown
 
 # What ends a run from outside: Ctrl-C, and what schedulers send to a job that they cancel.
@@ -29,21 +30,6 @@ _STEP = 0.5
 
 # Seconds for what a process does at its end.
 _LEAVING = 1.0
-
-
-def leaving(action: Callable[[], object]) -> NoReturn:
-    """Do something, and end this process as an interpreter does, but without waiting for threads that are left."""
-    status: Any = 1
-    try:
-        action()
-        status = 0
-    except SystemExit as left:
-        status = left.code if isinstance(left.code, int) else int(left.code is not None)
-    except BaseException:  # noqa: BLE001 - as an interpreter does
-        traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
 
 
 def leave_with_main_thread() -> None:
@@ -178,5 +164,4 @@ def _ended(child: int) -> str:
             left = None
         else:
             break
-    code = os.waitstatus_to_exitcode(status)
-    return f"ended with exit status {code}" if code >= 0 else f"was ended by {signal.Signals(-code).name}"
+    return f"ended with {exit_status(os.waitstatus_to_exitcode(status))}"

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from autograd_conformance.harness.running import child
 
 # Seconds for all scripts of a Function, after which nothing more is known of them.
 _SECONDS = 120
 
-# Imports the modules of the first argument once, and runs each script in a child process. Prints 0 for one that ends
-# as if there were no fault, and 1 for any other.
-_RUNNER = """
+# Imports the modules of the first argument once, and runs each script in a child process. Says whether it shows a
+# fault: one that ends as if there were none does not. Nothing of this package is imported.
+_RUNNER = f"""
 import importlib, os, runpy, sys
 for name in filter(None, sys.argv[1].split(",")):
     importlib.import_module(name)
@@ -35,7 +35,7 @@ for path in sys.argv[2:]:
         except BaseException:
             shows = 1
         os._exit(shows)
-    print(int(os.waitpid(child, 0)[1] != 0), flush=True)
+    print('{child.MARK} {{"shows":', int(os.waitpid(child, 0)[1] != 0), "}}", flush=True)
 # A module may have left a thread.
 os._exit(0)
 """
@@ -62,9 +62,7 @@ def right(paths: Sequence[Path]) -> set[Path]:
         return set()
     texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     named = set(re.findall(r"^import (\w+)$", texts, re.MULTILINE))
-    words = [sys.executable, "-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
-    try:
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        return set()
-    return {path for path, shown in zip(paths, done.stdout.split(), strict=False) if shown == "0"}
+    words = ["-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
+    said, ended = child.command(words, seconds=_SECONDS)
+    shown = [] if ended.late else said
+    return {path for path, message in zip(paths, shown, strict=False) if not message["shows"]}

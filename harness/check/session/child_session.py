@@ -19,10 +19,9 @@ from autograd_conformance.harness.catalogue import SUITES
 from autograd_conformance.harness.check.declaration.declaration import REQUESTS
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.session import plugin
-from autograd_conformance.harness.check.session.child_discovery import context, heed_parent
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import isolation
+from autograd_conformance.harness.running import child, isolation
 from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords, last_words
 from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.patterns import matching, without_variants
@@ -177,13 +176,9 @@ class Following:
         }
         words += [f"--{name}={value}" for name, value in own.items()]
         words += ["--kept"] * self._kept
-        process = context(self.implementation).Process(target=_pytest, args=((*_PYTEST, *words), str(self._log)))
-        process.start()
-        try:
+        fork = child.forks(self.implementation)
+        with child.started(_pytest, (*_PYTEST, *words), str(self._log), fork=fork) as process:
             yield from self._followed(report, process)
-        finally:
-            process.kill()
-            process.join()
 
     def _followed(self, report: Path, process: Any) -> Iterator[ndjson.Line | None]:
         """The lines of a report except its footer, while a process writes it."""
@@ -227,7 +222,6 @@ class Following:
 
 
 def _pytest(words: Sequence[str], log: str) -> None:
-    heed_parent()
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
