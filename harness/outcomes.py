@@ -90,13 +90,18 @@ class Kind(str, Enum):
     SHARED = "shared"
 
 
+# What an exception of a call may mean; empty if nothing is known.
+Means = Literal["", "mistake", "batch dimensions", "refused", "without elements", "lazy tensor", "backward alone"]
+
+
 @dataclass(frozen=True)
 class Raised:
-    """An exception that a call raised: its type, the place, and whose code that is."""
+    """An exception that a call raised: its type, the place, whose code that is, and what it means."""
 
     type: str
     at: str = ""
     by: Literal["function", "framework"] = "framework"
+    means: Means = ""
 
 
 # The aspect of a component that is an exception.
@@ -140,6 +145,8 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         """The fields that are not empty; of types that JSON and xdist can write."""
         fields = {**asdict(replace(self, compared=())), "kind": self.kind.value}
+        if self.raised is not None and not self.raised.means:
+            del fields["raised"]["means"]
         return {key: value for key, value in fields.items() if key in _REQUIRED or value not in ("", {}, None, ())}
 
 

@@ -15,12 +15,19 @@ from autograd_conformance.harness.check.discovery import coarseness
 from autograd_conformance.harness.check.oracle.oracle import inexact
 from autograd_conformance.harness.check.oracle.tolerances import NOISE
 from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, refused
-from autograd_conformance.harness.check.refusals.exception_kinds import HANDLE, RETURN_EARLY, WHEN_EMPTY, mistake
+from autograd_conformance.harness.check.refusals.exceptions import (
+    HANDLE,
+    IN_BACKWARD,
+    IN_FORWARD,
+    RETURN_EARLY,
+    WHEN_EMPTY,
+    mistake,
+)
 from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import may_be_view
-from autograd_conformance.harness.checking.policy import Policy, Unexpected, absolute_terms
+from autograd_conformance.harness.checking.policy import Meaning, Policy, Unexpected, absolute_terms
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
 from autograd_conformance.harness.outcomes import one_line
@@ -69,22 +76,22 @@ class Lenient(Policy):
     def mistaken(self, raised: Exception) -> bool:
         return bool(mistake(raised))
 
-    def hint(self, call: Call, raised: Exception) -> str:
-        meaning = mistake(raised)
+    def meaning(self, call: Call, raised: Exception) -> Meaning:
+        known = mistake(raised)
         if refused.raises_when_empty(self.subject, call):
-            return f"{WHEN_EMPTY}; {meaning or RETURN_EARLY}"
-        if meaning:
-            return meaning
+            return Meaning("without elements", f"{WHEN_EMPTY}; {known or RETURN_EARLY}")
+        if known:
+            return Meaning("mistake", known)
         if batching.breaks(self.subject, raised):
-            return batching.ADVICE
+            return Meaning("batch dimensions", batching.ADVICE)
         if not refused.runs_forward(self.subject, contiguous(call)):
-            return (
-                "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
-            )
+            return Meaning("refused", IN_FORWARD)
+        cure = _resolving(self.subject, call)
         if refused.runs_forward(self.subject, call) and not runs(self.subject, call):
-            cure = _resolving(self.subject, call) or HANDLE
-            return f"forward accepted this call, so backward must not raise; {cure}"
-        return _resolving(self.subject, call) if PROPERTIES[self.subject.property_id].group == "second order" else ""
+            return Meaning("lazy tensor" if cure else "backward alone", f"{IN_BACKWARD}; {cure or HANDLE}")
+        if cure and PROPERTIES[self.subject.property_id].group == "second order":
+            return Meaning("lazy tensor", cure)
+        return Meaning()
 
     def second_refusal(self, call: Call, second: SecondOrder) -> Exception | None:
         refusal = second.refusal

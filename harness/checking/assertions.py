@@ -254,9 +254,9 @@ class Assertions(Examined):
         what = f"second derivative ({second.loss}, through {second.engine})"
         if second.refusal is not None:
             got, component = one_line(second.refusal), {"aspect": "refused"}
-            hint = self.policy.hint(call, second.refusal)
-            kind = self.raised(second.refusal) if hint else {}
-            self.fail(call, what, got=got, expected=second.estimate.value, component=component, hint=hint, **kind)
+            meaning = self.policy.meaning(call, second.refusal)
+            details = {"hint": meaning.hint, **(self.raised(second.refusal, meaning.means) if meaning.hint else {})}
+            self.fail(call, what, got=got, expected=second.estimate.value, component=component, **details)
         # The largest measured second derivative that may really be zero.
         nothing = (None,) * len(second.direction)
         rounding = self.policy.rounding(nothing, second.direction, self.function.derives_in)

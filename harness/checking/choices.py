@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from autograd_conformance.harness.checking.assertions import Assertions
 from autograd_conformance.harness.checking.examined import raised_by_suite
+from autograd_conformance.harness.checking.policy import Meaning
 from autograd_conformance.harness.outcomes import Broken, message_of
 from autograd_conformance.strategies.calls import Call
 from autograd_conformance.strategies.compositions import BEFORE, Before
@@ -56,12 +57,13 @@ class Choices(Assertions):
         finally:
             self.tried = before
 
-    def _fail_with(self, call: Call, raised: BaseException, hint: str = "") -> NoReturn:
-        """Fail because of an exception that the call raised; without a ``hint``, the policy is asked for one."""
+    def _fail_with(self, call: Call, raised: BaseException, meaning: Meaning | None = None) -> NoReturn:
+        """Fail because of an exception that the call raised; the policy is asked what it means, if nobody knows."""
         message = message_of(raised)
         got = f"{type(raised).__name__}: {message[:_LONG]}{' ...' * (len(message) > _LONG)}"
         compared: tuple[Any, ...] = ()
-        if isinstance(raised, Exception) and not hint:
-            hint, compared = self.policy.hint(call, raised), (got, "")
-        details = {"hint": hint, "compared": compared, **self.raised(raised)}
+        if meaning is None and isinstance(raised, Exception):
+            meaning, compared = self.policy.meaning(call, raised), (got, "")
+        meaning = meaning or Meaning()
+        details = {"hint": meaning.hint, "compared": compared, **self.raised(raised, meaning.means)}
         self.fail(call, "the call", got=got, expected="no exception", cause=raised, **details)

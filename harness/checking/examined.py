@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
 from autograd_conformance.harness.checking.steering import RAISING
-from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Raised, Record, message_of, named
+from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Means, Raised, Record, message_of, named
 from autograd_conformance.implementations.deviations import Deviation, named_by
 from autograd_conformance.implementations.missing import missing_part
 from autograd_conformance.implementations.protocol import Implementation
@@ -112,11 +112,11 @@ class Examined:
             self.record.excuse_with(broken.finding.got)
         return refused
 
-    def raised(self, raised: BaseException) -> dict[str, Any]:
+    def raised(self, raised: BaseException, means: Means = "") -> dict[str, Any]:
         """The fields of a finding that describe an exception of the implementation."""
         own = own_frames(raised, self.implementation)
         at = place(own or _foreign_frames(raised) or _outside_of_python(raised))
-        which = Raised(type(raised).__name__, at, "function" if own else "framework")
+        which = Raised(type(raised).__name__, at, "function" if own else "framework", means)
         return {"kind": Kind.RAISED, "raised": which}
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.transforms import SecondOrder
+from autograd_conformance.harness.outcomes import Means
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call
 
@@ -23,6 +24,14 @@ class Unexpected:
     hint: str = ""
 
 
+@dataclass(frozen=True)
+class Meaning:
+    """What an exception of a call means, and a hint for the author of the Function."""
+
+    means: Means = ""
+    hint: str = ""
+
+
 class Policy:
     """The strict policy for documented Functions: only the reference and the sentence count.
 
@@ -33,9 +42,9 @@ class Policy:
         """The reason why the call may raise this exception; empty if it may not."""
         return ""
 
-    def hint(self, call: Call, raised: Exception) -> str:
-        """A hint for the author of a Function whose call raised."""
-        return ""
+    def meaning(self, call: Call, raised: Exception) -> Meaning:
+        """What the exception of a call means."""
+        return Meaning()
 
     def infinitely_steep(self, call: Call, what: str) -> Any:
         """Where a gradient need not be zero for a cotangent of zero: 0 times an infinite slope is NaN."""

@@ -18,6 +18,7 @@ from autograd_conformance.harness.checking.choices import Choices
 from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import PartMissing, passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.checking.policy import Meaning
 from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.steering import steers
@@ -32,6 +33,9 @@ from autograd_conformance.strategies.sweeps import at_number, swept_calls
 
 # The most choices of arguments that are not tensors.
 _CHOICES = 256
+
+# What an exception means with which the code under test steers a test.
+_STEERS = Meaning("mistake", "it steers pytest or Hypothesis, which no Function may")
 
 
 def _is_ours(raised: Exception, implementation: type) -> bool:
@@ -223,7 +227,7 @@ class Subject(Choices):
             except BaseException as raised:
                 if steers(raised) and self.tried:
                     # To skip a test or discard an example is not for the code under test, and no way to refuse a call.
-                    self._fail_with(self.tried[-1], raised, "it steers pytest or Hypothesis, which no Function may")
+                    self._fail_with(self.tried[-1], raised, _STEERS)
                 if not isinstance(raised, Exception) or not self.tried or _is_ours(raised, type(self.implementation)):
                     raise
                 excuse = self.policy.excuse(raised)

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check.refusals.exception_kinds import mistake
+from autograd_conformance.harness.check.refusals.exceptions import mistake
+from autograd_conformance.harness.checking.attempts import raised_by
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION, round_to
@@ -146,11 +147,7 @@ def _given(example: Example, values: Any) -> Example:
 
 def _raised(example: Example, values: Any) -> Exception | None:
     """What forward raises for these numbers."""
-    try:
-        _given(example, values).outputs()
-    except Exception as raised:  # noqa: BLE001 - a Function may raise anything
-        return raised
-    return None
+    return raised_by(lambda: _given(example, values).outputs())
 
 
 def units(got: Any, expected: Any, dtype: str) -> Any:

@@ -35,7 +35,7 @@ from autograd_conformance.harness.check.discovery.returned import (
 from autograd_conformance.harness.check.discovery.staleness import stale
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.refusals.declined import declined
-from autograd_conformance.harness.check.refusals.exception_kinds import mistake
+from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.check.refusals.layouts import refused_layouts
 from autograd_conformance.harness.check.refusals.long_tensors import long_shapes, simple_call
 from autograd_conformance.harness.check.refusals.refused import emptied

@@ -8,6 +8,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.discovery.staleness import constant_cotangents
 from autograd_conformance.harness.check.oracle.tolerances import NEAR
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
 
@@ -31,10 +32,10 @@ def draws(example: Example) -> bool:
 
 def draws_in_backward(example: Example) -> bool:
     """Whether the gradients of a call, which seeds nothing itself, change with the seed before backward alone."""
-    try:
-        first, again, *others = (_results(example, 0, later) for later in (1, *range(1, _SEEDS)))
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
+    found = attempted(lambda: [_results(example, 0, later) for later in (1, *range(1, _SEEDS))])
+    if found is None:
         return False
+    first, again, *others = found
     return all(map(_same, first, again)) and not all(all(map(_near, first, other)) for other in others)
 
 
@@ -55,11 +56,8 @@ def _alike(first: list[Any] | None, second: list[Any] | None) -> bool:
 
 def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
     """The results if new memory is filled with NaN, or with zeros; None if the call raises."""
-    try:
-        with example.implementation.new_memory(fill):
-            return _results(example)
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
-        return None
+    with example.implementation.new_memory(fill):
+        return attempted(_results, example)
 
 
 def _results(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.oracle.perturb import can_move, changed_within
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import contiguous, recast, varied
@@ -49,17 +50,11 @@ def undecided(example: Example) -> bool:
 
 def _shapes(example: Example, arguments: Sequence[Any]) -> list[Any] | None:
     """The shapes of the reference's outputs."""
-    try:
-        return [np.shape(y) for y in example.function.forward(*arguments)]
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
-        return None
+    return attempted(lambda: [np.shape(y) for y in example.function.forward(*arguments)])
 
 
 def _shapes_of_call(example: Example) -> list[Any] | None:
-    try:
-        return [example.implementation.describe(y).shape for y in example.outputs()]
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
-        return None
+    return attempted(lambda: [example.implementation.describe(y).shape for y in example.outputs()])
 
 
 def _moved(example: Example, arguments: Sequence[Any], reach: float, seed: int) -> list[Any]:

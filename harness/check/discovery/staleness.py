@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.tolerances import NEAR
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.observe import copied
 from autograd_conformance.reference.definitions import Array
@@ -34,12 +34,13 @@ def stale(declaration: Declaration, examples: Sequence[Example], oracle: Oracle)
             "the gradient is the derivative of the forward",
         ),
     }
+    # A call that raises does have the limitation.
     for name, (declared, holds, sentence) in checks.items():
-        if declared and examples and all(_quietly(holds, example) for example in examples):
+        if declared and examples and all(attempted(holds, example) for example in examples):
             yield f"{name}=True: {sentence} in all of {len(examples)} calls; remove it, so that more is checked"
     for slot, argument in enumerate(declaration.parsed.found):
         constant = isinstance(argument, Array) and argument.constant and argument.values != "binary"
-        if constant and examples and all(_quietly(partial(_gets_gradient, slot), example) for example in examples):
+        if constant and examples and all(attempted(_gets_gradient, slot, example) for example in examples):
             yield (
                 f"constant: argument {slot} ({argument.name}) is declared constant, but backward returns a gradient "
                 f"for it in all of {len(examples)} calls; drop constant from the declaration, so that the gradient is "
@@ -52,13 +53,6 @@ def _gets_gradient(slot: int, example: Example) -> bool:
     outputs, pullback = example.implementation.vjp(f, example.primals, track=example.track)
     pullback(constant_cotangents(example, outputs))
     return seen.gradient_of(slot) is not None
-
-
-def _quietly(holds: Callable[[Example], bool], example: Example) -> bool:
-    try:
-        return holds(example)
-    except Exception:  # noqa: BLE001 - a call that raises does have the limitation
-        return False
 
 
 def _gradients(example: Example, *factors: float) -> list[list[Any]]:

@@ -16,7 +16,7 @@ from autograd_conformance.harness.check.explain.judging import Judge
 from autograd_conformance.harness.check.explain.peculiarities import PECULIARITIES
 from autograd_conformance.harness.check.explain.replaying import fails
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty, lacks_elements
-from autograd_conformance.harness.check.refusals.exception_kinds import returned_wrongly
+from autograd_conformance.harness.check.refusals.exceptions import returned_wrongly
 from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short, shorter
 from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.checking.examined import own_frames

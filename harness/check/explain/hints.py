@@ -15,6 +15,7 @@ from autograd_conformance.harness.check.explain.causes import Failure
 from autograd_conformance.harness.check.refusals import conj_neg_bits
 from autograd_conformance.harness.check.refusals.empty_tensors import NOT_ZERO, lacks_elements
 from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.expected import Expected
 from autograd_conformance.harness.checking.integers import repeating
@@ -105,15 +106,16 @@ def of_declared(declaration: Declaration, about: str) -> str:
 
 def missing(example: Example) -> frozenset[int]:
     """The positions of arguments for which backward returns None, although the outputs change with them."""
+    return attempted(_missing, example) or frozenset()
+
+
+def _missing(example: Example) -> frozenset[int]:
     expected = example.expected
-    try:
-        gradients, points = example.run()[1], expected.points()
-        moves = expected.directions(points)
-        rows = zip(expected.slots, example.track, gradients, strict=True)
-        none = [number for number, (_, tracked, g) in enumerate(rows) if tracked and g is None]
-        return frozenset(expected.slots[n] for n in none if _changes(expected, points, n, moves[n]))
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
-        return frozenset()
+    gradients, points = example.run()[1], expected.points()
+    moves = expected.directions(points)
+    rows = zip(expected.slots, example.track, gradients, strict=True)
+    none = [number for number, (_, tracked, g) in enumerate(rows) if tracked and g is None]
+    return frozenset(expected.slots[n] for n in none if _changes(expected, points, n, moves[n]))
 
 
 def _changes(expected: Expected, points: Sequence[Any], number: int, move: Any) -> bool:
@@ -241,9 +243,9 @@ def of_constant_cotangents(example: Example, right: Callable[[Call], bool]) -> s
     if len(used) != 1 or used[0].size < 2 or right(ramp.call) or not right(ones.call):
         return ""
     numpy = example.implementation.numpy
-    try:
-        pairs = [(numpy(a), numpy(b)) for a, b in zip(ramp.run()[1], ones.run()[1], strict=True) if a is not None]
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+    both = attempted(lambda: list(zip(ramp.run()[1], ones.run()[1], strict=True))) or []
+    pairs = [(numpy(a), numpy(b)) for a, b in both if a is not None]
+    if not pairs:
         return ""
     seen = "right where all entries of grad_output are equal, and wrong where they are not: "
     for value, words in ((used[0].mean(), "the mean of grad_output"), *((v, "one entry of it") for v in used[0].flat)):

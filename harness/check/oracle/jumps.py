@@ -17,6 +17,7 @@ from autograd_conformance.harness.check.oracle.perturb import (
     value_of,
 )
 from autograd_conformance.harness.check.oracle.tolerances import PARTS, WAYS
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.strategies.values import DOMAINS
 
@@ -64,10 +65,11 @@ def _along(
     line: list[Arrays] = []
     for part in range(1, PARTS + 1):
         moved = [_shifted(x, a, w, reach * part / PARTS) for (x, a), w in zip(pairs, ways, strict=True)]
-        try:
-            line.append(compute(moved))
-        except Exception:  # noqa: BLE001 - the move may have left the Function's domain
+        found = attempted(compute, moved)
+        if found is None:
+            # The move may have left the Function's domain.
             break
+        line.append(found)
     return line
 
 

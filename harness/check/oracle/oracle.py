@@ -36,6 +36,7 @@ from autograd_conformance.harness.check.oracle.perturb import (
     value_of,
 )
 from autograd_conformance.harness.check.oracle.tolerances import MARGIN, NOISE, REACH, ROUNDINGS
+from autograd_conformance.harness.checking.attempts import attempted
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static, as_given
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
@@ -271,11 +272,10 @@ class Oracle:
         for directions in signs((*given, *cotangents)):
             rows = zip((*given, *cotangents), arguments, directions, strict=True)
             other = [moved(x, argument, sign, move, unit, normwise=self.normwise) for x, argument, sign in rows]
-            try:
-                near = compute(other[: len(given)], other[len(given) :])
-            except Exception:  # noqa: BLE001 - the move may have left the Function's domain
-                continue
-            yield near
+            near = attempted(compute, other[: len(given)], other[len(given) :])
+            # The move may have left the Function's domain.
+            if near is not None:
+                yield near
 
     def _floor(self, precision: Precision, value: Any, cotangents: Sequence[Any], given: Sequence[Any] = ()) -> float:
         """The rounding error that moving the inputs does not show: results below one may come from larger terms."""

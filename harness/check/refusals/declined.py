@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.facts import Declined, facts_of
-from autograd_conformance.harness.check.refusals.exception_kinds import deliberate
+from autograd_conformance.harness.check.refusals.exceptions import deliberate
+from autograd_conformance.harness.checking.attempts import raised_by
 from autograd_conformance.harness.checking.examined import own_frames, place
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
@@ -75,11 +76,7 @@ def _shown(function: Function, refused: Sequence[Call]) -> tuple[str, ...]:
 
 def raised_by_forward(subject: Subject, call: Call) -> Exception | None:
     """What forward raises for a call."""
-    try:
-        subject.made(call).outputs()
-    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return raised
-    return None
+    return raised_by(lambda: subject.made(call).outputs())
 
 
 def refuses(subject: Subject, call: Call, raised: Exception) -> bool:

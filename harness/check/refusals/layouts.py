@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from autograd_conformance.harness.check.declaration.facts import RefusedLayout
 from autograd_conformance.harness.check.refusals import conj_neg_bits
-from autograd_conformance.harness.check.refusals.exception_kinds import mistake
+from autograd_conformance.harness.check.refusals.exceptions import mistake
+from autograd_conformance.harness.checking.attempts import raised_by
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.definitions import Array
@@ -73,8 +74,5 @@ def _stored(call: Call, argument: int, layout: str) -> Call:
 
 def _refusal(subject: Subject, call: Call) -> str:
     """What forward raises; empty if that is nothing, or a mistake in the code, which the tests report."""
-    try:
-        subject.made(call).outputs()
-    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return "" if mistake(raised) else one_line(raised)[:300]
-    return ""
+    raised = raised_by(lambda: subject.made(call).outputs())
+    return "" if raised is None or mistake(raised) else one_line(raised)[:300]

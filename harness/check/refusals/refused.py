@@ -12,6 +12,7 @@ from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.refusals.declined import kind
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty, lacks_elements, patterns, with_elements
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
+from autograd_conformance.harness.checking.attempts import raised_by
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.reference.definitions import FLOATING, Shapes
 from autograd_conformance.reference.properties import PROPERTIES
@@ -29,13 +30,13 @@ _LARGE = 2.0**32
 def runs(subject: Subject, call: Call, times: int = 1) -> bool:
     """Whether the call, and its backward so many times over one graph, raise nothing."""
     example = subject.made(call)
-    try:
+
+    def run() -> None:
         _, pullback = subject.implementation.vjp(example.f, example.primals, track=example.track)
         for _ in range(times):
             pullback(example.cotangents)
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
-        return False
-    return True
+
+    return raised_by(run) is None
 
 
 def refused(subject: Subject, call: Call) -> str | None:

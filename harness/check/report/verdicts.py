@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from autograd_conformance.harness.check.refusals import exception_kinds, long_tensors
+from autograd_conformance.harness.check.refusals import long_tensors
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
@@ -114,15 +114,15 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         follows = "" if claim.own else _OF_OUTPUTS
     if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
         return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
-    if kind is Kind.RAISED and failure.get("hint", "").startswith(exception_kinds.WHEN_EMPTY):
+    means = failure.get("raised", {}).get("means", "")
+    if means == "without elements":
         return Verdict(RAISES_WHEN_EMPTY, follows=follows)
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
         usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
         return Verdict(word, guess=likely or usual, follows=follows)
     if kind is Kind.RAISED:
-        hint = failure.get("hint", "")
-        known = (hint and not hint.endswith(exception_kinds.HANDLE)) or claim.compared or claim.outside
+        known = means not in ("", "backward alone") or claim.compared or claim.outside
         return Verdict(RAISES, guess="" if known else claim.advice)
     if kind is Kind.NAN and claim.puts_nan:
         kind = Kind.WRONG

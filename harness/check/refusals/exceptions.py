@@ -1,15 +1,15 @@
-"""Exceptions that show a mistake in the code, whatever the arguments: never a refusal."""
+"""What an exception of a user's Function means: a mistake in its code, or that it may not take a call."""
 
 from __future__ import annotations
 
 from autograd_conformance.harness.check.declaration.calling import Steered, Varies
 from autograd_conformance.harness.outcomes import message_of
 
-# The end of a hint that says of an exception only that backward raised it.
+# What to do about an exception that is no mistake: of forward, of backward, and of tensors without elements alone.
+IN_FORWARD = "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
+IN_BACKWARD = "forward accepted this call, so backward must not raise"
 HANDLE = "handle it there, or let forward refuse it"
-
-# The beginning of a hint about what backward raises for tensors without elements alone, and what to do about it.
-WHEN_EMPTY = "forward accepted this call, so backward must not raise, which it does for tensors without elements alone"
+WHEN_EMPTY = f"{IN_BACKWARD}, which it does for tensors without elements alone"
 RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 means nothing without elements"
 
 _MISFIT = "returned an invalid gradient"
