@@ -22,7 +22,7 @@ from autograd_conformance.harness.check.refusals.empty_tensors import pattern
 from autograd_conformance.harness.check.refusals.layouts import in_taken_layouts
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Policy
-from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.reference.definitions import Shapes

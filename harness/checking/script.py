@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from autograd_conformance.harness.checking.script_call import Pieces, Source, names_in
+from autograd_conformance.harness.checking.script_call import Pieces, names_in, renamed
 from autograd_conformance.harness.checking.script_names import Names
 from autograd_conformance.harness.checking.script_source import Sources
 from autograd_conformance.harness.checking.settings import kept
+from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.outcomes import in_words
 from autograd_conformance.implementations.protocol import Implementation, ScriptText
 from autograd_conformance.implementations.scripting import Named, NoScript
@@ -94,7 +95,7 @@ def _written(
         lines += "\n\n".join(found.definitions)
         source, cls = Source(lines, f"{found.name}.apply"), function.body(implementation.xp, implementation.ag)
     else:
-        source, cls = source.under(names), function.body(implementation.xp, implementation.ag)
+        source, cls = renamed(source, names), function.body(implementation.xp, implementation.ag)
     call = parse(failure["call"])
     pieces = Pieces(implementation, function, cls, call, source, failure, names)
     body = text.demonstrate(test, pieces.shown())

@@ -16,41 +16,21 @@ from autograd_conformance.harness.checking.example import Example, has_setup_con
 from autograd_conformance.harness.checking.expected import without_gradient
 from autograd_conformance.harness.checking.relations import Related, Relation, words
 from autograd_conformance.harness.checking.script_names import Names
+from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.scripting import Named, NoScript, OtherCall, Shown
 from autograd_conformance.reference.definitions import Array, Function
 from autograd_conformance.strategies.calls import Call, Tensor
 
 
-@dataclass(frozen=True)
-class Source:
-    """Where a script has its Function from.
-
-    ``lines`` import or define it, and ``apply`` is the expression that is called. For a user's Function ``call`` is
-    what that expression stands for, ``declaration`` the expression of its declaration (empty where a script cannot
-    import that), ``given`` the arguments as they were declared, ``reference`` and ``soft`` the expressions of the
-    declared functions with which results are compared, and ``literal_outputs`` says that outputs are compared with
-    NumPy.
-    """
-
-    lines: str
-    apply: str
-    call: Callable[..., Any] | None = None
-    declaration: str = ""
-    given: Sequence[Any] = ()
-    reference: str = ""
-    soft: str = ""
-    literal_outputs: bool = False
-    backward_only: bool = False
-
-    def under(self, names: Names) -> Source:
-        """The source with words of ``names`` for what it imports."""
-        lines, known = names.imported(self.lines)
-        expressions: dict[str, Any] = {
-            key: re.sub(r"^\w+", lambda found: known.get(found[0], found[0]), getattr(self, key))
-            for key in ("apply", "declaration", "reference", "soft")
-        }
-        return replace(self, lines=lines, **expressions)
+def renamed(source: Source, names: Names) -> Source:
+    """The source with words of ``names`` for what it imports."""
+    lines, known = names.imported(source.lines)
+    expressions: dict[str, Any] = {
+        key: re.sub(r"^\w+", lambda found: known.get(found[0], found[0]), getattr(source, key))
+        for key in ("apply", "declaration", "reference", "soft")
+    }
+    return replace(source, lines=lines, **expressions)
 
 
 @dataclass

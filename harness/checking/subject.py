@@ -19,8 +19,8 @@ from autograd_conformance.harness.checking.drawing import explaining
 from autograd_conformance.harness.checking.examined import PartMissing, passes_through, raised_by_suite
 from autograd_conformance.harness.checking.example import Example
 from autograd_conformance.harness.checking.policy import Meaning
-from autograd_conformance.harness.checking.script_call import Source
 from autograd_conformance.harness.checking.settings import kept
+from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, one_line
 from autograd_conformance.implementations.protocol import Implementation

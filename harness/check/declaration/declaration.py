@@ -27,7 +27,7 @@ from autograd_conformance.harness.check.declaration.naming import (
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.user_reference import Referee, of_values
 from autograd_conformance.harness.checking.relations import Relation
-from autograd_conformance.harness.checking.script_call import Source
+from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
