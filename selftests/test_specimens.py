@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import starmap
 from pkgutil import iter_modules
 
 import pytest
@@ -12,7 +13,7 @@ pytest.importorskip("torch")
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests import specimens, tiers
-from autograd_conformance.selftests.checking import DRAWS, faults_in, lines_of
+from autograd_conformance.selftests.checking import DRAWS, RESULT, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
 _MODULES = [
@@ -32,12 +33,15 @@ WRONG = {name: specimen for name, specimen in ALL.items() if specimen.heads}
 
 def _lines(specimen, profile, seed):
     checked = Checked(specimen.declaration, profile=profile, seed=seed, shrink=specimen.shrink)
-    return list(lines_of(checked, *specimen.tests) if specimen.tests else checked.lines())
+    lines = list(lines_of(checked, *specimen.tests) if specimen.tests else checked.lines())
+    for line in lines:
+        RESULT.validate(line)
+    return lines
 
 
 def _said(line, verdict):
     """What is said of a finding."""
-    words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "call"))
+    words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "call", "values"))
     return "\n".join((*words, verdict.word, verdict.guess))
 
 
@@ -51,12 +55,16 @@ def test_what_is_wrong_is_found(name):
     faults = list(faults_in(_lines(specimen, specimen.profile, specimen.seed)))
     heads = headlines(faults)
     assert tuple(ndjson.test_of(line) for line in heads) == specimen.heads
-    assert not specimen.alone or not any(verdict.follows for _, verdict in faults)
+    assert not specimen.alone or [(line, "") for line in heads] == [(line, v.follows) for line, v in faults]
     assert not specimen.word or {verdict.word for _, verdict in faults} == {specimen.word}
     assert set(specimen.met_by) <= {ndjson.test_of(line) for line, _ in faults}
-    said = "\n".join(_said(line, verdict) for line, verdict in faults if line in heads)
-    for words in specimen.says:
-        assert words in said
+    headed = [(line, verdict) for line, verdict in faults if line in heads]
+    said = "\n".join(starmap(_said, headed))
+    assert [words for words in specimen.says if words not in said] == []
+    assert [words for words in specimen.unsaid if any(words in _said(*fault) for fault in faults)] == []
+    for line, verdict in headed:
+        found = {**line["failure"], "guess": verdict.guess, "follows": verdict.follows, "word": verdict.word}
+        assert {name: found.get(name) or None for name in specimen.exactly} == dict(specimen.exactly)
 
 
 @pytest.mark.parametrize(("profile", "seed"), DRAWS)
@@ -67,6 +75,7 @@ def test_what_is_right_is_not_accused(name, profile, seed):
     assert list(faults_in(lines)) == []
     assert {line["outcome"] for line in lines} <= ({"pass"} if specimen.decided else {"pass", "vacuous"})
     assert lines
+    assert not specimen.taken or not any(line.get("excused") for line in lines)
 
 
 @pytest.mark.parametrize("name", [name for name, specimen in RIGHT.items() if not specimen.tests])
