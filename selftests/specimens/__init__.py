@@ -65,7 +65,7 @@ def whole(declaration: Declaration, profile: str = "gate", passing: int = 1) -> 
 def right(name: str, tests: str, function: Any, *arguments: str, **options: Any) -> Specimen:
     """A Function of which these tests, with spaces between them, have nothing to say; VJP-FD* are all of VJP-FD."""
     how = _taken_from(options)
-    return Specimen(name, Declaration(function, *arguments, **options), _named(tests), **how)
+    return Specimen(name, _declared(function, arguments, options), _named(tests), **how)
 
 
 def wrong(name: str, heads: str, function: Any, *arguments: str, tests: str = "", **options: Any) -> Specimen:
@@ -73,12 +73,17 @@ def wrong(name: str, heads: str, function: Any, *arguments: str, tests: str = ""
     how = _taken_from(options)
     for words in {"says", "unsaid"} & set(how):
         how[words] = (how[words],) if isinstance(how[words], str) else tuple(how[words])
-    return Specimen(name, Declaration(function, *arguments, **options), _named(tests or heads), _named(heads), **how)
+    return Specimen(name, _declared(function, arguments, options), _named(tests or heads), _named(heads), **how)
 
 
 def _taken_from(options: dict[str, Any]) -> dict[str, Any]:
     """The options of a specimen, of which those of a declaration are left."""
     return {word: options.pop(word) for word in Specimen.__dataclass_fields__ if word in options}
+
+
+def _declared(function: Any, arguments: tuple[str, ...], options: dict[str, Any]) -> Declaration:
+    """The declaration of a Function, or one that is given as it is."""
+    return function if isinstance(function, Declaration) else Declaration(function, *arguments, **options)
 
 
 def _named(tests: str) -> tuple[str, ...]:
