@@ -23,11 +23,11 @@ class Specimen:
         declaration: As a user would write it.
         tests: Those that run, such as VJP-FD and VJP-FD/kinks; without any, all.
         heads: The tests whose findings are reported, in their order; without any, the Function is right.
-        word: The verdict of each finding, such as "wrong" or "raises when empty".
+        word: The verdict of each finding, such as "wrong" or "raises when empty"; or those of the heads, with commas.
         says: Each stands in what is reported.
         unsaid: None stands in what is reported of any finding.
-        exactly: What the first finding of each head has under these names, which are those of a failure and of a
-            verdict, such as "right_with" and "guess". None stands for nothing.
+        exactly: What each finding has under these names, which are those of a failure and of a verdict, such as
+            "right_with" and "guess". None stands for nothing.
         met_by: Tests that find something as well, which is not reported.
         alone: Whether no other test finds anything, and no finding follows from what another property says.
         profile: How the calls to a wrong Function are drawn, with ``seed`` and ``shrink``. `checking.DRAWS` has

@@ -101,15 +101,7 @@ SPECIMENS = (
         for name, f in WRONG.items()
     ),
     *(
-        wrong(
-            name,
-            "VJP-FD",
-            f,
-            *arguments,
-            tests="VJP-FD VJP-FD/long",
-            shrink=True,
-            unsaid="short tensors are right",
-        )
+        wrong(name, "VJP-FD", f, *arguments, tests="VJP-FD VJP-FD/long", shrink=True, unsaid="short tensors are right")
         for name, f, arguments in (
             ("even lengths", function(_from_each_on, _wrong_for_even_lengths), (*MATRIX, "-1")),
             (

@@ -9,7 +9,7 @@ import torch
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import Specimen, wrong
-from autograd_conformance.selftests.specimens.functions import function
+from autograd_conformance.selftests.specimens.functions import custom, function
 
 
 class WrongTangent(torch.autograd.Function):
@@ -268,6 +268,18 @@ def _threads(head):
 
 _BESIDE = "VJP-FD VJP-FD/kinks VJP-REF VJP-LINEAR VJP-PURE VJP-REPEAT VJP-ACCUMULATE"
 _DRAWN = [_of(head, *row) for head, row in ONE_FAULT.items()]
+
+
+def _two(ctx, x):
+    """There is no gradient if the second output is unused."""
+    ctx.set_materialize_grads(False)
+    return 2 * x, 3 * x
+
+
+def _of_both(_, g, h):
+    return None if g is None or h is None else 2 * g + 3 * h
+
+
 SPECIMENS = (
     *_DRAWN,
     *(
@@ -279,6 +291,12 @@ SPECIMENS = (
         tests=" ".join(test for name in ("FWD-VALUE", "FWD-MASK", "VJP-FD") for test in each_test_of(name)),
         met_by=("FWD-VALUE", "VJP-FD"),
     ),
+    # A chain calls the Function once, and uses both outputs.
+    wrong("a second output that is needed", "VJP-UNUSED", custom(forward=_two, backward=_of_both), "float[n]",
+          tests="VJP-CHAIN VJP-UNUSED", profile="quick", seed=1, alone=True),
+    # No shape is blamed for a cotangent.
+    wrong("a cotangent given away", "VJP-PURE DBL-CORRECT", GivenAway, *("float[n]",) * 2,
+          tests="VJP-PURE* DBL-CORRECT*", shrink=True, unsaid="shapes ("),
     # What is declared is no cause.
     wrong("a wrong factor, declared nonlinear", "VJP-FD", BY_SIGN, "float[n]", nonlinear=True,
           tests="VJP-FD VJP-CHAIN", alone=True),

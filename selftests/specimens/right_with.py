@@ -285,13 +285,7 @@ SPECIMENS = (
         words="shapes (2, 1), (1,), (1,)",
     ),
     _row(
-        "no length",
-        "VJP-FD",
-        function(scan, _of_scan_wrong),
-        *SCANNED,
-        once=True,
-        sizes={"t": (1, 2, 3)},
-        words=None,
+        "no length", "VJP-FD", function(scan, _of_scan_wrong), *SCANNED, once=True, sizes={"t": (1, 2, 3)}, words=None
     ),
     *seeded(
         [

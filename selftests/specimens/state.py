@@ -137,6 +137,9 @@ UNCHANGING = {
 }
 
 
+MASKED = ("float[...]", "float(0.1..0.9)")
+
+
 def _mask(x, p):
     return (torch.rand(x.shape) >= p).to(x.dtype) / (1 - p)
 
@@ -144,6 +147,15 @@ def _mask(x, p):
 def _kept(ctx, x, p):
     ctx.mask = _mask(x, p)
     return x * ctx.mask
+
+
+def _draws(ctx, x, p):
+    ctx.p = p
+    return x * _mask(x, p)
+
+
+def _draws_again(ctx, g):
+    return g * _mask(g, ctx.p), None
 
 
 def _rewound(ctx, x, p):
@@ -276,13 +288,24 @@ SPECIMENS = (
         right(f"random numbers, {name}", "ENV-RANDOM* ENV-SETTINGS* VJP-REPEAT*", dropping(draw), *ONE, decided=False)
         for name, draw in UNCHANGING.items()
     ),
+    wrong(
+        "a mask that is drawn again",
+        "VJP-FD",
+        custom("DrawnTwice", forward=_draws, backward=_draws_again),
+        *MASKED,
+        stochastic=True,
+        tests="VJP-FD* VJP-ACCUMULATE* VJP-CHAIN* VJP-REPEAT*",
+        profile="quick",
+        seed=1,
+        exactly={"follows": "ENV-RANDOM"},
+        says="backward draws random numbers of its own",
+    ),
     *(
         right(
             name,
             "VJP-FD* VJP-ACCUMULATE* VJP-CHAIN* VJP-REPEAT*",
             custom(forward=forward, backward=backward),
-            "float[...]",
-            "float(0.1..0.9)",
+            *MASKED,
             stochastic=True,
             decided=False,
         )
