@@ -10,9 +10,11 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from torch.nn import functional
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.selftests.checking import DRAWS, faults_of
 from autograd_conformance.selftests.specimens.extremes import ONE, POSITIVE, WRONG, naive, of_sigmoid
 from autograd_conformance.selftests.specimens.fields.signal import Biquad
 from autograd_conformance.selftests.specimens.functions import function
@@ -99,3 +101,16 @@ def test_tiny_numbers_in_double_precision_are_judged_or_counted(forward, known):
     else:
         subject.assert_finite(example, gradients, given=True)
         assert (subject.record.checks, subject.record.inconclusive) == (1, 1)
+
+
+def unit(w, x):
+    """Built-in operations alone, whose squares underflow."""
+    return functional.normalize(w.t() @ x, dim=0)
+
+
+@pytest.mark.parametrize(("profile", "seed"), DRAWS)
+def test_what_built_in_operations_lose_is_no_fault_of_them(profile, seed):
+    declaration = Declaration(unit, "float[n,m]", "float[n]", sizes={"n": (1, 2, 3)})
+    asked = ("FWD-VALUE", "VJP-REF", "VJP-FD", "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE") if profile == "quick" else ()
+    found = faults_of(declaration, *asked, profile=profile, seed=seed, shrink=False)
+    assert [line["id"] for line, v in found if (v.follows or line["property"]) != "FWD-VALUE"] == []

@@ -13,12 +13,11 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.oracle.oracle import Oracle
-from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
-from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, lines_of
+from autograd_conformance.selftests.checking import faults_of
 from autograd_conformance.selftests.specimens import choices as right
 from autograd_conformance.selftests.specimens.fields import DECLARATIONS
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
@@ -36,101 +35,11 @@ def test_no_gradient_is_claimed_where_a_slope_is_infinite():
     assert faults_of(declaration, "VJP-UNUSED", "VJP-LINEAR", "VJP-FINITE", "VJP-FD", shrink=False) == []
 
 
-class Standardised(torch.autograd.Function):
-    """In half precision it computes in single precision, as its second and third output show."""
-
-    @staticmethod
-    def forward(ctx, x):
-        wide = x.float() if x.element_size() < 4 else x
-        mean = wide.mean(-1, keepdim=True)
-        scale = ((wide - mean).square().mean(-1, keepdim=True) + 1).rsqrt()
-        y = (wide - mean) * scale
-        ctx.save_for_backward(y, scale)
-        ctx.mark_non_differentiable(mean, scale)
-        return y.to(x.dtype), mean, scale
-
-    @staticmethod
-    def backward(ctx, g, *_):
-        y, scale = ctx.saved_tensors
-        g = g.to(y.dtype)
-        return scale * (g - g.mean(-1, keepdim=True) - y * (g * y).mean(-1, keepdim=True))
-
-
-class StandardisedInSingle(Standardised):
-    """Its differentiable output has the wrong dtype as well."""
-
-    @staticmethod
-    def forward(ctx, x):
-        y, mean, scale = Standardised.forward(ctx, x)
-        return y.to(scale.dtype), mean, scale
-
-
-def test_statistics_of_half_precision_may_be_of_single_precision():
-    tests = "FWD-DTYPE", "FWD-VALUE", "VJP-FIT", "VJP-REF", "VJP-FD"
-    sizes = {"n": (1, 2, 5)}
-    assert accuses(Declaration(Standardised, "float[b,n]", sizes=sizes), *tests) == []
-    ((line, found),) = accuses(Declaration(StandardisedInSingle, "float[b,n]", sizes=sizes), "FWD-DTYPE")
-    assert found.word == "misfits"
-    assert line["failure"]["got"].count("float32") == 3
-    assert line["failure"]["expected"].count("float32") == 2
-
-
-class OneBuffer(right.Joined):
-    """Gives both arguments views of a buffer of its own."""
-
-    @staticmethod
-    def backward(ctx, g):
-        buffer = g.clone()
-        return buffer.reshape(ctx.shape), buffer.reshape(ctx.shape)
-
-
-def test_a_buffer_for_two_gradients_is_a_fault():
-    (found,) = accuses(Declaration(OneBuffer, "float[n,m]", "float[n,m]"), "VJP-PURE")
-    assert found[1].word == "shares memory"
-
-
 def test_observing_changes_nothing():
     tensor = torch.ones(2, dtype=torch.float64)
     TORCH.numpy(tensor)
     tensor.untyped_storage().resize_(0)
-    found = accuses(right.released, *_VALUES, "VJP-PURE", "VJP-REPEAT")
-    assert {line["property"] for line, _ in found} == {"VJP-PURE"}
-
-
-# What a reference finds.
-
-
-class WrongUnderMasks(torch.autograd.Function):
-    """Backward is right for forward, but not if the second factor requires no grad."""
-
-    @staticmethod
-    def forward(ctx, x, y):
-        ctx.save_for_backward(x, y)
-        return x * y
-
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        return g * y * (1 if ctx.needs_input_grad[1] else 2), g * x
-
-
-class WrongInLayouts(WrongUnderMasks):
-    """Backward is right for forward, but not for cotangents that are not contiguous."""
-
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        return g * y * (1 if g.is_contiguous() else 2), g * x
-
-
-@pytest.mark.parametrize(
-    ("function", "other"), [(WrongUnderMasks, "VJP-MASK"), (WrongInLayouts, "VJP-COTANGENT-LAYOUT")]
-)
-def test_a_forward_that_misses_the_reference_hides_no_other_fault(function, other):
-    declaration = Declaration(function, "float[n]", "float[n]", reference=lambda x, y: x * y + x)
-    asked = "FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-FD", "VJP-MASK", "VJP-COTANGENT-LAYOUT", "VJP-CHAIN"
-    heads = grouping.headlines(list(faults_in(lines_of(Checked(declaration, seed=0), *asked))))
-    assert {line["property"] for line in heads} == {"FWD-VALUE", other}
+    assert tensor.untyped_storage().size() == 0
 
 
 def test_calls_that_the_reference_refuses_are_left_out_and_counted():

@@ -14,9 +14,7 @@ from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import script_runner
 from autograd_conformance.harness.check.report.grouping import Finds
 from autograd_conformance.harness.check.report.printing import rows
-from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, combined
-from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.specimens.one_fault import writing
 from autograd_conformance.selftests.warm import started
@@ -115,26 +113,6 @@ def test_a_check_that_decides_nothing_is_no_success(tmp_path):
     assert "its gradients are not compared with slopes: surrogate is declared without soft=" in done.stdout
     assert "0 checks hold, 0 do not, 1 undecided" in done.stdout
     assert done.returncode == UNDECIDED
-
-
-@pytest.mark.parametrize("error", ["FlakyFailure", "FlakyReplay", "FlakyStrategyDefinition"])
-def test_a_test_whose_calls_do_not_repeat_is_no_error_of_the_suite(error):
-    line = {"outcome": "error", "property": "DBL-ONCE", "failure": {"type": error, "message": "Inconsistent data"}}
-    found = verdict(line)
-    assert (found.word, found.follows) == ("wrong", "VJP-REPEAT")
-    assert found.fault
-
-
-@pytest.mark.parametrize("variant", ["long", "small"])
-def test_what_other_calls_verify_may_be_undecided_at_some_lengths_and_values(variant):
-    line = {
-        "outcome": "vacuous",
-        "property": "VJP-FD",
-        "variant": variant,
-        "vacuous": ndjson.UNCHECKED,
-        "reason": "kinks",
-    }
-    assert verdict(line) is None
 
 
 def test_the_verdict_says_what_was_said_when_faults_were_found(tmp_path):

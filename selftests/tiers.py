@@ -63,7 +63,7 @@ _IN_PROCESS = (
         "test_own_freedom.py::test_second_derivatives_at_a_degenerate_spectrum_are_undecided",
         "the first tier has that nothing is accused, and that a gradient is undecided",
     ),
-    Later("test_own_not_finite.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
+    Later("test_own_extremes.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
     Later("test_own_planted.py::test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call", _SMALLEST),
     Later(
         "test_own_planted.py::test_the_fault_is_found_and_shown",
@@ -107,7 +107,11 @@ _IN_PROCESS = (
         "kinks-(a fifth|one at|neither|a product|equal|five|both|.*sparse).*, in single precision",
     ),
     Later("test_specimens.py::test_what_is_wrong_is_found", _SMALLEST, ".*, smallest"),
-    Later("test_specimens.py::test_what_is_wrong_is_found", _MORE, ".*, seed [1-9]"),
+    Later(
+        "test_specimens.py::test_what_is_wrong_is_found",
+        _MORE,
+        "(right_with-the smallest shape|state-memory that was never written), seed [1-9]",
+    ),
     Later("test_specimens.py::test_what_is_wrong_is_found", "other formulas", "averages-.* of (tanh|softmax)"),
     Later(
         "test_reference_derivatives.py::test_each_gradient_entry_is_the_slope_along_it",

@@ -93,5 +93,5 @@ def _named(tests: str) -> tuple[str, ...]:
 
 
 def seeded(specimens: Iterable[Specimen], seeds: int) -> Iterator[Specimen]:
-    """Each of them with each of so many seeds; `tiers` has some of them run at night."""
+    """Each of them with each of so many seeds."""
     return (replace(each, name=f"{each.name}, seed {n}", seed=n) for each in specimens for n in range(seeds))

@@ -280,6 +280,21 @@ def _of_both(_, g, h):
     return None if g is None or h is None else 2 * g + 3 * h
 
 
+def _hard_sigmoid(ctx, x):
+    ctx.save_for_backward(x)
+    return (x / 6 + 0.5).clamp(0, 1)
+
+
+def _halved(ctx, g):
+    """This writes into its cotangent."""
+    (x,) = ctx.saved_tensors
+    return g.mul_(((x > -3) & (x < 3)).to(g.dtype) / 6)
+
+
+def _of_tanh(g, _, x):
+    return 1.5 * g * (1 - x.tanh() ** 2)
+
+
 SPECIMENS = (
     *_DRAWN,
     *(
@@ -297,6 +312,10 @@ SPECIMENS = (
     # No shape is blamed for a cotangent.
     wrong("a cotangent given away", "VJP-PURE DBL-CORRECT", GivenAway, *("float[n]",) * 2,
           tests="VJP-PURE* DBL-CORRECT*", shrink=True, unsaid="shapes ("),
+    wrong("a change of a cotangent", "VJP-PURE", custom(forward=_hard_sigmoid, backward=_halved), "float[n]", once=True,
+          tests="VJP-FD* VJP-REF* VJP-PURE*"),
+    wrong("another derivative than the declared one", "VJP-FD", function(torch.sign, _of_tanh), "float[n]",
+          soft=torch.tanh, says="soft=", unsaid="surrogate=True", tests="VJP-FD*"),
     # What is declared is no cause.
     wrong("a wrong factor, declared nonlinear", "VJP-FD", BY_SIGN, "float[n]", nonlinear=True,
           tests="VJP-FD VJP-CHAIN", alone=True),
