@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -17,8 +18,11 @@ from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.specimens import choices
 from autograd_conformance.selftests.specimens.arguments import CONSTANT, multiplied, negative, of_first
 from autograd_conformance.selftests.specimens.functions import custom
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
+from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
 
@@ -182,3 +186,19 @@ def test_what_is_declared_to_change_and_never_does_is_refused():
         UsageProblem, match=r"inplace=\(0,\): in all of \d calls forward neither changes argument 0 \(x\)"
     ):
         faults_of(Declaration(copied, "float[n]", inplace=(0,)), "FWD-PURE")
+
+
+def test_arguments_of_one_shape_are_equal_on_purpose_alone():
+    function = next(
+        Checked(Declaration(torch.mul, "float[n]", "float[n]"), seed=0).subjects(claims()["VJP_FD"][0])
+    ).function
+    tensors = (Tensor((3,), "float64", True, fill="ramp"),) * 2
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),), smooth=True), function)
+    assert not np.any(x == y)
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),)), function)
+    assert np.all(x == y)
+
+
+def test_the_most_precise_dtype_is_the_plain_one_in_whatever_order_they_are_declared():
+    declared = Declaration(choices.Relu, "float[n]", dtypes=("float16", "float32", "float64"))
+    assert declared.candidates == ("float64", "float32", "float16")

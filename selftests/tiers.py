@@ -72,12 +72,12 @@ _IN_PROCESS = (
     ),
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
     Later("test_own_relations.py::test_a_right_function_is_not_accused", _MORE, r"gate-.*|.*-gate"),
-    Later("test_own_right.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
+    Later("test_own_extremes.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
     Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
     Later(
         "test_specimens.py::test_no_test_accuses_what_is_right",
         "the first tier has one of each kind, and one of each of a few fields",
-        rf"(?!(builtins-({'|'.join(_FEW_BUILTINS)})|fields-({'|'.join(_FEW_RIGHT)})|state-.*), all tests$).*",
+        rf"(?!(builtins-({'|'.join(_FEW_BUILTINS)})|fields-({'|'.join(_FEW_RIGHT)})|(state|dtypes)-.*), all tests$).*",
     ),
     Later(
         "test_specimens.py::test_what_is_right_is_not_accused",

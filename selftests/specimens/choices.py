@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import Specimen, right, wrong
+from autograd_conformance.selftests.specimens.fields import DECLARATIONS
 from autograd_conformance.selftests.specimens.functions import custom
 
 
@@ -343,7 +344,11 @@ def _wrong_in_layouts(ctx, g):
 
 _MISSED = "FWD-VALUE FWD-LAYOUT VJP-REF VJP-FD VJP-MASK VJP-COTANGENT-LAYOUT VJP-CHAIN"
 _TWO = ("float[n,m]", "float[n,m]")
+# The root's gradient at 0 is 0 / 0 for a cotangent of 0, as that of torch's own is.
+ROOT = DECLARATIONS["RootOfAny"]
+
 SPECIMENS = (
+    right("an infinite slope", "VJP-UNUSED* VJP-LINEAR* VJP-FINITE* VJP-FD*", ROOT, decided=False),
     right(
         "statistics of half precision in single precision",
         "FWD-DTYPE* FWD-VALUE* VJP-FIT* VJP-REF* VJP-FD*",

@@ -103,9 +103,38 @@ WRONG = {
 }
 
 
+class WithContext(torch.autograd.Function):
+    """A sigmoid with setup_context, whose gradient is NaN far from 0."""
+
+    @staticmethod
+    def forward(x):
+        return torch.sigmoid(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output, *inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return of_sigmoid(g, *ctx.saved_tensors)
+
+
+# The formula is the reference, if there is one.
+_SIGMOID = function(naive, of_sigmoid)
+
 TESTS = " ".join(each_test_of("VJP-FINITE"))
 SPECIMENS = (
     *(right(name, TESTS, f, *arguments, decided=False) for name, (f, arguments) in RIGHT.items()),
+    right("a sigmoid by its formula", TESTS, _SIGMOID, *ONE, decided=False),
+    wrong("a sigmoid with a reference", "VJP-FINITE", _SIGMOID, *ONE, reference=torch.sigmoid, exactly={"got": "nan"}),
+    # What a callable wraps is no built-in operation.
+    *(
+        wrong(name, "VJP-FINITE", f, *ONE, tests=TESTS)
+        for name, f in (
+            ("a Function with setup_context", WithContext),
+            ("a callable of one", lambda x: 2 * WithContext.apply(x)),
+        )
+    ),
     *(
         wrong(name, "VJP-FINITE", f, *arguments, tests=TESTS, says="gradient of argument 0")
         for name, (f, arguments) in WRONG.items()
