@@ -71,7 +71,6 @@ _IN_PROCESS = (
         "(VJP-REF-TailPast(16|256)|FWD-VALUE-TailPast256)Lost",
     ),
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
-    Later("test_own_relations.py::test_a_right_function_is_not_accused", _MORE, r"gate-.*|.*-gate"),
     Later("test_own_extremes.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
     Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
     Later(

@@ -35,7 +35,7 @@ class Specimen:
         seed: See ``profile``.
         shrink: See ``profile``.
         decided: Whether each test that applies to a right Function has something to compare.
-        taken: Whether a right Function refuses none of the calls.
+        taken: Whether each property applies to a right Function, which refuses none of the calls.
         passing: How many tests pass at least, where all of them run.
     """
 
