@@ -46,7 +46,7 @@ _IN_PROCESS = (
         "test_clause_faults.py::test_the_fault_breaks_no_other_clause_of_the_group", "it is about neighbours of faults"
     ),
     Later(
-        "test_own_averages.py::test_second_derivatives_in_half_precision_alone_are_compared_with_a_reference",
+        "test_own_half.py::test_second_derivatives_in_half_precision_alone_are_compared_with_a_reference",
         _MORE,
         _OTHER_SEEDS,
     ),
@@ -63,7 +63,7 @@ _IN_PROCESS = (
         "test_own_freedom.py::test_second_derivatives_at_a_degenerate_spectrum_are_undecided",
         "the first tier has that nothing is accused, and that a gradient is undecided",
     ),
-    Later("test_own_extremes.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
+    Later("test_own_values.py::test_what_built_in_operations_lose_is_no_fault_of_them", _MORE, _THOROUGH),
     Later("test_own_planted.py::test_every_test_that_finds_the_fault_shows_it_in_the_smallest_call", _SMALLEST),
     Later(
         "test_own_planted.py::test_the_fault_is_found_and_shown",
@@ -71,8 +71,8 @@ _IN_PROCESS = (
         "(VJP-REF-TailPast(16|256)|FWD-VALUE-TailPast256)Lost",
     ),
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
-    Later("test_own_extremes.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
-    Later("test_own_sweeps.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
+    Later("test_own_values.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
+    Later("test_own_half.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
     Later(
         "test_specimens.py::test_no_test_accuses_what_is_right",
         "the first tier has one of each kind, and one of each of a few fields",
