@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -23,7 +22,7 @@ from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
-from autograd_conformance.selftests.checking import accuses, each_test_of, faults_in, first_fault, lines_of
+from autograd_conformance.selftests.checking import accuses, lines_of
 from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -35,53 +34,15 @@ PAIR = ("float[n,m]", "float[m]", "int(0..3)")
 # What is found.
 
 
-@pytest.mark.parametrize(
-    "declaration",
-    [user_ops.scaled, user_ops.rounded, user_ops.rounded_softly, user_ops.single, user_ops.module, user_ops.dropout],
-    ids=lambda d: d.name,
-)
-def test_what_is_right_is_accepted(declaration):
-    assert accuses(declaration) == []
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "word", "property_id"),
-    [
-        (user_ops.Wrong, PAIR, "wrong", "VJP-FD"),
-        (user_ops.Kept, ("float[...]",), "not detected", "VJP-INPLACE-SAFE"),
-        (user_ops.Leaking, ("float[...]",), "leaks", "MEM-FREE"),
-        (user_ops.Detached, ("float[...]",), "silently detached", "DBL-CORRECT"),
-        (user_ops.ManyGradients, ("float[...]",), "raises", "VJP-REF"),
-        (user_ops.Overflowing, ("float[...]",), "not finite", "VJP-FINITE"),
-        (user_ops.Rounded, ("float[...]",), "wrong", "VJP-FD"),
-    ],
-    ids=lambda value: getattr(value, "__name__", None),
-)
-def test_what_is_wrong_has_a_verdict(function, arguments, word, property_id):
-    checked = Checked(Declaration(function, *arguments), seed=0, shrink=False)
-    assert word in (v.word for _, v in faults_in(lines_of(checked, *each_test_of(property_id))))
-
-
 def test_a_loud_refusal_is_no_fault_and_is_said():
     checked = Checked(Declaration(user_ops.Single, "float[...]"), profile="quick", seed=0)
     lines = list(checked.lines("DBL-CORRECT"))
     assert {(found.fault, "once=True" in found.advice) for found in map(verdict, lines)} == {(False, True)}
-    assert accuses(Declaration(user_ops.Viewing, "float[n,m]")) == []
     facts = " ".join(in_words(discover(Declaration(user_ops.Viewing, "float[n,m]"), TORCH)))
     assert "RuntimeError: view" in facts
 
 
-def test_a_reference_is_the_judge():
-    def right(x, w, k):
-        return x * w * (k + 1)
-
-    def wrong(x, w, k):
-        return x * w * (k + 2)
-
-    for reference in (right, lambda x, w, k: np.multiply(x, w) * (k + 1)):
-        declaration = Declaration(user_ops.Scaled, *PAIR, reference=reference)
-        assert accuses(declaration, "FWD-VALUE", "VJP-REF", "VJP-FD") == []
-    assert first_fault(Declaration(user_ops.Scaled, *PAIR, reference=wrong), "FWD-VALUE")[1].word == "wrong"
+def test_a_reference_takes_tensors_or_arrays():
     with pytest.raises(UsageProblem, match="neither with tensors nor with arrays"):
         accuses(Declaration(user_ops.Scaled, *PAIR, reference=lambda *_: "nothing"), "FWD-VALUE")
 

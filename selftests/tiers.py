@@ -39,6 +39,7 @@ _OTHER_SEEDS = r"(.*-)?seed[1-9]"
 _FEW_BUILTINS = ("pow", "fft", "topk", "index_put", "relu_inplace", "cholesky", "linear")
 # Of `selftests.specimens.fields`, one Function each of activations, complexes, layout, losses, scans and sorting.
 _FEW_RIGHT = ("HardSwish", "Squared", "View", "MeanSquared", "Discounted", "Winners")
+_OF_SMALL_KINDS = "(state|dtypes|users)-.*"
 
 # What checks properties, clauses and planted faults in the process of the selftest.
 _IN_PROCESS = (
@@ -76,7 +77,7 @@ _IN_PROCESS = (
     Later(
         "test_specimens.py::test_no_test_accuses_what_is_right",
         "the first tier has one of each kind, and one of each of a few fields",
-        rf"(?!(builtins-({'|'.join(_FEW_BUILTINS)})|fields-({'|'.join(_FEW_RIGHT)})|(state|dtypes)-.*), all tests$).*",
+        rf"(?!(builtins-({'|'.join(_FEW_BUILTINS)})|fields-({'|'.join(_FEW_RIGHT)})|{_OF_SMALL_KINDS}), all tests$).*",
     ),
     Later(
         "test_specimens.py::test_what_is_right_is_not_accused",

@@ -8,8 +8,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.selftests.checking import each_test_of
-from autograd_conformance.selftests.specimens import Specimen, right, wrong
+from autograd_conformance.selftests.specimens import right, wrong
 from autograd_conformance.selftests.specimens.fields import DECLARATIONS
 from autograd_conformance.selftests.specimens.functions import custom
 
@@ -404,10 +403,7 @@ SPECIMENS = (
             ("WrongInLayouts", _wrong_in_layouts, "VJP-COTANGENT-LAYOUT"),
         )
     ),
-    *(Specimen(d.name, d, _VALUES, decided=False) for d in (*REFERRED, *CHOOSING)),
-    *(Specimen(d.name, d, _ENGINE, decided=False) for d in PASSING),
-    *(
-        Specimen(f"{d.name} ({head})", d, tuple(each_test_of(head)), (head,), "wrong", ("reference=",))
-        for head, d in _WRONG
-    ),
+    *(right(d.name, " ".join(_VALUES), d, decided=False) for d in (*REFERRED, *CHOOSING)),
+    *(right(d.name, " ".join(_ENGINE), d, decided=False) for d in PASSING),
+    *(wrong(f"{d.name} ({head})", head, d, tests=f"{head}*", word="wrong", says="reference=") for head, d in _WRONG),
 )

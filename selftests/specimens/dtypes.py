@@ -6,7 +6,7 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.selftests.specimens import Specimen, right, whole, wrong
+from autograd_conformance.selftests.specimens import right, whole, wrong
 from autograd_conformance.selftests.specimens.functions import HALF, custom, function
 
 
@@ -181,7 +181,7 @@ SPECIMENS = (
     wrong("squares of single numbers", "VJP-FD", SquareOfSingles, "complex[n]", word="wrong"),
     wrong("numbers by real numbers", "VJP-FD", ScaledWrong, "number[n]", "float[n]", word="wrong"),
     wrong("complex by real numbers", "VJP-FD", ScaledWrong, "complex[n]", "float[n]", word="wrong"),
-    Specimen("single, right", single, tuple(DECISIVE.split())),
+    right("single, right", DECISIVE, single),
     right("numbers by real numbers, right", DECISIVE, Scaled, "number[...]", "float[...]"),
     right("complex by real numbers, right", DECISIVE, Scaled, "complex[n,m]", "float[m]"),
     right("real numbers by numbers", DECISIVE, torch.mul, "float[~]", "number[~]"),

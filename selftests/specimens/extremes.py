@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import right, wrong
 from autograd_conformance.selftests.specimens.functions import column, function, opaque
 
@@ -122,7 +121,7 @@ class WithContext(torch.autograd.Function):
 # The formula is the reference, if there is one.
 _SIGMOID = function(naive, of_sigmoid)
 
-TESTS = " ".join(each_test_of("VJP-FINITE"))
+TESTS = "VJP-FINITE*"
 SPECIMENS = (
     *(right(name, TESTS, f, *arguments, decided=False) for name, (f, arguments) in RIGHT.items()),
     right("a sigmoid by its formula", TESTS, _SIGMOID, *ONE, decided=False),

@@ -303,7 +303,7 @@ SPECIMENS = (
     ),
     wrong(
         "a forward that branches on the mask", "FWD-MASK", AddedIfTrained, "float[n,m]", "float[m]",
-        tests=" ".join(test for name in ("FWD-VALUE", "FWD-MASK", "VJP-FD") for test in each_test_of(name)),
+        tests="FWD-VALUE* FWD-MASK* VJP-FD*",
         met_by=("FWD-VALUE", "VJP-FD"),
     ),
     # A chain calls the Function once, and uses both outputs.
@@ -323,11 +323,11 @@ SPECIMENS = (
     wrong("a forward that reads memory, and a write", "FWD-LAYOUT VJP-PURE", READING,
           "float[n,m]", tests="FWD-LAYOUT VJP-PURE"),
     *(
-        Specimen(name, declaration, tuple(_BESIDE.split()), heads, profile="quick", seed=1)
+        wrong(name, heads, declaration, tests=_BESIDE, profile="quick", seed=1)
         for name, declaration, heads in (
-            ("a write alone", writing(2), ("VJP-PURE",)),
-            ("a write and a factor", writing(3), ("VJP-FD", "VJP-PURE")),
-            ("a write that clips", writing(2, clips=True), ("VJP-LINEAR", "VJP-PURE")),
+            ("a write alone", writing(2), "VJP-PURE"),
+            ("a write and a factor", writing(3), "VJP-FD VJP-PURE"),
+            ("a write that clips", writing(2, clips=True), "VJP-LINEAR VJP-PURE"),
         )
     ),
 )  # fmt: skip
