@@ -24,6 +24,7 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.selftests import user_ops
 from autograd_conformance.selftests.checking import accuses, lines_of
 from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.specimens.functions import custom, function
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
@@ -48,18 +49,8 @@ def test_a_reference_takes_tensors_or_arrays():
 
 
 def test_what_follows_from_another_fault_is_said():
-    class Doubled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x.sin()
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * g * x.cos() if x.dtype == torch.float32 else g * x.cos()
-
-    found = accuses(Declaration(Doubled, "float[...]"))
+    doubled = function(torch.sin, lambda g, _, x: (2 if x.dtype == torch.float32 else 1) * g * x.cos(), "Doubled")
+    found = accuses(Declaration(doubled, "float[...]"))
     assert found
     assert {v.follows or line["property"] for line, v in found} == {"VJP-REF"}
 
@@ -126,7 +117,7 @@ def test_what_is_mostly_refused_is_not_said_to_hold(tmp_path):
             raise RuntimeError("rows alone")
         return x * x, dims[0]
 
-    declaration = Declaration(type("Squares", (Squares,), {"vmap": staticmethod(rows)}), "float[...]")
+    declaration = Declaration(custom("Squares", Squares, vmap=rows), "float[...]")
     lines = list(Checked(declaration, seed=0).lines("BATCH-VMAP"))
     text = " ".join(" ".join(printing.rows("Squares", discover(declaration, TORCH), lines, tmp_path)).split())
     assert "0 checks hold, 0 do not, 1 undecided" in text

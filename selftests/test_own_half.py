@@ -24,7 +24,7 @@ from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.specimens import averages, excuses
-from autograd_conformance.selftests.specimens.functions import HALF, function
+from autograd_conformance.selftests.specimens.functions import HALF, custom, function
 from autograd_conformance.selftests.specimens.sweeps import ONE, WRONG
 from autograd_conformance.strategies.sweeps import NUMBERS, numbers
 from autograd_conformance.suites.declared import Checked, claims
@@ -158,8 +158,7 @@ def _half_only(forward, gradient):
         ctx.save_for_backward(x)
         return forward(x)
 
-    methods = {"forward": run, "backward": lambda ctx, g: gradient(g, *ctx.saved_tensors)}
-    return type("HalfOnly", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
+    return custom("HalfOnly", forward=run, backward=lambda ctx, g: gradient(g, *ctx.saved_tensors))
 
 
 def _swish_slope(g, x):

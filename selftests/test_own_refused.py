@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from torch.autograd import Function
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
@@ -21,6 +20,7 @@ from autograd_conformance.selftests import tiers
 from autograd_conformance.selftests.checking import first_fault, lines_of
 from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.selftests.specimens.batching import ARGUMENTS, right, ruled
+from autograd_conformance.selftests.specimens.functions import custom
 from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked
 
@@ -30,18 +30,12 @@ TORCH = implementations.load("torch")
 def picky(refuse):
     """x * 2, which refuses calls so. Right."""
 
-    class Made(Function):
-        @staticmethod
-        def forward(ctx, x, k=1):
-            refuse(x, k)
-            ctx.factor = 2
-            return x * 2
+    def forward(ctx, x, k=1):
+        refuse(x, k)
+        ctx.factor = 2
+        return x * 2
 
-        @staticmethod
-        def backward(ctx, g):
-            return ctx.factor * g, None
-
-    return Made
+    return custom(forward=forward, backward=lambda ctx, g: (ctx.factor * g, None))
 
 
 def _rank(x, _):
@@ -150,7 +144,7 @@ def _with_context(_, x):
 def _doubling(**methods):
     """x * 2, with forward as given."""
     plain = {"forward": _with_context, "backward": lambda _, g: 2 * g}
-    return type("Doubling", (Function,), {k: staticmethod(m) for k, m in {**plain, **methods}.items()})
+    return custom("Doubling", **{**plain, **methods})
 
 
 _NO_RULE = {"forward": lambda x: x * 2, "setup_context": lambda *_: None}
