@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests import specimens, tiers
-from autograd_conformance.selftests.checking import DRAWS, RESULT, faults_in, lines_of
+from autograd_conformance.selftests.checking import DRAWS, RESULT, SCHEMA, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
 _MODULES = [
@@ -46,6 +46,11 @@ def _said(line, verdict):
 
 def test_each_has_a_name_of_its_own():
     assert len(ALL) == len(EACH)
+
+
+def test_what_is_exact_is_something_that_findings_have():
+    known = {*SCHEMA["$defs"]["finding"]["properties"], "guess", "follows"}
+    assert {name for specimen in WRONG.values() for name in specimen.exactly} <= known
 
 
 @pytest.mark.parametrize("name", WRONG)
