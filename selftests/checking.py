@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.report.verdicts import Verdict, verdict
+from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.selftests import tiers
 from autograd_conformance.suites.declared import Checked, claims
+
+SCHEMA = json.loads(Path(ndjson.__file__).with_name("report.schema.json").read_text(encoding="utf-8"))
+# Raises for what is no line of results.
+RESULT = Draft202012Validator({**SCHEMA, "$ref": "#/$defs/result"})
 
 # How right Functions are called: a few times in the first tier, and at night as often as a gate does, with more seeds.
 DRAWS = [pytest.param("quick", 0, id="few"), *(pytest.param("gate", seed, id=f"seed{seed}") for seed in range(5))]

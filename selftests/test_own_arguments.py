@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -15,7 +16,15 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.loading import declarations
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.specimens import choices
+from autograd_conformance.selftests.specimens.arguments import CONSTANT, multiplied, negative, of_first
+from autograd_conformance.selftests.specimens.functions import custom
+from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, tensor_values
+from autograd_conformance.suites.declared import Checked, claims
+
+TORCH = implementations.load("torch")
 
 
 def _drawn(*arguments):
@@ -42,23 +51,6 @@ def test_symmetric_and_full_rank_matrices():
 def test_few_calls_have_no_elements(text):
     sizes = [x.numel() for (x,) in _drawn(text)]
     assert sum(size == 0 for size in sizes) <= len(sizes) / 4
-
-
-class OfEmpty(torch.autograd.Function):
-    """x - mean(x). For a tensor without elements the gradient has another shape."""
-
-    @staticmethod
-    def forward(_, x):
-        return x - (x.mean() if x.numel() else 0.0)
-
-    @staticmethod
-    def backward(_, g):
-        return g - g.mean() if g.numel() else g.new_zeros(1)
-
-
-def test_a_fault_of_tensors_without_elements_is_found():
-    faults = faults_of(Declaration(OfEmpty, "float[n]"), "FWD-EMPTY")
-    assert [line["property"] for line, _ in faults] == ["FWD-EMPTY"]
 
 
 def test_products_of_dimensions_tie_shapes_and_bounds():
@@ -123,7 +115,7 @@ class Scaled(torch.autograd.Function):
 )
 def test_another_number_of_arguments_is_said_first(function, arguments, says):
     with pytest.raises(UsageProblem) as problem:
-        discover(Declaration(function, *arguments, name="given"), implementations.load("torch"))
+        discover(Declaration(function, *arguments, name="given"), TORCH)
     assert says in str(problem.value)
 
 
@@ -172,3 +164,41 @@ def test_what_cannot_be_read_is_said(text, says):
     with pytest.raises(UsageProblem) as problem:
         Declaration(torch.exp, text)
     assert says in str(problem.value)
+
+
+def test_a_constant_that_gets_a_gradient_is_stale():
+    (sentence,) = discover(Declaration(multiplied, *CONSTANT), TORCH).stale
+    assert "argument 1 (w) is declared constant, but backward returns a gradient" in sentence
+    assert discover(Declaration(of_first, *CONSTANT), TORCH).stale == ()
+    # Nothing could be dropped.
+    assert discover(Declaration(multiplied, "float[n]", "float[n] binary"), TORCH).stale == ()
+    assert discover(Declaration(lambda x, w: x * w, *CONSTANT), TORCH).stale == ()
+
+
+def test_a_script_shows_an_input_that_does_not_come_back():
+    ((line, _),) = faults_of(negative, "FWD-PURE")
+    assert scripts.status(line["failure"]["script"]) == 1
+
+
+def test_what_is_declared_to_change_and_never_does_is_refused():
+    copied = custom(forward=lambda _, x: -x, backward=lambda _, g: -g)
+    with pytest.raises(
+        UsageProblem, match=r"inplace=\(0,\): in all of \d calls forward neither changes argument 0 \(x\)"
+    ):
+        faults_of(Declaration(copied, "float[n]", inplace=(0,)), "FWD-PURE")
+
+
+def test_arguments_of_one_shape_are_equal_on_purpose_alone():
+    function = next(
+        Checked(Declaration(torch.mul, "float[n]", "float[n]"), seed=0).subjects(claims()["VJP_FD"][0])
+    ).function
+    tensors = (Tensor((3,), "float64", True, fill="ramp"),) * 2
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),), smooth=True), function)
+    assert not np.any(x == y)
+    x, y = tensor_values(Call("mul", tensors, (Cotangent(),)), function)
+    assert np.all(x == y)
+
+
+def test_the_most_precise_dtype_is_the_plain_one_in_whatever_order_they_are_declared():
+    declared = Declaration(choices.Relu, "float[n]", dtypes=("float16", "float32", "float64"))
+    assert declared.candidates == ("float64", "float32", "float16")

@@ -14,66 +14,21 @@ from autograd_conformance.harness.check.declaration.freedom import signs
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report.verdicts import UNVERIFIED, verdict
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.selftests.checking import accuses, faults_in, faults_of, first_fault, lines_of
+from autograd_conformance.selftests.checking import lines_of
 from autograd_conformance.selftests.specimens import freedom as free
 from autograd_conformance.suites.declared import Checked
 
 TORCH = implementations.load("torch")
 
 
-DECISIVE = "VJP-FD", "VJP-REF", "FWD-LAYOUT"
-
-
-def test_without_the_freedom_a_sign_is_a_fault():
-    assert first_fault(Declaration(free.Eigh, "float[n,n] spd"), "FWD-LAYOUT")
-
-
-def test_the_reference_is_compared_up_to_the_same():
-    other = Declaration(free.Eigh, "float[n,n] spd", up_to=free.EIGH, reference=lambda a: torch.linalg.eigh(2 * a))
-    assert first_fault(other, "FWD-VALUE")
-
-
-SPECTRUM = {"sizes": {"m": (1, 2), "k": (2, 3)}}
-
-
-def _of_low_rank(a):
-    """Zero is an eigenvalue twice or three times: its eigenvectors are free up to a rotation."""
-    return torch.linalg.eigh(a @ a.mT)
-
-
-def test_nothing_is_claimed_at_a_degenerate_spectrum():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
-    lines = lines_of(Checked(degenerate, profile="quick", seed=0, shrink=False), *DECISIVE, "DBL-CORRECT")
-    assert list(faults_in(lines)) == []
-
-
 def test_second_derivatives_at_a_degenerate_spectrum_are_undecided():
-    degenerate = Declaration(_of_low_rank, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
-    assert faults_of(degenerate) == []
-    (line,) = Checked(degenerate, seed=0).lines("DBL-CORRECT")
+    (line,) = Checked(free.degenerate, seed=0).lines("DBL-CORRECT")
     assert line["outcome"] == "vacuous"
 
 
-def _vectors_of_low_rank(a):
-    return _of_low_rank(a)[1]
-
-
 def test_what_is_always_degenerate_is_not_verified():
-    declaration = Declaration(_vectors_of_low_rank, "float[m+k,m] full_rank", up_to=signs(-1), **SPECTRUM)
-    (line,) = lines_of(Checked(declaration, profile="quick", seed=0, shrink=False), "VJP-FD")
+    (line,) = lines_of(Checked(free.always_degenerate, profile="quick", seed=0, shrink=False), "VJP-FD")
     assert verdict(line).word == UNVERIFIED
-
-
-def _values_by_layout(a):
-    """The eigenvalues are wrong if the matrix is not contiguous; of the eigenvectors nothing is known."""
-    values, vectors = _of_low_rank(a)
-    return values * (1 if a.is_contiguous() else 2), vectors
-
-
-def test_one_degenerate_output_hides_no_fault_of_another():
-    declaration = Declaration(_values_by_layout, "float[m+k,m] full_rank", up_to=free.EIGH, **SPECTRUM)
-    (found,) = accuses(declaration, "FWD-LAYOUT")
-    assert found[0]["failure"]["what"].startswith("output 0")
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.complex128])

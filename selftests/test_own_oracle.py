@@ -16,17 +16,19 @@ from torch.nn.functional import layer_norm
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.bounds.noise import noise
+from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.perturb import signs
+from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.checking.assertions import DETACHED
 from autograd_conformance.harness.checking.compare import difference
 from autograd_conformance.harness.checking.transforms import SecondOrder
-from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.outcomes import Broken, UsageProblem
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.ladder import Estimate
 from autograd_conformance.reference.rounding import Tracked
-from autograd_conformance.selftests.checking import faults_of
+from autograd_conformance.selftests.specimens import choices
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor
 from autograd_conformance.suites.declared import Checked, claims
 
@@ -172,30 +174,6 @@ def test_terms_that_cancel_in_half_precision_are_noise():
     assert noise(subject_of(declared), call)[GRADIENT] < 0.02
 
 
-def wrong_in(dtype):
-    """A product with a gradient that is wrong in one dtype."""
-
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, w):
-            ctx.save_for_backward(x, w)
-            return x * w
-
-        @staticmethod
-        def backward(ctx, g):
-            x, w = ctx.saved_tensors
-            return g * w * (1.75 if x.dtype == dtype else 1.0), g * x
-
-    return Declaration(Wrong, "float[n]", "float[n]")
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_a_fault_in_half_precision_is_no_noise(dtype):
-    calls = {line["id"]: line["failure"]["call"] for line, _ in faults_of(wrong_in(dtype), "VJP-REF", shrink=False)}
-    assert "VJP-REF[Wrong-cpu]" in calls
-    assert all(str(dtype).removeprefix("torch.") in call for call in calls.values())
-
-
 @pytest.mark.parametrize(
     ("measured", "judged"), [(4e-15, nullcontext()), (1e-3, pytest.raises(Broken, match=re.escape(DETACHED)))]
 )
@@ -221,19 +199,73 @@ def test_what_any_number_would_fit_is_inconclusive_without_dimensions(monkeypatc
     assert subject.record.inconclusive == 1
 
 
-def test_masks_and_ragged_lists_are_no_trouble():
-    class Kept(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, _):
-            kept = x > 0
-            ctx.save_for_backward(kept)
-            ctx.mark_non_differentiable(kept)
-            return x * kept, kept
+# The reference.
 
-        @staticmethod
-        def backward(ctx, g, _):
-            return g * ctx.saved_tensors[0], None
 
-    declaration = Declaration(Kept, "float[...]", "[[1, 2], [3]]")
-    lines = list(Checked(declaration, profile="quick", seed=0, shrink=False).lines())
-    assert {line["outcome"] for line in lines} == {"pass"}
+def test_calls_that_the_reference_refuses_are_left_out_and_counted():
+    def picky(x):
+        if x.numel() < 2:
+            raise ValueError("two at least")
+        return torch.relu(x)
+
+    line = next(Checked(Declaration(choices.Relu, "float[n]", reference=picky), seed=0).lines("FWD-VALUE"))
+    assert line["outcome"] == "pass"
+    assert 0 < line["excused"] < line["examples"]
+
+    def once_only(x):
+        once_only.calls += 1
+        if once_only.calls > 1:
+            raise ValueError("never again")
+        return torch.relu(x)
+
+    once_only.calls = 0
+    line = next(Checked(Declaration(choices.Relu, "float[n]", reference=once_only), seed=0).lines("FWD-VALUE"))
+    judged = verdict(line)
+    assert judged is not None
+    assert not judged.fault
+    assert "the reference: ValueError: never again" in line["reason"]
+
+
+def test_a_reference_has_as_many_outputs_as_the_function():
+    with pytest.raises(UsageProblem, match="its reference returns 1 output, but the Function returns 2"):
+        discover(Declaration(choices.Sorted, "float[n]", reference=lambda x: torch.sort(x).values), TORCH)
+
+
+# Where a result jumps.
+
+
+def _errors(function, values, dtype="float64"):
+    oracle = Oracle(TORCH, function, [Array(name="x", dims="n")], outputs=[True], dtype="float64", device="cpu")
+    given = Tracked.exact(np.asarray(values, float), dtype)
+    ones = Tracked.exact(np.ones_like(given.value), dtype)
+    return oracle.forward(given)[0].widest, oracle.vjp((ones,), given)[0].widest
+
+
+def test_nothing_is_claimed_where_a_result_jumps():
+    forward, gradient = _errors(torch.round, [0.5, 0.75, 2.5])
+    assert np.isinf(forward).tolist() == [True, False, True]
+    assert np.all(np.isfinite(gradient))
+    forward, gradient = _errors(torch.relu, [0.0, 1.0, -1.0])
+    assert np.all(np.isfinite(forward))
+    assert np.isinf(gradient).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("function", [torch.sin, torch.square, lambda x: x**4, torch.exp, lambda x: 0 * x])
+def test_what_is_smooth_does_not_jump(function, dtype):
+    forward, gradient = _errors(function, [0.0, -0.5, 1e-3, 3.0], dtype)
+    assert np.all(np.isfinite(forward))
+    assert np.all(np.isfinite(gradient))
+
+
+def test_what_changes_from_call_to_call_does_not_jump():
+    count = iter(range(10**6))
+    forward, _ = _errors(lambda x: x + next(count), [1.0, 2.0])
+    assert np.all(np.isfinite(forward))
+
+
+def test_observing_changes_nothing():
+    tensor = torch.ones(2, dtype=torch.float64)
+    TORCH.numpy(tensor)
+    tensor.untyped_storage().resize_(0)
+    assert tensor.untyped_storage().size() == 0

@@ -1,156 +1,96 @@
-"""What `check` says of faults whose numbers mislead: NaN, masks drawn twice, and results of earlier calls."""
+"""Verdicts of lines and of whole checks, and which lines are one fault."""
 
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 pytest.importorskip("torch")
 
-import torch
-
-from autograd_conformance.harness.check import Declaration
+from autograd_conformance import implementations
 from autograd_conformance.harness.check.discovery.discovery import discover
-from autograd_conformance.harness.check.report import printing, script_runner
-from autograd_conformance.harness.check.report.verdicts import verdict
+from autograd_conformance.harness.check.explain import hints
+from autograd_conformance.harness.check.report import grouping, script_runner
+from autograd_conformance.harness.check.report.grouping import Finds
+from autograd_conformance.harness.check.report.printing import rows
+from autograd_conformance.harness.check.report.verdicts import TRIED, Verdict, judged, verdict
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, combined
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.implementations import load
+from autograd_conformance.selftests.checking import lines_of
+from autograd_conformance.selftests.specimens.one_fault import writing
 from autograd_conformance.selftests.warm import started
+from autograd_conformance.strategies.calls import Call, Tensor
 from autograd_conformance.suites.declared import Checked
 
-TORCH = load("torch")
+
+def _line(test, outcome="fail", **more):
+    """The line of a test; ``more`` is of its failure, if it has one."""
+    property_id, _, variant = test.partition("/")
+    line = {"id": f"{test}[F-cpu]", "property": property_id, "function": "F", "outcome": outcome}
+    line |= {"failure": {"kind": "wrong", **more}} if outcome == "fail" else {"vacuous": ndjson.UNCHECKED, **more}
+    return {**line, "variant": variant} if variant else line
 
 
-def lines_of(declaration, *asked):
-    return list(Checked(declaration, profile="quick", seed=1, shrink=False).lines(*asked))
+def test_special_values_and_averages_verify_no_gradient():
+    assert verdict(_line("VJP-FD", "vacuous", examples=9)).word == "not verified"
+    assert verdict(_line("VJP-FD/kinks", "vacuous", examples=9)).word == "not known"
+    for agreeing, words in (("VJP-REF/averages", ["not verified"]), ("VJP-REF", [])):
+        lines = [_line("VJP-FD", "vacuous", examples=9), _line(agreeing, "pass", examples=9)]
+        assert [v.word for _, v in judged(lines, compared=True) if v] == words
+        assert [v.word for _, v in judged(lines, compared=False) if v] == ["not verified"]
 
 
-def failures(lines):
-    return {ndjson.test_of(line): line["failure"] for line in lines if line["outcome"] == "fail"}
+@pytest.mark.parametrize("variant", ["long", "small"])
+def test_what_other_calls_verify_may_be_undecided_at_some_lengths_and_values(variant):
+    assert verdict(_line(f"VJP-FD/{variant}", "vacuous", reason="kinks")) is None
 
 
-def said(declaration, tmp_path, *asked):
-    """The failures by test, and what `check` prints of them."""
-    lines = lines_of(declaration, *asked)
-    text = " ".join("\n".join(printing.rows("F", discover(declaration, TORCH), lines, tmp_path)).split())
-    return failures(lines), text
+@pytest.mark.parametrize("error", ["FlakyFailure", "FlakyReplay", "FlakyStrategyDefinition"])
+def test_a_test_whose_calls_do_not_repeat_is_no_error_of_the_suite(error):
+    line = {**_line("DBL-ONCE", "error"), "failure": {"type": error, "message": "Inconsistent data"}}
+    found = verdict(line)
+    assert (found.word, found.follows) == ("wrong", "VJP-REPEAT")
+    assert found.fault
 
 
-class Mean(torch.autograd.Function):
-    """The mean of the first entries of each row. Its backward divides by a length of zero."""
-
-    @staticmethod
-    def forward(ctx, x, lengths):
-        kept = (torch.arange(x.shape[1])[None] < lengths[:, None]).to(x.dtype)
-        ctx.save_for_backward(kept, lengths)
-        return (x * kept).sum(1) / lengths.clamp(min=1).to(x.dtype)
-
-    @staticmethod
-    def backward(ctx, g):
-        kept, lengths = ctx.saved_tensors
-        return (g / lengths.to(g.dtype))[:, None] * kept, None
+@pytest.mark.parametrize("met", ["VJP-REF", "VJP-FD", "FWD-VALUE"])
+def test_an_output_that_is_nan_is_said_of_forward(met):
+    found = verdict(_line(met, kind="nan", what="output 0 (output) at (0,)", got="nan", expected="0.0"))
+    assert found is not None
+    assert (found.follows or met, found.guess.split()[0]) == ("FWD-VALUE", "forward")
 
 
-def test_nan_is_one_fault_and_not_one_of_each_property(tmp_path):
-    declaration = Declaration(Mean, "float[b,t]", "int[b](0..t)")
-    found, text = said(declaration, tmp_path, "VJP-FD", "VJP-LINEAR", "VJP-UNUSED")
-    assert "VJP-FD" in found
-    assert {failure["kind"] for failure in found.values()} == {"nan"}
-    assert text.count("NOT FINITE: ") == 1
-    assert "backward divides 0 by 0" in text
-    assert "nonlinear=True" not in text
+def test_an_infinite_number_is_said_to_overflow():
+    call = Call("F", (Tensor((1,), "float16", requires_grad=True),), ())
+    assert "overflows in float16" in hints.of_overflow(call, "VJP-REF", np.float16(-np.inf), -1.0)
+    assert hints.of_overflow(call, "FWD-VALUE", np.inf, 2.0).startswith("forward")
+    for got, expected in ((np.nan, 1.0), (np.inf, np.inf), (2.0, 1.0), ("False", "True")):
+        assert hints.of_overflow(call, "VJP-REF", got, expected) == ""
 
 
-class Norm(torch.autograd.Function):
-    """The norm of each row. Its gradient is 0 / 0 in a row of zeros."""
-
-    @staticmethod
-    def forward(ctx, x):
-        y = (x * x).sum(-1, keepdim=True).sqrt()
-        ctx.save_for_backward(x, y)
-        return y
-
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        return g * x / y
+def test_the_property_about_it_heads_what_is_nan():
+    nan = [_line(test, kind="nan") for test in ("VJP-UNUSED/severed", "VJP-LINEAR", "VJP-FINITE")]
+    (head,) = grouping.headlines([(line, Verdict("not finite")) for line in nan])
+    assert head["property"] == "VJP-FINITE"
+    assert TRIED.index("VJP-FINITE") < min(map(TRIED.index, ("VJP-UNUSED", "VJP-LINEAR", "VJP-CHAIN")))
 
 
-class ZeroAtZero(Norm):
-    @staticmethod
-    def backward(ctx, g):
-        x, y = ctx.saved_tensors
-        return torch.where(y == 0, 0, g * x / torch.where(y == 0, 1, y))
+def test_only_some_variants_are_the_cause_of_a_failure_where_the_plain_test_holds():
+    for variant, blocks in (("VJP-REF/averages", 2), ("VJP-PURE/owned", 1)):
+        cause, follower = _line(variant), _line("FWD-LAYOUT")
+        faults = [(cause, Verdict("wrong")), (follower, Verdict("wrong", follows=cause["property"]))]
+        assert len(grouping.headlines(faults)) == blocks
 
 
-def _by_library(x):
-    return torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-
-
-def test_nan_is_no_convention_where_the_reference_has_a_number():
-    for cls, kinds in ((Norm, {"nan"}), (ZeroAtZero, set())):
-        declaration = Declaration(cls, "float[...,n]", reference=_by_library)
-        found = failures(lines_of(declaration, "VJP-FINITE"))
-        assert {failure["kind"] for failure in found.values()} == kinds
-
-
-def _mask(x, p):
-    return (torch.rand(x.shape) >= p).to(x.dtype) / (1 - p)
-
-
-class DrawnTwice(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, p):
-        ctx.p = p
-        return x * _mask(x, p)
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * _mask(g, ctx.p), None
-
-
-class DrawnOnce(DrawnTwice):
-    @staticmethod
-    def forward(ctx, x, p):
-        mask = _mask(x, p)
-        ctx.save_for_backward(mask)
-        return x * mask
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0], None
-
-
-class Rewound(DrawnTwice):
-    """Draws the same mask again, from the state before forward."""
-
-    @staticmethod
-    def forward(ctx, x, p):
-        ctx.state = torch.get_rng_state()
-        return DrawnTwice.forward(ctx, x, p)
-
-    @staticmethod
-    def backward(ctx, g):
-        with torch.random.fork_rng():
-            torch.set_rng_state(ctx.state)
-            return DrawnTwice.backward(ctx, g)
-
-
-ASKED = ("VJP-FD", "VJP-ACCUMULATE", "VJP-CHAIN", "VJP-REPEAT")
-
-
-def test_a_mask_that_backward_draws_again_is_one_fault_with_its_cause(tmp_path):
-    found, text = said(Declaration(DrawnTwice, "float[...]", "float(0.1..0.9)", stochastic=True), tmp_path, *ASKED)
-    assert "VJP-FD" in found
-    assert {failure["follows"] for failure in found.values()} == {"ENV-RANDOM"}
-    assert text.count("WRONG: ") == 1
-    assert "backward draws random numbers of its own" in text
-
-
-@pytest.mark.parametrize("cls", [DrawnOnce, Rewound])
-def test_a_mask_that_is_kept_or_made_again_is_right(cls):
-    lines = lines_of(Declaration(cls, "float[...]", "float(0.1..0.9)", stochastic=True), *ASKED)
-    assert failures(lines) == {}
+def test_tests_that_meet_the_same_number_are_one_fault():
+    one, another = (f"Call('F', args=(Tensor((1,)), {n}), cotangents=(Cotangent(),))" for n in (1, 2))
+    for other, blocks in ((one, 1), (another, 2)):
+        lines = [
+            _line(test, what="slope", got="1.0", call=call) for test, call in (("VJP-FD", one), ("VJP-FD/long", other))
+        ]
+        assert len(grouping.headlines([(each, verdict(each)) for each in lines])) == blocks
 
 
 CACHED = """
@@ -216,25 +156,6 @@ def test_a_fault_counts_more_than_what_is_undecided():
     assert combined(UNDECIDED, FAILS) == combined(FAILS, UNDECIDED, HOLDS) == FAILS
 
 
-class SecondNeeded(torch.autograd.Function):
-    """Has no gradient if its second output is unused."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads(False)
-        return 2 * x, 3 * x
-
-    @staticmethod
-    def backward(_, g, h):
-        return None if g is None or h is None else 2 * g + 3 * h
-
-
-def test_a_chain_calls_the_function_once():
-    found = failures(lines_of(Declaration(SecondNeeded, "float[n]"), "VJP-CHAIN", "VJP-UNUSED"))
-    assert "VJP-UNUSED" in found
-    assert "VJP-CHAIN" not in found
-
-
 COUNTING = """
 import torch
 from autograd_conformance import Declaration
@@ -267,21 +188,16 @@ def test_a_check_that_decides_nothing_is_no_success(tmp_path):
     assert done.returncode == UNDECIDED
 
 
-@pytest.mark.parametrize("error", ["FlakyFailure", "FlakyReplay", "FlakyStrategyDefinition"])
-def test_a_test_whose_calls_do_not_repeat_is_no_error_of_the_suite(error):
-    line = {"outcome": "error", "property": "DBL-ONCE", "failure": {"type": error, "message": "Inconsistent data"}}
-    found = verdict(line)
-    assert (found.word, found.follows) == ("wrong", "VJP-REPEAT")
-    assert found.fault
-
-
-@pytest.mark.parametrize("variant", ["long", "small"])
-def test_what_other_calls_verify_may_be_undecided_at_some_lengths_and_values(variant):
-    line = {
-        "outcome": "vacuous",
-        "property": "VJP-FD",
-        "variant": variant,
-        "vacuous": ndjson.UNCHECKED,
-        "reason": "kinks",
-    }
-    assert verdict(line) is None
+def test_the_verdict_says_what_was_said_when_faults_were_found(tmp_path):
+    declaration, finds = writing(3), Finds()
+    lines = list(lines_of(Checked(declaration, profile="quick", seed=1), "VJP-FD", "VJP-REF", "VJP-PURE"))
+    found = [row for line in lines for row in finds.rows(line)]
+    assert found == [
+        "found: Writing: WRONG: VJP-FD",
+        "found: Writing: RAISES: VJP-REF",
+        "found: Writing: MUTATES: VJP-PURE",
+    ]
+    facts = discover(declaration, implementations.load("torch"), errors=False)
+    text = "\n".join(rows("Writing", facts, lines, tmp_path))
+    assert text.count("WRONG: VJP-FD") == text.count("MUTATES: VJP-PURE") == 1
+    assert re.search(r"same fault \(raises\): .*\bVJP-REF\b", text)

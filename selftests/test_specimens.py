@@ -12,7 +12,7 @@ pytest.importorskip("torch")
 from autograd_conformance.harness.check.report.grouping import headlines
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests import specimens, tiers
-from autograd_conformance.selftests.checking import DRAWS, faults_in, lines_of
+from autograd_conformance.selftests.checking import DRAWS, RESULT, SCHEMA, faults_in, lines_of
 from autograd_conformance.suites.declared import Checked
 
 _MODULES = [
@@ -32,17 +32,25 @@ WRONG = {name: specimen for name, specimen in ALL.items() if specimen.heads}
 
 def _lines(specimen, profile, seed):
     checked = Checked(specimen.declaration, profile=profile, seed=seed, shrink=specimen.shrink)
-    return list(lines_of(checked, *specimen.tests) if specimen.tests else checked.lines())
+    lines = list(lines_of(checked, *specimen.tests) if specimen.tests else checked.lines())
+    for line in lines:
+        RESULT.validate(line)
+    return lines
 
 
 def _said(line, verdict):
     """What is said of a finding."""
-    words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "call"))
+    words = (line["failure"].get(key, "") for key in ("what", "got", "hint", "likely", "right_with", "call"))
     return "\n".join((*words, verdict.word, verdict.guess))
 
 
 def test_each_has_a_name_of_its_own():
     assert len(ALL) == len(EACH)
+
+
+def test_what_is_exact_is_something_that_findings_have():
+    known = {*SCHEMA["$defs"]["finding"]["properties"], "guess", "follows"}
+    assert {name for specimen in WRONG.values() for name in specimen.exactly} <= known
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -51,12 +59,19 @@ def test_what_is_wrong_is_found(name):
     faults = list(faults_in(_lines(specimen, specimen.profile, specimen.seed)))
     heads = headlines(faults)
     assert tuple(ndjson.test_of(line) for line in heads) == specimen.heads
-    assert not specimen.alone or not any(verdict.follows for _, verdict in faults)
-    assert not specimen.word or {verdict.word for _, verdict in faults} == {specimen.word}
+    assert not specimen.alone or [(line, "") for line in heads] == [(line, v.follows) for line, v in faults]
+    found = {ndjson.test_of(line): verdict.word for line, verdict in faults}
+    words = specimen.word.split(", ")
+    if len(words) > 1:
+        assert [found[test] for test in specimen.heads] == words
+    assert not specimen.word or set(found.values()) == set(words)
     assert set(specimen.met_by) <= {ndjson.test_of(line) for line, _ in faults}
     said = "\n".join(_said(line, verdict) for line, verdict in faults if line in heads)
-    for words in specimen.says:
-        assert words in said
+    assert [words for words in specimen.says if words not in said] == []
+    assert [words for words in specimen.unsaid if any(words in _said(*fault) for fault in faults)] == []
+    for line, verdict in faults:
+        has = {**line["failure"], "guess": verdict.guess, "follows": verdict.follows}
+        assert {name: has.get(name) or None for name in specimen.exactly} == dict(specimen.exactly)
 
 
 @pytest.mark.parametrize(("profile", "seed"), DRAWS)
@@ -67,6 +82,9 @@ def test_what_is_right_is_not_accused(name, profile, seed):
     assert list(faults_in(lines)) == []
     assert {line["outcome"] for line in lines} <= ({"pass"} if specimen.decided else {"pass", "vacuous"})
     assert lines
+    if specimen.taken:
+        assert {line["property"] for line in lines} == {test.partition("/")[0] for test in specimen.tests}
+        assert not any(line.get("excused") for line in lines)
 
 
 @pytest.mark.parametrize("name", [name for name, specimen in RIGHT.items() if not specimen.tests])

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import torch
 
+from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import right, wrong
+from autograd_conformance.selftests.specimens.functions import custom
 
 # Most of the faults below break most of these.
 ASKED = (
@@ -94,6 +96,14 @@ def writes_into_its_cotangent(ctx, g, h):
     return (found, other) if h is None else (found + h, other + h)
 
 
+def raises_other_errors_for_zeros_and_layouts(ctx, g, h):
+    if g is not None and not g.any():
+        return gradients(ctx, g, h)[0]
+    if g is not None and not g.is_contiguous():
+        return gradients(ctx, g, h)[0][:, :0], None
+    return gradients(ctx, g, h)
+
+
 CAUSES = {
     is_clipped: "VJP-LINEAR",
     writes_into_its_cotangent: "VJP-PURE",
@@ -110,8 +120,50 @@ CAUSES = {
 
 
 def _faulty(backward):
-    return type("Faulty", (Product,), {"backward": staticmethod(backward)})
+    return custom("Faulty", Product, backward=backward)
 
+
+def _masked_twice(ctx, g):
+    """The gradient of w is zero, and so cannot be differentiated, if x needs none."""
+    x, w = ctx.saved_tensors
+    return (g * w, g * x) if ctx.needs_input_grad[0] else (None, None)
+
+
+def _two(ctx, x, w):
+    ctx.save_for_backward(x, w)
+    return x * w
+
+
+def _dropped(ctx, x):
+    ctx.save_for_backward(x)
+    return x * x * (torch.rand_like(x) >= 0.4)
+
+
+def _drawn_again(ctx, g):
+    (x,) = ctx.saved_tensors
+    return 2 * g * x * (torch.rand_like(x) >= 0.4)
+
+
+# Dropout that draws its mask again in backward.
+dropped = Declaration(custom("Dropped", forward=_dropped, backward=_drawn_again), "float[n]", stochastic=True)
+
+
+def _scaled(constant, factor=1.0):
+    """x times a constant, whose backward has a factor too many."""
+    return custom("Scaled", forward=lambda _, x: x * constant(x), backward=lambda _, g: g * 0.3 * factor)
+
+
+_IN_SINGLE = "something is computed in float32"
+# The gradients are off by the rounding of 0.3 in single precision, or by more.
+_OFF = {
+    "a number in single precision, where small": (
+        _scaled(lambda x: torch.where(x < 9, 0.3, 9.0).to(x.dtype)), "float[n]", _IN_SINGLE
+    ),
+    "a complex number in single precision": (_scaled(lambda x: torch.tensor(0.3).to(x)), "complex[n]", _IN_SINGLE),
+    "a number in single precision": (_scaled(lambda x: torch.tensor(0.3).to(x)), "float[]", _IN_SINGLE),
+    "a thousandth too much": (_scaled(lambda _: 0.3, factor=1.001), "float[n]", "times 0.999001"),
+    "a little too much": (_scaled(lambda _: 0.3, factor=1 + 1e-5), "float[n]", "times 0.99999"),
+}  # fmt: skip
 
 _TWO = ("float[n,m]", "float[n,m]")
 _DRAWN = [
@@ -122,5 +174,23 @@ _EVERY = tuple(test for property_id in ASKED for test in each_test_of(property_i
 SPECIMENS = (
     *_DRAWN,
     *(replace(each, name=f"{each.name}, smallest", tests=_EVERY, profile="gate", shrink=True) for each in _DRAWN),
+    wrong(
+        "two errors of the engine, which are two faults", "VJP-COTANGENT-LAYOUT VJP-REF VJP-REPEAT",
+        _faulty(raises_other_errors_for_zeros_and_layouts), *_TWO, tests=" ".join(ASKED), profile="quick", seed=1,
+    ),
+    wrong(
+        "a second derivative that a mask takes away", "VJP-MASK", custom(forward=_two, backward=_masked_twice),
+        *("float[n]",) * 2, tests="VJP-MASK* DBL-CORRECT*", met_by=("DBL-CORRECT",), profile="quick",
+    ),
+    wrong(
+        "a mask that is drawn again", "VJP-FD", dropped, tests="VJP-FD* DBL-CORRECT*", profile="quick", shrink=True,
+        met_by=("VJP-FD/kinks", "VJP-FD/long", "VJP-FD/small"), unsaid="stochastic",
+        exactly={
+            "follows": "ENV-RANDOM",
+            "guess": "let forward save what it drew (save_for_backward), and let backward use that instead of drawing "
+            "again",
+        },
+    ),
+    *(wrong(name, "VJP-FD", f, argument, word="wrong", says=says) for name, (f, argument, says) in _OFF.items()),
     right("right", " ".join(ASKED), Product, *_TWO, decided=False),
-)
+)  # fmt: skip

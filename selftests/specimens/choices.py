@@ -8,8 +8,9 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.selftests.checking import each_test_of
-from autograd_conformance.selftests.specimens import Specimen
+from autograd_conformance.selftests.specimens import right, wrong
+from autograd_conformance.selftests.specimens.fields import DECLARATIONS
+from autograd_conformance.selftests.specimens.functions import custom
 
 
 class Rounded(Function):
@@ -255,7 +256,7 @@ CHOOSING = (
 
 def _tripled(base):
     """The Function with three times its gradient."""
-    return type("Tripled", (base,), {"backward": staticmethod(lambda ctx, g: 3 * base.backward(ctx, g))})
+    return custom("Tripled", base, backward=lambda ctx, g: 3 * base.backward(ctx, g))
 
 
 class ZeroAtZero(torch.autograd.Function):
@@ -285,11 +286,124 @@ _WRONG = (
     ("FWD-VALUE", Declaration(Relu, "float[...]", reference=lambda x: np.maximum(x, 0.5), name="ReluOfNumPy")),
     ("FWD-VALUE", Declaration(Rounded, "float[n]", "float[] positive", surrogate=True, reference=lambda x, _: x)),
 )
+
+
+def _standardised(ctx, x):
+    """In half precision it computes in single precision, as its second and third output show."""
+    wide = x.float() if x.element_size() < 4 else x
+    mean = wide.mean(-1, keepdim=True)
+    scale = ((wide - mean).square().mean(-1, keepdim=True) + 1).rsqrt()
+    y = (wide - mean) * scale
+    ctx.save_for_backward(y, scale)
+    ctx.mark_non_differentiable(mean, scale)
+    return y.to(x.dtype), mean, scale
+
+
+def _standardised_in_single(ctx, x):
+    """The differentiable output has the wrong dtype as well."""
+    y, mean, scale = _standardised(ctx, x)
+    return y.to(scale.dtype), mean, scale
+
+
+def _of_standardised(ctx, g, *_):
+    y, scale = ctx.saved_tensors
+    g = g.to(y.dtype)
+    return scale * (g - g.mean(-1, keepdim=True) - y * (g * y).mean(-1, keepdim=True))
+
+
+def _dtypes(first):
+    """How the outputs are shown, of which the first one has that dtype."""
+    shown = (f"Description(shape=(1, 1), dtype='{dtype}', device='cpu')" for dtype in (first, "float32", "float32"))
+    return f"[{', '.join(shown)}]"
+
+
+STATISTICS = {"sizes": {"n": (1, 2, 5)}}
+
+
+def _one_buffer(ctx, g):
+    """Both arguments get views of one buffer."""
+    buffer = g.clone()
+    return buffer.reshape(ctx.shape), buffer.reshape(ctx.shape)
+
+
+def _multiplied(ctx, x, y):
+    ctx.save_for_backward(x, y)
+    return x * y
+
+
+def _wrong_under_masks(ctx, g):
+    x, y = ctx.saved_tensors
+    return g * y * (1 if ctx.needs_input_grad[1] else 2), g * x
+
+
+def _wrong_in_layouts(ctx, g):
+    x, y = ctx.saved_tensors
+    return g * y * (1 if g.is_contiguous() else 2), g * x
+
+
+_MISSED = "FWD-VALUE FWD-LAYOUT VJP-REF VJP-FD VJP-MASK VJP-COTANGENT-LAYOUT VJP-CHAIN"
+_TWO = ("float[n,m]", "float[n,m]")
+# The root's gradient at 0 is 0 / 0 for a cotangent of 0, as that of torch's own is.
+ROOT = DECLARATIONS["RootOfAny"]
+
 SPECIMENS = (
-    *(Specimen(d.name, d, _VALUES, decided=False) for d in (*REFERRED, *CHOOSING)),
-    *(Specimen(d.name, d, _ENGINE, decided=False) for d in PASSING),
-    *(
-        Specimen(f"{d.name} ({head})", d, tuple(each_test_of(head)), (head,), "wrong", ("reference=",))
-        for head, d in _WRONG
+    right("an infinite slope", "VJP-UNUSED* VJP-LINEAR* VJP-FINITE* VJP-FD*", ROOT, decided=False),
+    right(
+        "statistics of half precision in single precision",
+        "FWD-DTYPE* FWD-VALUE* VJP-FIT* VJP-REF* VJP-FD*",
+        custom("Standardised", forward=_standardised, backward=_of_standardised),
+        "float[b,n]",
+        **STATISTICS,
+        decided=False,
     ),
+    wrong(
+        "all outputs of half precision in single precision",
+        "FWD-DTYPE",
+        custom("Standardised", forward=_standardised_in_single, backward=_of_standardised),
+        "float[b,n]",
+        **STATISTICS,
+        tests="FWD-DTYPE*",
+        word="misfits",
+        alone=True,
+        profile="quick",
+        exactly={"got": _dtypes("float32"), "expected": _dtypes("float16")},
+    ),
+    wrong(
+        "a buffer for two gradients",
+        "VJP-PURE/leaves",
+        custom("OneBuffer", Joined, backward=_one_buffer),
+        *_TWO,
+        tests="VJP-PURE*",
+        word="shares memory",
+        alone=True,
+        profile="quick",
+    ),
+    # Observing a Function that frees what it saved changes nothing.
+    wrong(
+        "an output that is freed",
+        "VJP-PURE",
+        released,
+        tests=" ".join(f"{name}*" for name in (*_VALUES, "VJP-PURE", "VJP-REPEAT")),
+        profile="quick",
+        alone=True,
+    ),
+    # A forward that misses the reference hides no other fault.
+    *(
+        wrong(
+            f"another reference, {head}",
+            f"FWD-VALUE {head}",
+            custom(name, forward=_multiplied, backward=backward),
+            *("float[n]",) * 2,
+            reference=lambda x, y: x * y + x,
+            tests=_MISSED,
+            shrink=True,
+        )
+        for name, backward, head in (
+            ("WrongUnderMasks", _wrong_under_masks, "VJP-MASK"),
+            ("WrongInLayouts", _wrong_in_layouts, "VJP-COTANGENT-LAYOUT"),
+        )
+    ),
+    *(right(d.name, " ".join(_VALUES), d, decided=False) for d in (*REFERRED, *CHOOSING)),
+    *(right(d.name, " ".join(_ENGINE), d, decided=False) for d in PASSING),
+    *(wrong(f"{d.name} ({head})", head, d, tests=f"{head}*", word="wrong", says="reference=") for head, d in _WRONG),
 )

@@ -6,7 +6,8 @@ import torch
 from torch.autograd import Function
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.selftests.specimens import Specimen, right, wrong
+from autograd_conformance.selftests.specimens import right, whole, wrong
+from autograd_conformance.selftests.specimens.functions import HALF, custom, function
 
 
 class Single(Function):
@@ -134,13 +135,53 @@ half = Declaration(Half, "float[n]")
 half_compared = Declaration(Half, "float[n]", reference=torch.sin, name="HalfCompared")
 
 DECISIVE = "FWD-VALUE FWD-LAYOUT FWD-EMPTY FWD-DTYPE VJP-REF VJP-FD VJP-CHAIN DBL-CORRECT"
+
+
+def _wrong_in(dtype):
+    """A product with a gradient that is wrong in one dtype."""
+    return function(
+        lambda x, w: x * w, lambda g, _, x, w: (g * w * (1.75 if x.dtype == dtype else 1.0), g * x), "Wrong"
+    )
+
+
+def _kept(ctx, x, _):
+    kept = x > 0
+    ctx.save_for_backward(kept)
+    ctx.mark_non_differentiable(kept)
+    return x * kept, kept
+
+
+# A mask is returned, and a ragged list is given.
+kept = Declaration(
+    custom("Kept", forward=_kept, backward=lambda ctx, g, _: (g * ctx.saved_tensors[0], None)),
+    "float[...]",
+    "[[1, 2], [3]]",
+)
+
 SPECIMENS = (
+    *(
+        wrong(
+            f"a product that is wrong in {name}",
+            heads,
+            _wrong_in(HALF[name]),
+            "float[n]",
+            "float[n]",
+            tests="VJP-REF*",
+            says=f"dtype='{name}'",
+            unsaid=("dtype='float32'", f"dtype='{other}'"),
+        )
+        for name, other, heads in (
+            ("float16", "bfloat16", "VJP-REF VJP-REF/averages VJP-REF/range"),
+            ("bfloat16", "float16", "VJP-REF VJP-REF/averages"),
+        )
+    ),
+    whole(kept, "quick", passing=42),
     wrong("single", "VJP-FD", SingleWrong, "float[n]", "float[n]", word="wrong"),
     wrong("single, twice", "DBL-CORRECT", SingleTwiceWrong, "float[n]", word="wrong"),
     wrong("squares of single numbers", "VJP-FD", SquareOfSingles, "complex[n]", word="wrong"),
     wrong("numbers by real numbers", "VJP-FD", ScaledWrong, "number[n]", "float[n]", word="wrong"),
     wrong("complex by real numbers", "VJP-FD", ScaledWrong, "complex[n]", "float[n]", word="wrong"),
-    Specimen("single, right", single, tuple(DECISIVE.split())),
+    right("single, right", DECISIVE, single),
     right("numbers by real numbers, right", DECISIVE, Scaled, "number[...]", "float[...]"),
     right("complex by real numbers, right", DECISIVE, Scaled, "complex[n,m]", "float[m]"),
     right("real numbers by numbers", DECISIVE, torch.mul, "float[~]", "number[~]"),

@@ -316,6 +316,7 @@ _ONE, _TWO = ("float[n,m]",), ("float[n,m]", "float[n,m]")
 _BACKWARD = "forward accepted this call, so backward must not raise"
 _NO_VALUE, _NO_ATTRIBUTE = "a name is used that has no value", "an attribute is used that does not exist"
 _MISFIT = "a gradient that does not fit its input"
+_FORWARD = ("JVP-REF", "JVP-ADJOINT")
 
 SPECIMENS = (
     *(
@@ -333,8 +334,19 @@ SPECIMENS = (
             (MisfitWhenTwice, _ONE, "DBL-CORRECT", "raises", _MISFIT),
         )
     ),
+    wrong(
+        "a number of outputs that varies", "FWD-EMPTY", FewerWhenEmpty, "float[n]", word="raises",
+        says="the number of tensors that it returns varies: 1 here, 2 before",
+    ),
+    # Forward mode goes with outputs that are not numbers.
+    right("a rule for forward mode", " ".join(f"{name}*" for name in (*DECISIVE.split(), *_FORWARD)), Flagged, *_ONE,
+          decided=False),
+    wrong(
+        "a wrong rule for forward mode", "JVP-REF", FlaggedWrong, *_ONE, tests="JVP-REF* JVP-ADJOINT*",
+        word="wrong", met_by=_FORWARD, profile="quick",
+    ),
     *(
         right(function.__name__, f"{DECISIVE} VJP-FINITE", function, *_ONE, decided=False)
         for function in (EmptyRefused, LayoutRefused, DtypeRefused, TwiceRefused, HugeRefused, LargeRefused)
     ),
-)
+)  # fmt: skip

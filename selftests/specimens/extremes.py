@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import right, wrong
 from autograd_conformance.selftests.specimens.functions import column, function, opaque
 
@@ -103,9 +102,38 @@ WRONG = {
 }
 
 
-TESTS = " ".join(each_test_of("VJP-FINITE"))
+class WithContext(torch.autograd.Function):
+    """A sigmoid with setup_context, whose gradient is NaN far from 0."""
+
+    @staticmethod
+    def forward(x):
+        return torch.sigmoid(x)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output, *inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return of_sigmoid(g, *ctx.saved_tensors)
+
+
+# The formula is the reference, if there is one.
+_SIGMOID = function(naive, of_sigmoid)
+
+TESTS = "VJP-FINITE*"
 SPECIMENS = (
     *(right(name, TESTS, f, *arguments, decided=False) for name, (f, arguments) in RIGHT.items()),
+    right("a sigmoid by its formula", TESTS, _SIGMOID, *ONE, decided=False),
+    wrong("a sigmoid with a reference", "VJP-FINITE", _SIGMOID, *ONE, reference=torch.sigmoid, exactly={"got": "nan"}),
+    # What a callable wraps is no built-in operation.
+    *(
+        wrong(name, "VJP-FINITE", f, *ONE, tests=TESTS)
+        for name, f in (
+            ("a Function with setup_context", WithContext),
+            ("a callable of one", lambda x: 2 * WithContext.apply(x)),
+        )
+    ),
     *(
         wrong(name, "VJP-FINITE", f, *arguments, tests=TESTS, says="gradient of argument 0")
         for name, (f, arguments) in WRONG.items()

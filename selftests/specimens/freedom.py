@@ -8,8 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.freedom import signs
-from autograd_conformance.selftests.checking import each_test_of
-from autograd_conformance.selftests.specimens import Specimen, whole
+from autograd_conformance.selftests.specimens import right, whole, wrong
 
 
 def _odd(x):
@@ -310,8 +309,38 @@ WRONG = (
     (_declared(NegatedSolution, "float[m,m+k] full_rank", "float[m]", up_to=solved, once=True), "VJP-FD"),
 )
 
+
+def _of_low_rank(a):
+    """Zero is an eigenvalue twice or three times: its eigenvectors are free up to a rotation."""
+    return torch.linalg.eigh(a @ a.mT)
+
+
+def _values_by_layout(a):
+    """The eigenvalues are wrong if the matrix is not contiguous; of the eigenvectors nothing is known."""
+    values, vectors = _of_low_rank(a)
+    return values * (1 if a.is_contiguous() else 2), vectors
+
+
+def _degenerate(function, up_to=EIGH):
+    return _declared(function, "float[m+k,m] full_rank", up_to=up_to, sizes={"m": (1, 2), "k": (2, 3)})
+
+
+degenerate = _degenerate(_of_low_rank)
+always_degenerate = _degenerate(lambda a: _of_low_rank(a)[1], up_to=signs(-1))
+
+_DECISIVE = "VJP-FD VJP-REF FWD-LAYOUT"
 SPECIMENS = (
-    *(Specimen(d.name, d, ("VJP-FD", "VJP-REF", "FWD-LAYOUT")) for d in FREE),
+    # Nothing is claimed at a degenerate spectrum.
+    right("a degenerate spectrum", f"{_DECISIVE} DBL-CORRECT", degenerate, decided=False),
+    whole(degenerate),
+    wrong(
+        "a degenerate output beside a wrong one", "FWD-LAYOUT", _degenerate(_values_by_layout), tests="FWD-LAYOUT*",
+        says="output 0", alone=True, profile="quick",
+    ),
+    wrong("a sign without its freedom", "FWD-LAYOUT", Eigh, "float[n,n] spd"),
+    wrong("another reference up to the same", "FWD-VALUE", Eigh, "float[n,n] spd", up_to=EIGH,
+          reference=lambda a: torch.linalg.eigh(2 * a)),
+    *(right(d.name, _DECISIVE, d) for d in FREE),
     *map(whole, FREE),
-    *(Specimen(d.name, d, tuple(each_test_of(head)), (head,), "wrong") for d, head in WRONG),
-)
+    *(wrong(d.name, head, d, tests=f"{head}*", word="wrong") for d, head in WRONG),
+)  # fmt: skip

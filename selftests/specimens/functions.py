@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
 import torch
+from torch.autograd import Function
 
 HALF = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
-def function(forward: Callable[..., Any], gradients: Callable[..., Any]) -> type[torch.autograd.Function]:
-    """A Function whose backward is ``gradients(g, y, *inputs)``."""
+def custom(name: str = "Made", base: type[Function] = Function, **methods: Callable[..., Any]) -> type[Function]:
+    """A Function with these methods, such as forward and backward, and otherwise those of ``base``."""
+    return type(name, (base,), {word: staticmethod(method) for word, method in methods.items()})
+
+
+def function(forward: Callable[..., Any], gradients: Callable[..., Any], name: str = "Made") -> type[Function]:
+    """A Function of tensors and constants whose backward is ``gradients(g, y, *inputs)``."""
 
     def run(ctx, *inputs):
         y = forward(*inputs)
-        ctx.save_for_backward(y, *inputs)
+        ctx.constants = {n: x for n, x in enumerate(inputs) if not isinstance(x, torch.Tensor | None)}
+        ctx.save_for_backward(y, *(None if n in ctx.constants else x for n, x in enumerate(inputs)))
         return y
 
-    methods = {"forward": run, "backward": lambda ctx, g: gradients(g, *ctx.saved_tensors)}
-    return type("Made", (torch.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
+    def backward(ctx, g):
+        y, *inputs = ctx.saved_tensors
+        return gradients(g, y, *(ctx.constants.get(n, x) for n, x in enumerate(inputs)))
+
+    with contextlib.suppress(ValueError):
+        # Findings name the arguments as the formula does.
+        ctx = Parameter("ctx", Parameter.POSITIONAL_ONLY)
+        run.__signature__ = Signature([ctx, *signature(forward).parameters.values()])  # type: ignore[attr-defined]
+    return custom(name, forward=run, backward=backward)
 
 
 def opaque(compute: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import right, wrong
 
 
@@ -186,7 +185,7 @@ class Reciprocal(torch.autograd.Function):
 
 
 _SYMMETRIC = "float[n,n] symmetric"
-_NAN = {"tests": " ".join((*each_test_of("VJP-FD"), *each_test_of("DBL-CORRECT"))), "word": "not finite"}
+_NAN = {"tests": "VJP-FD* DBL-CORRECT*", "word": "not finite"}
 _MATRICES = "VJP-FD/matrices DBL-CORRECT/matrices"
 SPECIMENS = (
     wrong(

@@ -9,7 +9,7 @@ import torch
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.checking import each_test_of
 from autograd_conformance.selftests.specimens import Specimen, wrong
-from autograd_conformance.selftests.specimens.functions import function
+from autograd_conformance.selftests.specimens.functions import custom, function
 
 
 class WrongTangent(torch.autograd.Function):
@@ -268,6 +268,33 @@ def _threads(head):
 
 _BESIDE = "VJP-FD VJP-FD/kinks VJP-REF VJP-LINEAR VJP-PURE VJP-REPEAT VJP-ACCUMULATE"
 _DRAWN = [_of(head, *row) for head, row in ONE_FAULT.items()]
+
+
+def _two(ctx, x):
+    """There is no gradient if the second output is unused."""
+    ctx.set_materialize_grads(False)
+    return 2 * x, 3 * x
+
+
+def _of_both(_, g, h):
+    return None if g is None or h is None else 2 * g + 3 * h
+
+
+def _hard_sigmoid(ctx, x):
+    ctx.save_for_backward(x)
+    return (x / 6 + 0.5).clamp(0, 1)
+
+
+def _halved(ctx, g):
+    """This writes into its cotangent."""
+    (x,) = ctx.saved_tensors
+    return g.mul_(((x > -3) & (x < 3)).to(g.dtype) / 6)
+
+
+def _of_tanh(g, _, x):
+    return 1.5 * g * (1 - x.tanh() ** 2)
+
+
 SPECIMENS = (
     *_DRAWN,
     *(
@@ -276,9 +303,19 @@ SPECIMENS = (
     ),
     wrong(
         "a forward that branches on the mask", "FWD-MASK", AddedIfTrained, "float[n,m]", "float[m]",
-        tests=" ".join(test for name in ("FWD-VALUE", "FWD-MASK", "VJP-FD") for test in each_test_of(name)),
+        tests="FWD-VALUE* FWD-MASK* VJP-FD*",
         met_by=("FWD-VALUE", "VJP-FD"),
     ),
+    # A chain calls the Function once, and uses both outputs.
+    wrong("a second output that is needed", "VJP-UNUSED", custom(forward=_two, backward=_of_both), "float[n]",
+          tests="VJP-CHAIN VJP-UNUSED", profile="quick", seed=1, alone=True),
+    # No shape is blamed for a cotangent.
+    wrong("a cotangent given away", "VJP-PURE DBL-CORRECT", GivenAway, *("float[n]",) * 2,
+          tests="VJP-PURE* DBL-CORRECT*", shrink=True, unsaid="shapes ("),
+    wrong("a change of a cotangent", "VJP-PURE", custom(forward=_hard_sigmoid, backward=_halved), "float[n]", once=True,
+          tests="VJP-FD* VJP-REF* VJP-PURE*"),
+    wrong("another derivative than the declared one", "VJP-FD", function(torch.sign, _of_tanh), "float[n]",
+          soft=torch.tanh, says="soft=", unsaid="surrogate=True", tests="VJP-FD*"),
     # What is declared is no cause.
     wrong("a wrong factor, declared nonlinear", "VJP-FD", BY_SIGN, "float[n]", nonlinear=True,
           tests="VJP-FD VJP-CHAIN", alone=True),
@@ -286,11 +323,11 @@ SPECIMENS = (
     wrong("a forward that reads memory, and a write", "FWD-LAYOUT VJP-PURE", READING,
           "float[n,m]", tests="FWD-LAYOUT VJP-PURE"),
     *(
-        Specimen(name, declaration, tuple(_BESIDE.split()), heads, profile="quick", seed=1)
+        wrong(name, heads, declaration, tests=_BESIDE, profile="quick", seed=1)
         for name, declaration, heads in (
-            ("a write alone", writing(2), ("VJP-PURE",)),
-            ("a write and a factor", writing(3), ("VJP-FD", "VJP-PURE")),
-            ("a write that clips", writing(2, clips=True), ("VJP-LINEAR", "VJP-PURE")),
+            ("a write alone", writing(2), "VJP-PURE"),
+            ("a write and a factor", writing(3), "VJP-FD VJP-PURE"),
+            ("a write that clips", writing(2, clips=True), "VJP-LINEAR VJP-PURE"),
         )
     ),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.selftests.specimens import Specimen, whole
+from autograd_conformance.selftests.specimens import right, whole, wrong
 
 INDEPENDENT, AXIS, SYMMETRIC = "DECL-INDEPENDENT", "DECL-AXIS", "DECL-SYMMETRIC"
 
@@ -330,5 +330,27 @@ WRONG = [
 
 # With masks, lengths, complex numbers and an axis.
 _OF_EACH_KIND = [d for d in RIGHT if d.name in ("masked_mean", "pooled", "rotated", "normalised")]
-_OTHERS = ("FWD-VALUE", "FWD-LAYOUT", "VJP-REF", "VJP-FD", "VJP-CHAIN", "DBL-CORRECT")
-SPECIMENS = (*(Specimen(d.name, d, _OTHERS) for d in _OF_EACH_KIND), *map(whole, _OF_EACH_KIND))
+_OTHERS = "FWD-VALUE FWD-LAYOUT VJP-REF VJP-FD VJP-CHAIN DBL-CORRECT"
+_SAME_SIGN = next(d for d, _, _ in WRONG if d.name == "CrossOfSameSign")
+
+
+def _of_two_by_mistake(x):
+    if len(x) > 1:
+        sine = x.sin()
+    return sine
+
+
+SPECIMENS = (
+    *(
+        right(f"{d.name} as promised ({n})", " ".join(f"{name}*" for name in d.relations), d, taken=True)
+        for n, d in enumerate(RIGHT)
+    ),
+    *(right(d.name, _OTHERS, d) for d in _OF_EACH_KIND),
+    *map(whole, _OF_EACH_KIND),
+    # A fault of the gradient is the cause.
+    wrong("a gradient of the same sign", "DECL-SYMMETRIC", _SAME_SIGN, tests="DECL-SYMMETRIC*", shrink=True,
+          exactly={"follows": "VJP-FD"}),
+    # A mistake in a slice is no refusal.
+    wrong("a mistake in a slice", "DECL-INDEPENDENT", _of_two_by_mistake, "float[b,n]", independent="b",
+          sizes={"b": (2, 3), "n": (1, 2)}, word="raises", says="UnboundLocalError"),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Users' Functions that map single entries get every number of a 16-bit dtype: what is wrong at some is found."""
+"""Users' Functions in half precision: every number of a 16-bit dtype, and averages of errors."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.bounds.extremes import _some
 from autograd_conformance.harness.check.bounds.sweeping import units
 from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.report.verdicts import judged
+from autograd_conformance.harness.reports import ndjson
+from autograd_conformance.reference.averages import CALLS, systematic
 from autograd_conformance.reference.definitions import Array
-from autograd_conformance.reference.rounding import PRECISION
+from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import lines_of
-from autograd_conformance.selftests.specimens import excuses
-from autograd_conformance.selftests.specimens.functions import function
+from autograd_conformance.selftests.specimens import averages, excuses
+from autograd_conformance.selftests.specimens.functions import HALF, custom, function
 from autograd_conformance.selftests.specimens.sweeps import ONE, WRONG
-from autograd_conformance.strategies.sweeps import HALF, NUMBERS, numbers
+from autograd_conformance.strategies.sweeps import NUMBERS, numbers
 from autograd_conformance.suites.declared import Checked, claims
 
 TORCH = implementations.load("torch")
@@ -128,3 +131,87 @@ def test_the_largest_errors_are_facts():
     _, forward, gradient, arguments = WRONG["a root whose cube overflows"]
     first, _ = discover(Declaration(function(forward, gradient), *arguments), TORCH).sweeps
     assert first.endswith("not finite at 111.4")
+
+
+@pytest.mark.parametrize("dtype", HALF)
+def test_chance_is_not_taken_for_a_fault(dtype):
+    # The limit without what is allowed: chance alone must not come near its standard errors.
+    rng, largest = np.random.default_rng(0), 0.0
+    for _ in range(400):
+        expected = rng.standard_normal((CALLS, 4))
+        got = round_to(expected, dtype)
+        for each in systematic(got, expected, PRECISION[dtype]):
+            spread = each.limit - each.least
+            largest = max(largest, abs(each.value) / spread)
+    assert 0.3 < largest < 1
+
+
+# Second derivatives of what takes half precision only, next to those of a reference.
+
+
+def _half_only(forward, gradient):
+    """A Function of half precision alone whose backward is ``gradient(g, x)``."""
+
+    def run(ctx, x):
+        if x.dtype not in HALF.values():
+            raise TypeError("half precision alone")
+        ctx.save_for_backward(x)
+        return forward(x)
+
+    return custom("HalfOnly", forward=run, backward=lambda ctx, g: gradient(g, *ctx.saved_tensors))
+
+
+def _swish_slope(g, x):
+    s = x.sigmoid()
+    return g * (s + x * s * (1 - s))
+
+
+class _Doubled(torch.autograd.Function):
+    """The same gradient, twice as steep."""
+
+    @staticmethod
+    def forward(_, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(_, g):
+        return 2 * g
+
+
+def _softmax_slope(g, x):
+    y = x.softmax(-1)
+    return y * (g - (g * y).sum(-1, keepdim=True))
+
+
+def swish(x):
+    return x * x.sigmoid()
+
+
+SECOND = {
+    "swish": (swish, _swish_slope, *ONE, {"pass"}),
+    "softmax": (lambda x: x.softmax(-1), _softmax_slope, averages.ROWS, {"pass"}),
+    "exp, computed in single precision": (
+        torch.exp, lambda g, x: (g.float() * x.float().exp()).to(x.dtype), *ONE, {"pass"},
+    ),
+    "twice": (lambda x: x * 2, lambda g, _: g * 2, *ONE, {"pass"}),
+    "detached": (swish, lambda g, x: _swish_slope(g, x.detach()), *ONE, {"silently detached"}),
+    "partly detached": (swish, lambda g, x: g * (x.sigmoid() + (swish(x) * (-x).sigmoid()).detach()), *ONE, {"wrong"}),
+    "twice as steep": (swish, lambda g, x: _swish_slope(g, _Doubled.apply(x)), *ONE, {"wrong"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2), ids="seed{}".format)
+@pytest.mark.parametrize("name", SECOND)
+def test_second_derivatives_in_half_precision_alone_are_compared_with_a_reference(name, seed):
+    forward, gradient, argument, words = SECOND[name]
+    declaration = Declaration(_half_only(forward, gradient), argument, reference=forward)
+    checked = Checked(declaration, seed=seed, shrink=False)
+    found = list(lines_of(checked, "DBL-CORRECT", "DBL-CORRECT/averages", "VJP-REF", "VJP-REF/averages", "VJP-FD"))
+    verdicts = {v.word for _, v in judged(found, compared=True) if v}
+    assert verdicts == words - {"pass"}
+    assert "DBL-CORRECT/averages" in {ndjson.test_of(line) for line in found}
+
+
+def test_without_a_reference_they_are_not_verified():
+    found = list(Checked(Declaration(_half_only(swish, _swish_slope), *ONE), seed=0).lines("DBL-CORRECT"))
+    assert [v.word for _, v in judged(found, compared=False) if v is not None] == ["not verified"]

@@ -1,4 +1,4 @@
-"""Calls that are declared and that forward refuses: they are left out, and the declaration does not fit."""
+"""What users' Functions refuse: declared calls, which are left out, and rules for vmap."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ import pytest
 
 pytest.importorskip("torch")
 
-from torch.autograd import Function
+import torch
 
+from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
 from autograd_conformance.harness.check.report.verdicts import DECLINED, RAISES, REFUSED, judged, verdict
-from autograd_conformance.selftests.checking import first_fault
+from autograd_conformance.selftests import tiers
+from autograd_conformance.selftests.checking import first_fault, lines_of
 from autograd_conformance.selftests.conftest import outside_with
-from autograd_conformance.selftests.planted.definitions import TORCH
+from autograd_conformance.selftests.specimens.batching import ARGUMENTS, right, ruled
+from autograd_conformance.selftests.specimens.functions import custom
 from autograd_conformance.selftests.warm import started
 from autograd_conformance.suites.declared import Checked
+
+TORCH = implementations.load("torch")
 
 
 def picky(refuse):
     """x * 2, which refuses calls so. Right."""
 
-    class Made(Function):
-        @staticmethod
-        def forward(ctx, x, k=1):
-            refuse(x, k)
-            ctx.factor = 2
-            return x * 2
+    def forward(ctx, x, k=1):
+        refuse(x, k)
+        ctx.factor = 2
+        return x * 2
 
-        @staticmethod
-        def backward(ctx, g):
-            return ctx.factor * g, None
-
-    return Made
+    return custom(forward=forward, backward=lambda ctx, g: (ctx.factor * g, None))
 
 
 def _rank(x, _):
@@ -115,7 +114,7 @@ def test_refused_values_are_no_fault_but_never_green(tmp_path):
     )
     assert text.count("DECLARED BUT REFUSED") == 1
     assert "ValueError: negative" in text
-    assert "test_own_declined.py" in text
+    assert "test_own_refused.py" in text
     assert {verdict(line) for line in lines_of_some(Declaration(picky(_values), "float[n] positive"))} == {None}
 
 
@@ -145,7 +144,7 @@ def _with_context(_, x):
 def _doubling(**methods):
     """x * 2, with forward as given."""
     plain = {"forward": _with_context, "backward": lambda _, g: 2 * g}
-    return type("Doubling", (Function,), {k: staticmethod(m) for k, m in {**plain, **methods}.items()})
+    return custom("Doubling", **{**plain, **methods})
 
 
 _NO_RULE = {"forward": lambda x: x * 2, "setup_context": lambda *_: None}
@@ -232,3 +231,54 @@ def test_facts_can_be_sent_to_another_process():
     facts = discover(Declaration(picky(_rank), "float[...]"), TORCH)
     again = Facts.from_json(asdict(facts))
     assert again.declined == facts.declined
+
+
+def refuses_the_second(size, dims, x, w):
+    if dims[1] not in (None, 0):
+        raise RuntimeError("the batch of w must come first")
+    return right(size, dims, x, w)
+
+
+def has_no_rule_for_the_second(size, dims, x, w):
+    if dims[1] not in (None, 0):
+        raise NotImplementedError
+    return right(size, dims, x, w)
+
+
+def line_of(function, *arguments):
+    (line,) = lines_of(Checked(Declaration(function, *arguments), seed=0, shrink=tiers.NIGHT), "BATCH-VMAP")
+    return line
+
+
+@pytest.mark.parametrize("prepare", [refuses_the_second, has_no_rule_for_the_second])
+def test_a_rule_that_refuses_a_little_gets_a_note(prepare):
+    line = line_of(ruled(prepare), *ARGUMENTS)
+    assert line["outcome"] == "pass"
+    assert 0 < 2 * line["excused"] < line["examples"]
+    assert verdict(line).word == REFUSED
+
+
+class Reduced(torch.autograd.Function):
+    """The maximum without ties, which an empty tensor has not. Right."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x.exp() * x.amax(-1, keepdim=True).detach() * 0 + x.exp()
+
+    @staticmethod
+    def setup_context(ctx, inputs, _):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].exp()
+
+
+# The plain call of the second one refuses empty tensors, which is no note on batches.
+@pytest.mark.parametrize(("function", "arguments"), [(ruled(right), ARGUMENTS), (Reduced, ("float[...]",))])
+def test_a_right_rule_gets_none(function, arguments):
+    line = line_of(function, *arguments)
+    assert line["outcome"] == "pass"
+    assert verdict(line) is None
