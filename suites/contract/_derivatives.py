@@ -23,11 +23,6 @@ def arguments(polynomial: Polynomial, tensors: Sequence[Any]) -> tuple[Any, ...]
     return tuple(next(given) if kind in TENSORS else value for kind, value in pairs)
 
 
-def primals(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, ...]:
-    """New tensors for the tensor arguments of a generated Function."""
-    return subject.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
-
-
 def drawn_cotangents(
     subject: ClauseSubject, data: Any, polynomial: Polynomial, label: str = "used outputs"
 ) -> tuple[Any, ...]:

@@ -114,14 +114,12 @@ def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tup
     ran = PassLog()
     values = list(leaves)
     for k, step in enumerate(graph.steps):
-        apply = subject.implementation.function(_linear(subject, graph.weights(k).tolist(), k, ran))
+        apply = _linear(subject, graph.weights(k).tolist(), k, ran)
         values.extend(apply(*(values[i] for i in step.inputs)))
     return tuple(values), ran
 
 
 def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: PassLog) -> Any:
-    base = subject.implementation.ag.Function
-
     def forward(_: Any, *xs: Any) -> tuple[Any, ...]:
         return tuple(sum(w * x for w, x in zip(row, xs, strict=True)) for row in weights)
 
@@ -131,7 +129,7 @@ def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: Pas
         columns = zip(*weights, strict=True)
         return tuple(sum(w * g for w, g in zip(column, cotangents, strict=True)) for column in columns)
 
-    return type(base)(f"Step{k}", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return subject.custom(name=f"Step{k}", forward=forward, backward=backward)
 
 
 def sum_of_gradients(a: Any, b: Any) -> Any:

@@ -6,20 +6,17 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
-from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._grad_and_backward import (
     BACKWARD,
     GRAD,
     argument_gradients,
     drawn_create_graph,
     drawn_way,
-    function_of_tensors,
     gradients_of,
     with_changed_gradients,
     with_rule,
 )
 from autograd_conformance.suites.contract._graphs import DTYPE, computed, drawn_graph, sum_of_gradients
-from autograd_conformance.suites.contract._handwritten import define_apply
 
 
 def _pass(subject, way, graph, cotangents, **options):
@@ -96,8 +93,8 @@ def test_backward_sees_cotangents_in_the_dtype_of_its_outputs(subject, data):
     given = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
     body = polynomial.body(implementation.xp, implementation.ag)
     watched, seen = observed(body, implementation.ag.Function, needs=False)
-    f, way = function_of_tensors(subject, polynomial, watched), drawn_way(subject, data)
-    got = gradients_of(subject, way, f, primals(subject, polynomial), given, polynomial.track)
+    f, way = subject.call_of(polynomial, watched), drawn_way(subject, data)
+    got = gradients_of(subject, way, f, subject.primals(polynomial), given, polynomial.track)
     found_dtypes = [implementation.describe(g).dtype for g in seen.cotangents]
     subject.assert_equal(
         "dtypes of the gradients that backward gets", got=found_dtypes, expected=[polynomial.dtype] * count
@@ -117,7 +114,7 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
     assume(others)
     other = subject.draw(data, others, "dtype of the cotangent")
     way = drawn_way(subject, data)
-    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: g * 2)
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g * 2)
     ones = np.ones(shape)
 
     def gradient(cotangent):
@@ -194,12 +191,12 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
     repeats = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
     way = drawn_way(subject, data)
     each = [polynomial.cotangents(salt=10 * n) for n in range(repeats)]
-    f = function_of_tensors(subject, polynomial)
+    f = subject.call_of(polynomial)
     got = gradients_of(
         subject,
         way,
         lambda *xs: tuple(y for _ in range(repeats) for y in f(*xs)),
-        primals(subject, polynomial),
+        subject.primals(polynomial),
         subject.tensors([g for cotangents in each for g in cotangents], polynomial.dtype),
     )
     parts = zip(*map(polynomial.vjp, each), strict=True)
@@ -257,13 +254,13 @@ def test_cotangents_are_like_their_outputs_whatever_comes_after(subject, data):
     cls = with_changed_gradients(subject, first, lambda found: found)
     inner = cls.backward
     cls.backward = staticmethod(lambda ctx, *given: (seen.extend(given), inner(ctx, *given))[1])
-    f = function_of_tensors(subject, first, cls)
+    f = subject.call_of(first, cls)
     starts = subject.tensors([np.ones(first.shape)] * len(first.outputs), first.dtype)
     gradients_of(
         subject,
         drawn_way(subject, data),
         lambda *xs: tuple(consume(y)[0] for y in f(*xs)),
-        primals(subject, first),
+        subject.primals(first),
         starts,
     )
     expected = implementation.describe(subject.tensor(np.ones(first.shape), first.dtype))

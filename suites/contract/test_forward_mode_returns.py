@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import DTYPES, SHAPES, polynomials
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.contract._jvp_functions import (
     drawn_jvp_function,
     drawn_tangents,
@@ -163,8 +162,8 @@ def test_the_tangent_of_a_view_is_a_view(subject, data):
 
     def tangents_with(jvp):
         forward = lambda ctx, *xs: view(xp, xs[position])  # noqa: E731
-        cls = define(subject, forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
-        return subject.implementation.jvp(subject.implementation.function(cls), arrays, tangents)[1]
+        apply = subject.custom(forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
+        return subject.implementation.jvp(apply, arrays, tangents)[1]
 
     got = subject.assert_accepted(lambda: tangents_with(tangent_of), "a tangent that is the same view")
     subject.assert_all_same("tangents", got=got, expected=[tangent_of(tangents[position])])
@@ -191,9 +190,9 @@ def test_the_tangent_of_what_changes_in_place_does_so_too(subject, data):
         return t
 
     def tangents_with(jvp):
-        cls = define(subject, forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
+        apply = subject.custom(forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
         fresh = [[subject.implementation.xp.copy(x) for x in xs] for xs in (arrays, tangents)]
-        return subject.implementation.jvp(subject.implementation.function(cls), *fresh)[1]
+        return subject.implementation.jvp(apply, *fresh)[1]
 
     got = subject.assert_accepted(lambda: tangents_with(in_place), "a tangent that is changed in place")
     subject.assert_all_same("tangents", got=got, expected=[factor * tangents[position]])

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS, TENSORS
-from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
     drawn_create_graph,
     drawn_way,
-    function_of_tensors,
     gradients_of,
     with_changed_gradients,
     with_rule,
@@ -189,8 +187,8 @@ def test_none_leaves_grad_as_it_was(subject, data):
     before = subject.draw(data, (None, _filled(polynomial.shape)), "what .grad holds before")
     cotangents = polynomial.cotangents()
     got = subject.implementation.backward(
-        function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld))),
-        primals(subject, polynomial),
+        subject.call_of(polynomial, with_changed_gradients(subject, polynomial, _without(withheld))),
+        subject.primals(polynomial),
         subject.tensors(cotangents, polynomial.dtype),
         track=polynomial.track,
         initial=subject.tensors([before] * len(polynomial.tensors), polynomial.dtype),
@@ -366,7 +364,7 @@ def test_cotangents_keep_their_values(subject, data):
     cls = rules[subject.draw(data, rules, "returned by backward")]
     expected = polynomial.cotangents()
     given = subject.tensors(expected, polynomial.dtype)
-    f = function_of_tensors(subject, polynomial, cls)
+    f = subject.call_of(polynomial, cls)
     # Each cotangent is given twice: what is summed of it, or of the gradients that it gives, must be a new tensor.
     again = {
         "outputs of another call": lambda xs, ys: f(*xs),
@@ -379,7 +377,7 @@ def test_cotangents_keep_their_values(subject, data):
         ys = f(*xs)
         return *ys, *second(xs, ys)
 
-    gradients_of(subject, way, both, primals(subject, polynomial), (*given, *given), polynomial.track)
+    gradients_of(subject, way, both, subject.primals(polynomial), (*given, *given), polynomial.track)
     subject.assert_all_same("cotangents after the pass", got=given, expected=expected)
 
 
@@ -392,11 +390,11 @@ def test_leaves_share_no_gradient(subject, data):
     befores = st.sampled_from((None, _filled(polynomial.shape)))
     count = len(polynomial.tensors)
     held = subject.draw(data, st.lists(befores, min_size=count, max_size=count), "what .grad holds before")
-    f = function_of_tensors(subject, polynomial, with_rule(subject, polynomial, lambda got: got[-1:] * count))
+    f = subject.call_of(polynomial, with_rule(subject, polynomial, lambda got: got[-1:] * count))
     cotangents = polynomial.cotangents()
     given = subject.tensors(cotangents, polynomial.dtype)
     initial = subject.tensors(held, polynomial.dtype)
-    got = implementation.backward(f, primals(subject, polynomial), given, track=polynomial.track, initial=initial)
+    got = implementation.backward(f, subject.primals(polynomial), given, track=polynomial.track, initial=initial)
     expected = [sum_of_gradients(before, cotangents[-1]) for before in held]
     subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
     shared = sum(implementation.shares_memory(a, b) for a, b in itertools.combinations([*got, *given], 2))
@@ -424,7 +422,7 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
     most = len(positions) if "none_gradients" in subject.implementation.capabilities else 0
     withheld = subject.draw(data, st.sets(st.sampled_from(positions), max_size=most), "positions that get None")
-    f = function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld)))
+    f = subject.call_of(polynomial, with_changed_gradients(subject, polynomial, _without(withheld)))
     prepare = drawn_preparation(subject, data)
 
     def repeated(*xs):

@@ -140,14 +140,14 @@ def batch_loss(batch: Batch, cls: Any) -> Callable[..., Any]:
     return loss
 
 
-def with_vmap_method(cls: Any) -> Any:
+def with_vmap_method(subject: ClauseSubject, cls: Any) -> Any:
     """The Function with a batching rule that moves batch dimensions to the front and calls it again."""
 
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         outputs = called.apply(*moved_to_front(in_dims, args))
         return outputs, tuple(0 if isinstance(y, torch.Tensor) and y.is_floating_point() else None for y in outputs)
 
-    called = type(cls)("Written", (cls,), {"vmap": staticmethod(vmap), "generate_vmap_rule": False})
+    called = subject.define(cls, name="Written", vmap=vmap, generate_vmap_rule=False)
     return called
 
 

@@ -64,11 +64,11 @@ def transformable(
     """
     cls = with_jvp(subject, polynomial)
     methods = {"backward": _scaled(backward, cls.backward), "jvp": _scaled(jvp, cls.jvp)}
-    return type(cls)("Transformable", (cls,), {**methods, "generate_vmap_rule": rule})
+    return subject.define(cls, name="Transformable", **methods, generate_vmap_rule=rule)
 
 
-def _scaled(factor: float, method: Callable[..., Any]) -> Any:
-    return staticmethod(lambda *given: tuple(None if t is None else factor * t for t in method(*given)))
+def _scaled(factor: float, method: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    return lambda *given: tuple(None if t is None else factor * t for t in method(*given))
 
 
 def float_function(subject: ClauseSubject, polynomial: Polynomial, cls: Any) -> Callable[..., tuple[Any, ...]]:

@@ -98,7 +98,7 @@ def watched(
     backward: Callable[[Any], Any] = _nothing,
 ) -> Any:  # fmt: skip
     """The generated Function; it calls ``forward(ctx)`` and ``backward(ctx)`` when its forward and backward start."""
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    body = subject.body(polynomial)
     entry = "setup_context" if polynomial.separate else "forward"
 
     def enter(ctx: Any, *args: Any, **named: Any) -> Any:

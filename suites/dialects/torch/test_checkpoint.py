@@ -10,9 +10,8 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 
 def _start(subject, polynomial, outputs, salt=0):
@@ -24,7 +23,7 @@ def _start(subject, polynomial, outputs, salt=0):
 def _checkpointed(subject, polynomial, *, cls=None, **options):
     """The outputs of a checkpointed call, and the leaves that require grad."""
     leaves = new_leaves(subject, polynomial)
-    outputs = torch.utils.checkpoint.checkpoint(call_of(subject, polynomial, cls), *leaves, **options)
+    outputs = torch.utils.checkpoint.checkpoint(subject.call_of(polynomial, cls), *leaves, **options)
     return outputs, [x for x in leaves if x.requires_grad]
 
 
@@ -79,23 +78,23 @@ def test_functions_of_mixed_arguments_and_outputs(subject, data):
     )
     seen, runs = [], []
 
-    class Product(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *xs):
-            ctx.save_for_backward(*xs)
-            return prod(xs)
+    def backward(ctx, g):
+        seen.append(ctx.needs_input_grad)
+        xs = ctx.saved_tensors
+        return tuple(g * prod(xs[:i] + xs[i + 1 :]) for i in range(len(xs)))
 
-        @staticmethod
-        def backward(ctx, g):
-            seen.append(ctx.needs_input_grad)
-            xs = ctx.saved_tensors
-            return tuple(g * prod(xs[:i] + xs[i + 1 :]) for i in range(len(xs)))
+    product = subject.custom(
+        forward=lambda *xs: prod(xs),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        backward=backward,
+        separate=False,
+    )
 
     def f(*held):
         xs = [take(each) for (_, take), each in zip(holders, held, strict=True)]
         runs.append(tuple(x.requires_grad for x in xs))
         made = {
-            "product": lambda: Product.apply(*xs),
+            "product": lambda: product(*xs),
             "square": lambda: xs[0] ** 2,
             "constant": lambda: 2 * xs[0].detach(),
         }
@@ -190,18 +189,17 @@ def test_all_passes_go_through_nested_checkpoints(subject, data):
     factor = subject.draw(data, (1, -1, 3), "factor by which backward is off")
     wanted = subject.draw(data, _PASSES, "pass")
     values = np.resize((2.0, -3.0, 1.0), subject.draw(data, ((1,), (3,), (2, 2)), "shape"))
-    square = define(
-        subject,
+    square = subject.custom(
         forward=lambda x: x * x,
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
         backward=lambda ctx, g: factor * 2 * ctx.saved_tensors[0] * g,
+        generate_vmap_rule=True,
     )
-    square.generate_vmap_rule = True
 
     def f(x, left=depth):
         if left:
             return x * torch.utils.checkpoint.checkpoint(f, x, left - 1, use_reentrant=False)
-        return torch.vmap(square.apply)(x) if mapped else square.apply(x)
+        return torch.vmap(square)(x) if mapped else square(x)
 
     x = subject.tensor(values).requires_grad_()
     y = f(x)
@@ -219,13 +217,12 @@ def test_a_changed_argument_is_noticed(subject, data):
     x = subject.tensor([1.0, 2.0]).requires_grad_()
     fixed = subject.tensor(subject.draw(data, st.lists(st.integers(1, 4), min_size=2, max_size=2), "fixed argument"))
     change = subject.draw(data, ("add_", "mul_", "fill_", ""), "in-place change")
-    square = define(
-        subject,
+    square = subject.custom(
         forward=lambda ctx, x, y: (ctx.save_for_backward(x, y), x * x * y)[1],
         backward=lambda ctx, g: (2 * prod(ctx.saved_tensors) * g, None),
     )
     expected = 2 * x.detach() * fixed
-    output = torch.utils.checkpoint.checkpoint(square.apply, x, fixed, use_reentrant=reentrant)
+    output = torch.utils.checkpoint.checkpoint(square, x, fixed, use_reentrant=reentrant)
     if change:
         getattr(fixed, change)(5)
         what = "backward of a checkpoint, one of whose arguments was changed"

@@ -10,7 +10,6 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
 # What holds the functions of a sequence.
@@ -23,11 +22,11 @@ class _Step(torch.nn.Module):
     def __init__(self, subject, number, runs):
         super().__init__()
         self.number, self.runs = number, runs
-        self.cls, _ = multiplying(subject, lambda x: torch.full_like(x, 2))
+        self.apply, _ = multiplying(subject, lambda x: torch.full_like(x, 2))
 
     def forward(self, x):
         self.runs.append(self.number)
-        return self.cls.apply(x)
+        return self.apply(x)
 
 
 @keeps("CKPT-17", examples=0.5)
@@ -59,10 +58,10 @@ def test_the_reentrant_variant_needs_an_input_that_requires_grad(subject, data):
     x, g = drawn_pair(subject, data)
     others = subject.draw(data, st.lists(st.sampled_from((1.5, None, "text")), max_size=2), "further arguments")
     checkpoint = torch.utils.checkpoint.checkpoint
-    double = define(subject, forward=lambda ctx, y: 2 * y, backward=lambda ctx, g: 2 * g)
+    double = subject.custom(forward=lambda ctx, y: 2 * y, backward=lambda ctx, g: 2 * g)
 
     def f(y, *_):
-        return double.apply(x) + y
+        return double(x) + y
 
     constant = partial(checkpoint, f, x.detach(), *others)
     facts = [("requires_grad", "require grad")]

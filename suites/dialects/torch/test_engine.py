@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs, sum_of_gradients
-from autograd_conformance.suites.contract._handwritten import define_apply
 from autograd_conformance.suites.dialects.torch._engine_entries import (
     ENTRIES,
     FUNCTIONS,
@@ -68,7 +67,7 @@ def test_complex_outputs_need_a_cotangent(subject, data):
     shape = subject.draw(data, ((), (1,), (1, 1)), "shape")
     dtype = subject.draw(data, ("complex64", "complex128"), "dtype")
     x = subject.tensor(np.full(shape, 1 + 2j), dtype).requires_grad_()
-    y = define_apply(subject, lambda x: x * 2, lambda ctx, g: g * 2)(x)
+    y = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g * 2)(x)
     what = "a cotangent left out for a complex output"
     subject.assert_raises(RuntimeError, lambda: run_pass(entry, [y], [x]), what, naming=["real", dtype])
     got = gradients(entry, [y], [x], [torch.ones_like(y)])
@@ -208,25 +207,23 @@ def test_backward_may_run_a_backward_pass(subject, data):
     weights = subject.draw(data, st.lists(st.sampled_from((1.0, -1.0)), min_size=2, max_size=2), "weights")
     ran = []
 
-    class Nested(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, level):
-            ctx.save_for_backward(x)
-            ctx.level = level
-            return x * 1
+    def forward(ctx, x, level):
+        ctx.save_for_backward(x)
+        ctx.level = level
+        return x * 1
 
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            ran.append(ctx.level)
-            if ctx.level == 0:
-                return weights[0] * g, None
-            with torch.enable_grad():
-                inner = x.detach().requires_grad_()
-                y = Nested.apply(inner, ctx.level - 1)
-            return weights[1] * gradients(entry, [y], [inner], [g])[0], None
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        ran.append(ctx.level)
+        if ctx.level == 0:
+            return weights[0] * g, None
+        with torch.enable_grad():
+            inner = x.detach().requires_grad_()
+            y = nested(inner, ctx.level - 1)
+        return weights[1] * gradients(entry, [y], [inner], [g])[0], None
 
+    nested = subject.custom(forward=forward, backward=backward)
     x = subject.tensor([1.0, 2.0]).requires_grad_()
-    got = gradients(entry, [Nested.apply(x, depth)], [x], [torch.ones_like(x)])
+    got = gradients(entry, [nested(x, depth)], [x], [torch.ones_like(x)])
     subject.assert_equal("levels in the order in which they ran", got=ran, expected=list(range(depth, -1, -1)))
     subject.assert_same("gradient", got=got[0], expected=np.full(2, weights[0] * weights[1] ** depth))

@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._grad_and_backward import function_of_tensors, with_changed_gradients
+from autograd_conformance.suites.contract._grad_and_backward import with_changed_gradients
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs
 from autograd_conformance.suites.dialects.torch._engine_entries import (
     BACKWARD,
@@ -84,7 +84,7 @@ def test_zeros_replace_none_from_a_backward(subject, data):
         subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found))
     )
     leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
-    outputs = function_of_tensors(subject, polynomial, cls)(*leaves)
+    outputs = subject.call_of(polynomial, cls)(*leaves)
     got = torch.autograd.grad(outputs, leaves, subject.tensors(cotangents, polynomial.dtype), materialize_grads=True)
     zeros = np.zeros(polynomial.shape)
     expected = [zeros if i in withheld else g for i, g in enumerate(polynomial.vjp(cotangents))]

@@ -130,7 +130,7 @@ def test_a_transform_that_raises_is_over(subject, data):
     def stop(*_):
         raise _Raised
 
-    wrong = type(right)("Wrong", (right,), {method: staticmethod(stop)})
+    wrong = subject.define(right, **{method: stop})
     x = subject.tensor([1.0, 2.0])
     stopped = lambda x: transform(lambda x: torch.sum(wrong.apply(x)), x)  # noqa: E731
     what = f"a transform of a Function whose {method} raises"
@@ -193,7 +193,7 @@ def test_func_jvp_needs_a_jvp(subject, data):
     def moved(cls):
         return torch.func.jvp(float_function(subject, polynomial, cls), xs, tuple(map(torch.ones_like, xs)))
 
-    missing = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    missing = subject.body(polynomial)
     what = "func.jvp of a Function without jvp"
     subject.assert_raises(NotImplementedError, lambda: moved(missing), what, naming=["jvp"])
     subject.assert_accepted(lambda: moved(transformable(subject, polynomial)), "func.jvp of a Function with jvp")

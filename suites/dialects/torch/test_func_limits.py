@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from torch.autograd import functional
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.contract._jvp_functions import expected_tangents, some_tangents
 from autograd_conformance.suites.dialects.torch._func_transforms import (
     assert_hessians,
@@ -49,7 +48,7 @@ def test_a_captured_tensor_has_no_gradient(subject, data):
     def f(*xs):
         outside = [x for x, taken in zip(xs, captured, strict=True) if taken]
         direct = [x for x, taken in zip(xs, captured, strict=True) if not taken]
-        return _sum_times(subject, outside).apply(xs[0].new_ones(2), *direct)
+        return _sum_times(subject, outside)(xs[0].new_ones(2), *direct)
 
     got = derivatives(f, subject.tensors(arrays, dtype))
     product = np.prod([a for a, taken in zip(arrays, captured, strict=True) if taken], axis=0) * np.ones(2)
@@ -68,8 +67,7 @@ def _sum_times(subject, outside):
     def setup_context(ctx, inputs, output):
         ctx.count = len(inputs)
 
-    return define(
-        subject,
+    return subject.custom(
         name="Capturing",
         forward=lambda *xs: product(sum(xs)),
         setup_context=setup_context,
@@ -98,10 +96,10 @@ def test_a_tensor_assigned_to_ctx_is_not_tracked(subject, data):
         ctx.kept = keep(inputs[0], output)
 
     forward = lambda x: factor * x * x  # noqa: E731
-    cls = define(
-        subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: factor * g * take(ctx.kept)
+    apply = subject.custom(
+        forward=forward, setup_context=setup_context, backward=lambda ctx, g: factor * g * take(ctx.kept)
     )
-    first = torch.func.grad(lambda x: torch.sum(cls.apply(x)))
+    first = torch.func.grad(lambda x: torch.sum(apply(x)))
     x = subject.tensor(np.ones(shape))
     subject.assert_same("first derivative", got=first(x), expected=factor * take(keep(x, forward(x))))
     second = torch.func.grad(lambda x: torch.sum(first(x)))(x)
@@ -125,12 +123,12 @@ def test_func_grad_differentiates_changes_in_place(subject, data):
         ctx.mark_dirty(inputs[0])
         ctx.factor = inputs[1]
 
-    cls = define(subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: (ctx.factor * g, None))
+    apply = subject.custom(forward=forward, setup_context=setup_context, backward=lambda ctx, g: (ctx.factor * g, None))
 
     def loss(x):
         changed = x * x
         for factor in factors:
-            output = cls.apply(changed, factor)
+            output = apply(changed, factor)
         return torch.sum(output if returned else changed)
 
     derivative = torch.func.grad(loss)
@@ -149,14 +147,11 @@ def test_vjp_is_backward_by_another_name(subject, data):
     def weighted(xs):
         return sum(factor * x for factor, x in zip(factors, xs, strict=True))
 
-    cls = define(
-        subject,
-        forward=lambda *xs: weighted(xs),
-        setup_context=lambda ctx, inputs, output: None,
-        vjp=lambda ctx, g: tuple(factor * g for factor in factors),
+    apply = subject.custom(
+        forward=lambda *xs: weighted(xs), separate=True, vjp=lambda ctx, g: tuple(factor * g for factor in factors)
     )
     xs = subject.tensors([np.ones(2)] * len(factors))
-    got = subject.assert_accepted(lambda: derivatives(cls.apply, xs), "a transform of a Function that defines vjp")
+    got = subject.assert_accepted(lambda: derivatives(apply, xs), "a transform of a Function that defines vjp")
     subject.assert_all_same("gradients", got=got, expected=[np.full(2, factor) for factor in factors])
 
 
@@ -182,9 +177,7 @@ def _linear(subject, forward):
         "backward": lambda ctx, g: (ctx.slope * g, None, None),
         "jvp": lambda ctx, t, *_: ctx.slope * t,
     }
-    cls = define(subject, forward=forward, setup_context=setup_context, **rules)
-    cls.generate_vmap_rule = True
-    return cls
+    return subject.custom(forward=forward, setup_context=setup_context, **rules, generate_vmap_rule=True)
 
 
 def _slope(tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]):
@@ -200,12 +193,12 @@ def test_positional_parameters_may_be_passed_by_keyword(subject, data):
     named = st.permutations(tuple(values)[positional:]).map(tuple)
     keywords = subject.draw(data, named, "passed by keyword, in this order, as far as not left out")
     omitted = subject.draw(data, st.sets(st.sampled_from(("tens", "ones"))).map(sorted), "left out")
-    cls = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
+    apply = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
 
     def call(x):
         given = {**values, "x": x}
         by_keyword = {name: given[name] for name in keywords if name not in omitted}
-        return cls.apply(*tuple(given.values())[:positional], **by_keyword)
+        return apply(*tuple(given.values())[:positional], **by_keyword)
 
     got = subject.assert_accepted(lambda: slope_under(call, subject.tensor(np.ones(2))), "arguments by keyword")
     passed = {name: values[name] for name in DEFAULTS if name not in keywords or name not in omitted}
@@ -233,8 +226,8 @@ def _assert_refused(subject, data, transforms, what):
     open_to_all = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
     keyword_only = _linear(subject, lambda x, *, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
 
-    def slope_of(cls):
-        return slope_under(lambda x: cls.apply(x, **{name: value}), x)
+    def slope_of(apply):
+        return slope_under(lambda x: apply(x, **{name: value}), x)
 
     subject.assert_raises(TypeError, lambda: slope_of(keyword_only), what, naming=["keyword", tuple(DEFAULTS)])
     got = subject.assert_accepted(lambda: slope_of(open_to_all), "a positional parameter by keyword")
@@ -302,7 +295,7 @@ def test_products_with_the_hessian(subject, data):
     v = [torch.full_like(t, n) for n, t in ((1.0, x), (2.0, y))]
     # Cubic, so that the product still depends on the arguments; backward has twice its value.
     cube = _cube(subject)
-    f = (lambda a: cube.apply(a).sum()) if bare else (lambda a, b: (cube.apply(a) * b).sum())
+    f = (lambda a: cube(a).sum()) if bare else (lambda a, b: (cube(a) * b).sum())
     given = (x,) if unit and bare else ((x, v[0]) if bare else ((x, y), tuple(v)))
     value, got = PRODUCTS[name](f, *given, **recorded)
     expected = [12 * x * v[0]] if bare else [12 * x * y * v[0] + 6 * x**2 * v[1], 6 * x**2 * v[0]]
@@ -316,18 +309,12 @@ def test_products_with_the_hessian(subject, data):
 
 def _cube(subject):
     """The cube of a tensor, whose backward is twice as large."""
-
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return 6 * ctx.saved_tensors[0] ** 2 * g
-
-    return Cube
+    return subject.custom(
+        forward=lambda x: x**3,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        backward=lambda ctx, g: 6 * ctx.saved_tensors[0] ** 2 * g,
+        separate=False,
+    )
 
 
 # Derivatives by autograd.functional of a function of x and y, and which part of it concerns y.
@@ -349,7 +336,7 @@ def test_an_independent_input_has_zeros_unless_strict(subject, data):
     cube, xs = _cube(subject), tuple(subject.tensors([np.array([2.0, -3.0]), np.ones(2)]))
 
     def f(x, y):
-        return cube.apply(x)
+        return cube(x)
 
     got = subject.assert_accepted(lambda: STRICT[name](f, xs, **options), f"functional.{name}")
     subject.assert_same("what concerns the other input", got=got, expected=torch.zeros_like(got))
@@ -361,7 +348,7 @@ def test_an_independent_input_has_zeros_unless_strict(subject, data):
 
 def _plain(subject, polynomial, cotangents):
     """The Function without jvp as a function of its floating tensors, these tensors, and its cotangents."""
-    f = float_function(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))
+    f = float_function(subject, polynomial, subject.body(polynomial))
     return f, float_primals(subject, polynomial), weights_of(subject, polynomial, cotangents)
 
 

@@ -8,7 +8,6 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
     drawn_way,
-    function_of_tensors,
     with_changed_gradients,
     with_rule,
 )
@@ -31,7 +30,7 @@ def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
     cls = with_changed_gradients(
         subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found))
     )
-    outputs = function_of_tensors(subject, polynomial, cls)(*leaves)
+    outputs = subject.call_of(polynomial, cls)(*leaves)
     given = subject.tensors(cotangents, polynomial.dtype)
     subject.assert_raises(
         RuntimeError,
@@ -71,8 +70,8 @@ def _cotangents_after_passes(subject, data, passes, rule):
     """Run passes with the backward ``rule``; returns the cotangents, their values before, and .grad of the leaves."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_outputs=1, shapes=((1,), (3,), (2, 3)))
     count, leaves = len(polynomial.arguments), new_leaves(subject, polynomial)
-    f = function_of_tensors(
-        subject, polynomial, with_rule(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count)))
+    f = subject.call_of(
+        polynomial, with_rule(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count)))
     )
     before = [polynomial.cotangents(salt=n)[0] for n in range(len(passes))]
     given = subject.tensors(before, polynomial.dtype)
@@ -145,19 +144,10 @@ def test_sparse_gradients_accumulate(subject, data):
     )
     x = subject.tensor(np.zeros((2, 3)), "float32").requires_grad_()
     values = np.resize([0.0, 2.0, -1.0], (2, 3))
-
-    class Sparse(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, sparse):
-            ctx.sparse = sparse
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, cotangent):
-            return (cotangent.to_sparse() if ctx.sparse else cotangent), None
-
+    rules = {True: lambda ctx, g: g.to_sparse(), False: lambda ctx, g: g}
     for sparse in passes:
-        Sparse.apply(x, sparse).backward(subject.tensor(values, "float32"))
+        double = subject.custom(forward=lambda ctx, x: x * 2, backward=rules[sparse])
+        double(x).backward(subject.tensor(values, "float32"))
     subject.assert_equal("whether .grad is sparse", got=x.grad.is_sparse, expected=all(passes))
     total = x.grad.to_dense() if x.grad.is_sparse else x.grad
     subject.assert_same(".grad", got=total, expected=values * len(passes))

@@ -9,7 +9,6 @@ from torch.autograd import graph
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.contract._garbage import without_collector
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
     floats_of,
@@ -155,9 +154,9 @@ def test_gradients_are_let_go_after_the_pass(subject, data):
     """Mode all keeps no gradient after the pass that computed it, however many passes there were."""
     count = subject.draw(data, (1, 2, 3), "number of tensors")
     passes = subject.draw(data, (1, 2, 3), "passes")
-    double = define(subject, forward=lambda _, x: 2 * x, backward=lambda _, g: 2 * g)
+    double = subject.custom(forward=lambda _, x: 2 * x, backward=lambda _, g: 2 * g)
     leaves = [subject.tensor([n + 1.0]).requires_grad_() for n in range(count)]
-    output, seen = sum(map(double.apply, leaves)), []
+    output, seen = sum(map(double, leaves)), []
     handle = graph.register_multi_grad_hook(leaves, lambda found: seen.extend(map(weakref.ref, found)))
     with without_collector():
         for _ in range(passes):
@@ -175,9 +174,9 @@ def test_mode_any_takes_tensors_that_require_no_grad(subject, data):
     """A hook in mode any may be on tensors of which some require no grad; it fires for the others."""
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4).filter(any), "requires grad")
     tensors = [subject.tensor([1.0 + n]).requires_grad_(flag) for n, flag in enumerate(flags)]
-    double = define(subject, forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 3 * g)
+    double = subject.custom(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 3 * g)
     seen = []
     what = "a hook in mode any on tensors of which some require no grad"
     subject.assert_accepted(lambda: graph.register_multi_grad_hook(tensors, seen.append, mode="any"), what)
-    sum(double.apply(x) for x in tensors).backward()
+    sum(double(x) for x in tensors).backward()
     subject.assert_all_same("gradients in the hook", got=seen, expected=[subject.tensor([3.0])])

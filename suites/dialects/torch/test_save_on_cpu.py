@@ -45,19 +45,17 @@ def test_save_on_cpu_gives_back_tensors_of_every_kind(subject, data):
     saved = [LAYOUTS[form](torch.tensor(values, dtype=getattr(torch, dtype), **options)) for dtype, form in kinds]
     got = []
 
-    class Saver(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, *others):
-            ctx.save_for_backward(*others)
-            return 2 * x
+    def forward(ctx, x, *others):
+        ctx.save_for_backward(*others)
+        return 2 * x
 
-        @staticmethod
-        def backward(ctx, g):
-            got.extend(ctx.saved_tensors)
-            return (2 * g, *(None for _ in saved))
+    def backward(ctx, g):
+        got.extend(ctx.saved_tensors)
+        return (2 * g, *(None for _ in saved))
 
+    apply = subject.custom(forward=forward, backward=backward)
     with graph.save_on_cpu(pin_memory=pinned):
-        y = Saver.apply(torch.ones(2, **options).requires_grad_(), *saved)
+        y = apply(torch.ones(2, **options).requires_grad_(), *saved)
     subject.assert_accepted(y.sum().backward, "a backward pass")
     describe = lambda t: (t.dtype, t.layout, t.device, t.shape)  # noqa: E731
     what = "dtypes, layouts, devices and shapes of what comes back"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # Seconds after which a thread counts as stuck.
 PATIENCE = 60
@@ -39,7 +39,7 @@ def _in_threads(actions, *, at_once):
 def _pass(subject, polynomial):
     """A function that runs a pass over one recorded call; by default it frees the graph."""
     leaves = new_leaves(subject, polynomial)
-    outputs = call_of(subject, polynomial)(*leaves)
+    outputs = subject.call_of(polynomial)(*leaves)
     pairs = zip(outputs, subject.tensors(polynomial.cotangents(), polynomial.dtype), strict=True)
     starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
     inputs = [x for x in leaves if x.requires_grad]
