@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject, Fact
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
 
 GRAD, BACKWARD, WITH_GRAPH = "grad", "backward", " with create_graph"
@@ -67,3 +67,38 @@ def with_rule(
 ) -> Any:
     """The generated Function with a backward that returns ``rule(cotangents)``."""
     return subject.define(subject.body(polynomial), backward=lambda _, *cotangents: rule(cotangents))
+
+
+def replaced(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
+    """The values with another one at a position."""
+    return (*values[:position], value, *values[position + 1 :])
+
+
+def assert_refused(
+    subject: ClauseSubject,
+    data: Any,
+    polynomial: Polynomial,
+    wrong: Callable[[tuple[Any, ...]], Any],
+    what: str,
+    instead: str,
+    *,
+    right: Callable[[tuple[Any, ...]], Any] = tuple,
+    naming: Sequence[Fact] = (),
+    expected: Sequence[Any] | None = None,
+) -> None:
+    """A backward that returns ``wrong(gradients)`` raises; one that returns ``right(gradients)`` is accepted.
+
+    ``what`` and ``instead`` say what these return. The gradients are ``expected``, by default the Function's own.
+    """
+    __tracebackhide__ = True
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+
+    def gradients(change: Callable[[tuple[Any, ...]], Any]) -> tuple[Any, ...]:
+        cls = with_changed_gradients(subject, polynomial, change)
+        return argument_gradients(subject, way, polynomial, cotangents, cls)
+
+    subject.assert_raises(subject.implementation.refusals, lambda: gradients(wrong), what, naming=naming)
+    got = subject.assert_accepted(lambda: gradients(right), instead)
+    subject.assert_all_same(
+        f"gradients with {instead}", got=got, expected=polynomial.vjp(cotangents) if expected is None else expected
+    )

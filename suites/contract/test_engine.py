@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import (
     BACKWARD,
     GRAD,
@@ -131,9 +132,7 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
 def test_backward_adds_to_what_grad_holds(subject, data):
     """backward() adds to a .grad that holds something and sets one that is None."""
     graph = drawn_graph(subject, data)
-    before = subject.draw(
-        data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "holds something"
-    )
+    before = subject.draw(data, flags(graph.leaves), "holds something")
     held = [np.full(graph.shape, 3.0) if h else None for h in before]
     cotangents = graph.cotangents()
 
@@ -153,7 +152,7 @@ def test_backward_adds_to_what_grad_holds(subject, data):
 def test_what_grad_returns_is_what_backward_accumulates(subject, data):
     """grad returns the same gradients that backward() puts into .grad, for any choice of tracked leaves."""
     graph = drawn_graph(subject, data)
-    track = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "tracked leaves")
+    track = subject.draw(data, flags(graph.leaves), "tracked leaves")
     cotangents = graph.cotangents()
     returned, _ = _pass(subject, GRAD, graph, cotangents, track=track)
     accumulated, _ = _pass(subject, BACKWARD, graph, cotangents, track=track)
@@ -208,8 +207,8 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
 def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
     """A pass for some of the leaves runs only the nodes that lead to them."""
     graph = drawn_graph(subject, data, min_leaves=2)
-    flags = st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves)
-    wanted = subject.draw(data, flags.filter(lambda w: any(w) and not all(w)), "wanted leaves")
+    some = flags(graph.leaves).filter(lambda w: any(w) and not all(w))
+    wanted = subject.draw(data, some, "wanted leaves")
     log = []
 
     def f(*leaves):

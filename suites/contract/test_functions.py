@@ -74,7 +74,7 @@ def test_apply_gives_forwards_result_and_records_it(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     run = subject.run(polynomial)
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
-    floats = [y for y, kind in zip(run.outputs, polynomial.outputs, strict=True) if kind == "float"]
+    floats = [run.outputs[o] for o in polynomial.float_outputs]
     kept = [subject.implementation.describe(y).dtype for y in floats]
     subject.assert_equal("dtypes of the outputs", got=kept, expected=[polynomial.dtype] * len(floats))
     recorded = [subject.implementation.node(y) is not None for y in floats]
@@ -86,7 +86,7 @@ def test_all_outputs_of_a_call_have_one_node(subject, data):
     """The outputs of one call share a grad_fn; those of a second call have another one."""
     polynomial = subject.polynomial(data, separate=None, max_outputs=6)
     run, another = subject.run(polynomial), subject.run(polynomial)
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     nodes = {id(subject.implementation.node(run.outputs[i])) for i in floats}
     subject.assert_equal("number of grad_fns of the outputs of one call", got=len(nodes), expected=1)
     theirs = {id(subject.implementation.node(another.outputs[i])) for i in floats}

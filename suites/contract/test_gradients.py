@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS, TENSORS
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
+    assert_refused,
     drawn_create_graph,
     drawn_way,
     gradients_of,
+    replaced,
     with_changed_gradients,
     with_rule,
 )
@@ -34,10 +37,6 @@ def _filled(shape):
     return np.asarray(np.resize([1.0, -2.0, 3.0], shape))
 
 
-def _replaced(gradients, position, value):
-    return (*gradients[:position], value, *gradients[position + 1 :])
-
-
 def _reduces_to(shape, target):
     padded = (1,) * (len(shape) - len(target)) + target
     return len(shape) >= len(target) and all(t in (1, n) for n, t in zip(shape, padded, strict=True))
@@ -53,16 +52,12 @@ def _without(positions):
     return lambda found: tuple(None if i in positions else g for i, g in enumerate(found))
 
 
-def _flags(count):
-    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
-
-
 @keeps("GRAD-01", needs="none_gradients")
 def test_one_argument_for_each_output(subject, data):
     """backward gets one cotangent for each output, also for outputs that are unused or not differentiable."""
     polynomial = subject.polynomial(data, max_outputs=5, separate=None, materialize=None)
     floats = [kind == "float" for kind in polynomial.outputs]
-    used = subject.draw(data, _flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
+    used = subject.draw(data, flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
     nothing = (None,) * len(polynomial.arguments)
     run = subject.run(polynomial, cls=with_rule(subject, polynomial, lambda _: nothing))
     run.gradients(polynomial.cotangents(used))
@@ -79,16 +74,8 @@ def test_fewer_gradients_than_arguments_raise(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     count = len(polynomial.arguments)
     kept = subject.draw(data, range(count), "number of gradients returned")
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    short = with_changed_gradients(subject, polynomial, lambda found: found[:kept])
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, short),
-        f"a backward that returns {kept} of {count} gradients",
-        naming=[count, kept],
-    )
-    full = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+    what = f"a backward that returns {kept} of {count} gradients"
+    assert_refused(subject, data, polynomial, lambda found: found[:kept], what, "all gradients", naming=[count, kept])
 
 
 @keeps("GRAD-02", variant="bare")
@@ -98,16 +85,8 @@ def test_a_bare_gradient_for_several_arguments_raises(subject, data):
     count = len(polynomial.arguments)
     assume(count > 1)
     position = subject.draw(data, range(count), "position of the gradient returned bare")
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    bare = with_changed_gradients(subject, polynomial, lambda found: found[position])
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, bare),
-        f"a backward that returns one bare value for {count} arguments",
-        naming=[count, 1],
-    )
-    full = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+    what = f"a backward that returns one bare value for {count} arguments"
+    assert_refused(subject, data, polynomial, lambda found: found[position], what, "all gradients", naming=[count, 1])
 
 
 @keeps("GRAD-03")
@@ -117,20 +96,17 @@ def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
     nothing = (None,) * subject.draw(data, range(3), "None before the extra value")
     tensors = {name: subject.tensor(np.zeros(shape), polynomial.dtype) for name, shape in EXTRA.items()}
     value = {**OTHERS, **tensors}[subject.draw(data, (*EXTRA, *OTHERS), "extra value")]
-    way, cotangents, count = drawn_way(subject, data), polynomial.cotangents(), len(polynomial.arguments)
-    more = with_changed_gradients(subject, polynomial, lambda found: (*found, *nothing, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, more),
+    count = len(polynomial.arguments)
+    assert_refused(
+        subject,
+        data,
+        polynomial,
+        lambda found: (*found, *nothing, value),
         f"a backward that returns {type(value).__name__} beyond its gradients",
+        "None beyond its gradients",
+        right=lambda found: (*found, None, *nothing),
         naming=[count, count + len(nothing) + 1],
     )
-    padded = with_changed_gradients(subject, polynomial, lambda found: (*found, None, *nothing))
-    got = subject.assert_accepted(
-        lambda: argument_gradients(subject, way, polynomial, cotangents, padded),
-        "a backward that returns None beyond that",
-    )
-    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-04")
@@ -142,18 +118,15 @@ def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     position = subject.draw(data, statics, "position of the argument")
     kind = subject.draw(data, ("tensor", *OTHERS), "gradient")
     value = {**OTHERS, "tensor": subject.tensor(1.0, polynomial.dtype)}[kind]
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    generous = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, generous),
+    assert_refused(
+        subject,
+        data,
+        polynomial,
+        lambda found: replaced(found, position, value),
         "a gradient for an argument that is not a tensor",
+        "None for a non-tensor argument",
         naming=["None", (position, position + 1)],
     )
-    got = subject.assert_accepted(
-        lambda: argument_gradients(subject, way, polynomial, cotangents), "None for a non-tensor argument"
-    )
-    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-05")
@@ -203,8 +176,8 @@ def test_none_leaves_grad_as_it_was(subject, data):
 def test_none_comes_back_as_none(subject, data):
     """grad returns None for an input for which backward returned None."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"))
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    withheld = subject.draw(data, st.sets(st.sampled_from(tracked), min_size=1), "inputs that get None")
+    some = st.sets(st.sampled_from(polynomial.tracked), min_size=1)
+    withheld = subject.draw(data, some, "inputs that get None")
     cotangents = polynomial.cotangents()
     run = subject.run(polynomial, cls=with_changed_gradients(subject, polynomial, _without(withheld)))
     got = run.gradients(cotangents, differentiable=drawn_create_graph(subject, data))
@@ -229,39 +202,27 @@ def test_a_single_gradient_may_be_bare_or_in_a_tuple(subject, data):
 def test_a_list_of_gradients_raises(subject, data):
     """A list of gradients raises; the same gradients in a tuple do not."""
     polynomial = subject.polynomial(data, separate=None)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    listed = with_changed_gradients(subject, polynomial, list)
     count = len(polynomial.arguments)
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, listed),
-        f"a list of {count} gradients",
-        naming=["list"] if count == 1 and polynomial.tensors else [count, 1],
-    )
-    tupled = argument_gradients(
-        subject, way, polynomial, cotangents, with_changed_gradients(subject, polynomial, tuple)
-    )
-    subject.assert_all_same("gradients returned in a tuple", got=tupled, expected=polynomial.vjp(cotangents))
+    naming = ["list"] if count == 1 and polynomial.tensors else [count, 1]
+    assert_refused(subject, data, polynomial, list, f"a list of {count} gradients", "a tuple of them", naming=naming)
 
 
 @keeps("GRAD-08")
 def test_what_is_no_tensor_is_no_gradient(subject, data):
     """A number, an array or another non-tensor raises as the gradient of a tensor, and the error names its type."""
     polynomial = subject.polynomial(data, separate=None)
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     others = {**OTHERS, "array of the right shape": np.ones(polynomial.shape)}
     value = others[subject.draw(data, others, "gradient")]
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
+    assert_refused(
+        subject,
+        data,
+        polynomial,
+        lambda found: replaced(found, position, value),
         "a gradient that is not a tensor",
+        "a tensor",
         naming=[type(value).__name__],
     )
-    right = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients that are tensors", got=right, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-09")
@@ -285,23 +246,21 @@ def test_an_expanded_gradient_is_summed(subject, data):
 def test_any_other_shape_raises(subject, data):
     """A gradient that cannot be summed to its input's shape raises, also one that could be broadcast to it."""
     polynomial = subject.polynomial(data, separate=None, shapes=SMALL[1:])
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     shapes = [s for s in (*SMALL, (2,), (3, 2), (2, 3, 1)) if not _reduces_to(s, polynomial.shape)]
     broadcast, empty = [s for s in shapes if _reduces_to(polynomial.shape, s)], [s for s in shapes if 0 in s]
     some = st.one_of([st.sampled_from(group) for group in (shapes, broadcast, empty) if group])
     shape = subject.draw(data, some, "shape of the gradient")
     value = subject.tensor(_filled(shape), polynomial.dtype)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
+    assert_refused(
+        subject,
+        data,
+        polynomial,
+        lambda found: replaced(found, position, value),
         f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
+        "a gradient of the input's shape",
         naming=[(position, position + 1, polynomial.tensors.index(position))],
     )
-    right = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients of the inputs' shapes", got=right, expected=polynomial.vjp(cotangents))
 
 
 @keeps("GRAD-11")
@@ -327,8 +286,7 @@ def test_gradients_take_the_dtype_of_their_inputs(subject, data):
 def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     """A complex gradient of a real input raises, also if its imaginary part is zero."""
     polynomial = subject.polynomial(data, separate=None)
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
     if not names:
         pytest.skip("there are no complex dtypes")
@@ -336,18 +294,17 @@ def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
     values = _filled(polynomial.shape)
     value = subject.implementation.array(values + 1j * imaginary, dtype, subject.device)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    mixed = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, mixed),
-        "a complex gradient for a real input",
-    )
     real = subject.tensor(values, polynomial.dtype)
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, real))
-    got = argument_gradients(subject, way, polynomial, cotangents, cls)
-    expected = _replaced(polynomial.vjp(cotangents), position, values)
-    subject.assert_all_same("gradients with a real one in its place", got=got, expected=expected)
+    assert_refused(
+        subject,
+        data,
+        polynomial,
+        lambda found: replaced(found, position, value),
+        "a complex gradient for a real input",
+        "a real gradient in its place",
+        right=lambda found: replaced(found, position, real),
+        expected=replaced(polynomial.vjp(polynomial.cotangents()), position, values),
+    )
 
 
 @keeps("GRAD-14")

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 
 SAYS = ("once_differentiable",)
@@ -40,8 +41,7 @@ def _first(subject, polynomial, cls, cotangents):
 def _again(subject, data, polynomial):
     """The cotangents of the first derivatives: None for those that are not differentiated again."""
     count = sum(polynomial.track)
-    flags = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
-    wanted = subject.draw(data, flags, "differentiated again")
+    wanted = subject.draw(data, flags(count).filter(any), "differentiated again")
     return subject.tensors([np.ones(polynomial.shape) if flag else None for flag in wanted], polynomial.dtype)
 
 
@@ -51,8 +51,7 @@ def _with_other_terms(subject, polynomial, cls, squared):
 
     def f(*tensors):
         outputs = call(*tensors)
-        floating = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind == "float"]
-        terms = [y * y if squared else y for y in floating]
+        terms = [outputs[o] * outputs[o] if squared else outputs[o] for o in polynomial.float_outputs]
         return (*terms, *(x * x * x for x, tracked in zip(tensors, polynomial.track, strict=True) if tracked))
 
     count = polynomial.outputs.count("float") + sum(polynomial.track)

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,
     FACTORS,
@@ -200,8 +201,7 @@ def test_a_function_called_in_backward_is_differentiated(subject, data):
 def test_what_backward_computes_outside_the_framework_does_not_require_grad(subject, data):
     """Only the gradients that are computed with the framework require grad."""
     polynomial = subject.polynomial(data, powers=(2,))
-    flags = st.lists(st.booleans(), min_size=len(polynomial.arguments), max_size=len(polynomial.arguments))
-    outside = subject.draw(data, flags, "computed with NumPy")
+    outside = subject.draw(data, flags(len(polynomial.arguments)), "computed with NumPy")
     numpy = subject.implementation.numpy
 
     def mixed(gradients):

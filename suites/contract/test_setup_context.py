@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,
     FACTORS,
@@ -164,7 +165,7 @@ def test_an_input_returned_as_it_is_cannot_be_saved_for_forward_mode_in_setup_co
 
 def _check_returned_inputs(subject, data, method):
     count = subject.draw(data, st.integers(1, 3), "number of inputs")
-    masks = st.lists(st.booleans(), min_size=count, max_size=count)
+    masks = flags(count)
     returned, saved = subject.draw(data, masks, "returned unchanged"), subject.draw(data, masks, "saved")
     track = subject.draw(data, masks.filter(any), "requiring grad")
     separate = subject.draw(data, (True, False), "separate")
@@ -193,7 +194,7 @@ def _check_returned_inputs(subject, data, method):
 def test_both_styles_give_the_same_derivatives(subject, data):
     """Both styles give equal outputs, cotangents, gradients and second derivatives."""
     polynomial = subject.polynomial(data, materialize=None, separate=True)
-    used = st.lists(st.booleans(), min_size=len(polynomial.outputs), max_size=len(polynomial.outputs))
+    used = flags(len(polynomial.outputs))
     cotangents = polynomial.cotangents(subject.draw(data, used, "used outputs"))
     functions = polynomial, replace(polynomial, separate=False)
     runs = [subject.run(function) for function in functions]

@@ -10,14 +10,8 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
-from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._leaves import new_leaves
-
-
-def _start(subject, polynomial, outputs, salt=0):
-    """The outputs that a pass starts from, and their cotangents."""
-    pairs = zip(outputs, subject.tensors(polynomial.cotangents(salt=salt), polynomial.dtype), strict=True)
-    return tuple(zip(*((y, g) for y, g in pairs if g is not None), strict=True))
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 
 
 def _checkpointed(subject, polynomial, *, cls=None, **options):
@@ -25,10 +19,6 @@ def _checkpointed(subject, polynomial, *, cls=None, **options):
     leaves = new_leaves(subject, polynomial)
     outputs = torch.utils.checkpoint.checkpoint(subject.call_of(polynomial, cls), *leaves, **options)
     return outputs, [x for x in leaves if x.requires_grad]
-
-
-def _expected(polynomial):
-    return [g for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
 
 
 @keeps("CKPT-01", examples=2)
@@ -43,11 +33,11 @@ def test_forward_runs_again_in_the_backward_pass(subject, data):
     got = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind != "static"]
     subject.assert_all_same("outputs", got=got, expected=values)
     before = (seen.forwards, seen.backwards)
-    torch.autograd.backward(*_start(subject, polynomial, outputs))
+    torch.autograd.backward(*starts_of(subject, polynomial, outputs))
     runs = (before, (seen.forwards, seen.backwards))
     what = "runs of forward and of backward, before and after the pass"
     subject.assert_equal(what, got=runs, expected=((1, 0), (2, 1)))
-    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=right_gradients(polynomial))
 
 
 # How an argument holds a tensor: how it is put in, and taken out.
@@ -126,15 +116,15 @@ def test_saved_tensors_are_read_once_per_backward(subject, data):
     more = subject.draw(data, st.integers(1, 2), "further reads of ctx.saved_tensors")
 
     def gradients(reads):
-        cls = watched(subject, polynomial, backward=lambda ctx: [ctx.saved_tensors for _ in range(reads)])
+        cls = observing_ctx(subject, polynomial, leave=lambda ctx: [ctx.saved_tensors for _ in range(reads)])
         outputs, leaves = _checkpointed(subject, polynomial, cls=cls, use_reentrant=False)
-        starts, given = _start(subject, polynomial, outputs)
+        starts, given = starts_of(subject, polynomial, outputs)
         return torch.autograd.grad(starts, leaves, given)
 
     facts = [("once", "twice", "again", "already")]
     subject.assert_raises(RuntimeError, lambda: gradients(more), "a further read of ctx.saved_tensors", naming=facts)
     got = subject.assert_accepted(lambda: gradients(0), "one read of ctx.saved_tensors")
-    subject.assert_all_same("gradients", got=got, expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=got, expected=right_gradients(polynomial))
 
 
 @keeps("CKPT-03")
@@ -142,7 +132,7 @@ def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
     """grad and backward(inputs=...) raise, and plain backward works."""
     polynomial = subject.polynomial(data, separate=None)
     outputs, leaves = _checkpointed(subject, polynomial, use_reentrant=True)
-    starts, given = _start(subject, polynomial, outputs)
+    starts, given = starts_of(subject, polynomial, outputs)
     passes = {
         "autograd.grad": lambda: torch.autograd.grad(starts, leaves, given, retain_graph=True),
         "backward(inputs=...)": lambda: torch.autograd.backward(starts, given, retain_graph=True, inputs=leaves),
@@ -151,7 +141,7 @@ def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
     facts = [("inputs", "grad")]
     subject.assert_raises(RuntimeError, passes[refused], f"{refused} of a reentrant checkpoint", naming=facts)
     subject.assert_accepted(lambda: torch.autograd.backward(starts, given), "backward of a reentrant checkpoint")
-    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=right_gradients(polynomial))
 
 
 @keeps("CKPT-04")

@@ -11,7 +11,7 @@ from torch.fx.experimental import proxy_tensor
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
-from autograd_conformance.suites.dialects.torch._leaves import new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 
 # The gradients of these Functions are too large by this factor: so a result shows whether backward was used.
 FACTOR = 4
@@ -48,15 +48,8 @@ def _counting(backend, ran):
 
 def _gradients(subject, polynomial, outputs, leaves, **options):
     """The gradients of the leaves that require them."""
-    cotangents = subject.tensors(polynomial.cotangents(), polynomial.dtype)
-    pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
-    starts, given = zip(*pairs, strict=True)
+    starts, given = starts_of(subject, polynomial, outputs)
     return torch.autograd.grad(starts, [x for x in leaves if x.requires_grad], given, **options)
-
-
-def _expected_gradients(polynomial):
-    found = polynomial.vjp(polynomial.cotangents())
-    return [np.asarray(FACTOR * g) for g in found if g is not None]
 
 
 def _assert_right(subject, polynomial, leaves, outputs):
@@ -64,7 +57,8 @@ def _assert_right(subject, polynomial, leaves, outputs):
     subject.assert_equal("requires_grad of the outputs of compiled code", got=flags, expected=expected)
     subject.assert_all_same("outputs of compiled code", got=outputs, expected=polynomial.forward())
     got = _gradients(subject, polynomial, outputs, leaves)
-    subject.assert_all_same("gradients of compiled code", got=got, expected=_expected_gradients(polynomial))
+    expected = [np.asarray(FACTOR * g) for g in right_gradients(polynomial)]
+    subject.assert_all_same("gradients of compiled code", got=got, expected=expected)
 
 
 def _assert_one_graph(subject, call, leaves, backend, check):
@@ -174,7 +168,7 @@ def test_a_tensor_may_be_passed_twice(subject, data):
     drawn = polynomials(arguments=("tracked", "fixed"), outputs=("float",), powers=(1,), dtypes=subject.dtypes, **SMALL)
     polynomial = subject.draw(data, drawn.filter(lambda p: sum(p.needs) > 1), "function")
     backend = subject.draw(data, BACKENDS, "backend")
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    tracked = polynomial.tracked
     first, second = subject.draw(data, st.permutations(tracked).map(lambda p: p[:2]), "arguments that are one tensor")
     call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     inputs = [leaves[first] if i == second else x for i, x in enumerate(leaves)]
@@ -295,7 +289,7 @@ def _assert_second_derivative_right_or_refused(subject, data, backends):
     with fresh():
         outputs = torch.compile(call, backend=backend)(*leaves)
         first = _gradients(subject, polynomial, outputs, leaves, create_graph=True)
-        expected = [np.asarray(g) for g in polynomial.vjp([cotangent]) if g is not None]
+        expected = right_gradients(polynomial, [cotangent])
         subject.assert_all_same("gradients of compiled code", got=first, expected=expected)
         with suppress(RuntimeError):
             second = torch.autograd.grad(
@@ -361,7 +355,7 @@ def _assert_traced(subject, data, tracers, factor):
     )
     got = _gradients(subject, polynomial, outputs, twice)
     scale = factor * 2 ** (polynomial.power - 1)
-    expected = [np.asarray(scale * g) for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
+    expected = [np.asarray(scale * g) for g in right_gradients(polynomial)]
     subject.assert_all_same("gradients of the traced function", got=got, expected=expected)
     return traced
 

@@ -10,6 +10,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, observing_ctx, three_tensors
 from autograd_conformance.suites.contract._derivatives import arguments
 from autograd_conformance.suites.dialects.torch._hooks import node_of
+from autograd_conformance.suites.dialects.torch._leaves import starts_of
 from autograd_conformance.suites.dialects.torch._nodes import metadata_of
 
 READ_ONLY = ("metadata", "next_functions", "requires_grad", "saved_tensors", "saved_variables")
@@ -32,9 +33,7 @@ MOMENTS = (*ENTRIES, "grad_fn", "backward", "freed")
 
 def _backpropagate(run):
     """One backward pass that frees the graph."""
-    cotangents = run.subject.tensors(run.polynomial.cotangents(), run.polynomial.dtype)
-    pairs = [(y, g) for y, g in zip(run.outputs, cotangents, strict=True) if g is not None]
-    torch.autograd.backward(*zip(*pairs, strict=True))
+    torch.autograd.backward(*starts_of(run.subject, run.polynomial, run.outputs))
 
 
 def _at(subject, data, moment, look, **restrictions):

@@ -6,6 +6,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs, sum_of_gradients
 from autograd_conformance.suites.dialects.torch._engine_entries import (
     ENTRIES,
@@ -21,16 +22,12 @@ from autograd_conformance.suites.dialects.torch._engine_entries import (
 MANY = ((3,), (2, 3), (0,))
 
 
-def _flags(count):
-    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
-
-
 @keeps("ENG-01")
 def test_ones_are_implied_for_one_element(subject, data):
     """A cotangent that is left out counts as one if the output has one element."""
     graph = subject.draw(data, st.sampled_from(((), (1,), (1, 1))).flatmap(lambda s: graphs(shape=s)), "graph")
     entry = subject.draw(data, ENTRIES, "entry")
-    omitted = subject.draw(data, _flags(len(graph.outputs)), "outputs whose cotangent is None")
+    omitted = subject.draw(data, flags(len(graph.outputs)), "outputs whose cotangent is None")
     leaves, _, outputs, _ = built(subject, graph)
     cotangents = [np.ones(graph.shape) if o else g for o, g in zip(omitted, graph.cotangents(), strict=True)]
     given = [None if o else subject.tensor(g, DTYPE) for o, g in zip(omitted, cotangents, strict=True)]
@@ -46,7 +43,7 @@ def test_other_outputs_need_a_cotangent(subject, data):
     """Leaving out the cotangent of an output with more elements, or none, raises."""
     graph = subject.draw(data, st.sampled_from(MANY).flatmap(lambda s: graphs(shape=s)), "graph")
     entry = subject.draw(data, ENTRIES, "entry")
-    omitted = subject.draw(data, _flags(len(graph.outputs)).filter(any), "outputs whose cotangent is None")
+    omitted = subject.draw(data, flags(len(graph.outputs)).filter(any), "outputs whose cotangent is None")
     leaves, _, outputs, _ = built(subject, graph)
     cotangents = graph.cotangents()
     given = subject.tensors([None if o else g for o, g in zip(omitted, cotangents, strict=True)], DTYPE)

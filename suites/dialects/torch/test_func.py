@@ -295,7 +295,7 @@ def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
 def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
     """Unused outputs give zeros or None under func.grad, as set_materialize_grads says."""
     polynomial = drawn_function(subject, data, materialize=None)
-    floats = [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     used = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1).map(sorted), "outputs that are used")
     cotangents = polynomial.cotangents([o in used for o in range(len(polynomial.outputs))])
     cls, seen = transformable(subject, polynomial), []

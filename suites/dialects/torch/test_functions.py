@@ -25,9 +25,8 @@ def test_output_nr_is_the_position_of_the_output(subject, data):
     """output_nr counts every output, also those that are not differentiable."""
     polynomial = subject.polynomial(data, separate=None, max_outputs=6)
     outputs = subject.run(polynomial).outputs
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
-    got = [outputs[i].output_nr for i in floats]
-    subject.assert_equal("output_nr of the differentiable outputs", got=got, expected=floats)
+    got = tuple(outputs[i].output_nr for i in polynomial.float_outputs)
+    subject.assert_equal("output_nr of the differentiable outputs", got=got, expected=polynomial.float_outputs)
 
 
 @keeps("FN-05")

@@ -50,9 +50,8 @@ def _changed(subject, polynomial, position, output, change):
 
 def _one_gradient(subject, data, polynomial):
     """Draw the positions of the argument and the output between which the derivative will be wrong."""
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
-    return subject.draw(data, tracked, "argument whose gradient is wrong"), subject.draw(data, floats, "from output")
+    position = subject.draw(data, polynomial.tracked, "argument whose gradient is wrong")
+    return position, subject.draw(data, polynomial.float_outputs, "from output")
 
 
 def _gradcheck(subject, polynomial, cls=None, **options):
@@ -238,7 +237,7 @@ def test_a_backward_that_varies_is_caught(subject, data):
 def test_a_missing_gradient_is_caught(subject, data):
     """gradcheck fails if backward returns None for an input that has a gradient."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
-    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument without gradient")
+    position = subject.draw(data, polynomial.tracked, "argument without gradient")
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: None if p == position else g)
     check = partial(_gradcheck, subject, polynomial, cls)
@@ -313,7 +312,7 @@ def test_gradients_of_the_right_dtype_are_accepted(subject, data):
 def test_gradients_of_another_dtype_are_caught(subject, data):
     """check_grad_dtypes rejects a gradient in another dtype."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
-    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
+    position = subject.draw(data, polynomial.tracked, "argument")
     dtype = getattr(torch, subject.draw(data, ("float32", "float16", "bfloat16"), "dtype of its gradient"))
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: g.to(dtype) if p == position else g)

@@ -8,6 +8,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
     drawn_way,
+    replaced,
     with_changed_gradients,
     with_rule,
 )
@@ -15,10 +16,6 @@ from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # How many backward passes run, and from where: grad, Tensor.backward or autograd.backward.
 PASSES = st.lists(st.sampled_from(("grad", "method", "function")), min_size=1, max_size=4)
-
-
-def _replaced(gradients, position, value):
-    return (*gradients[:position], value, *gradients[position + 1 :])
 
 
 @keeps("GRAD-06", variant="allow_unused")
@@ -50,12 +47,11 @@ def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
 def test_a_gradient_on_another_device_raises(subject, data):
     """A gradient on another device raises, and the error names both devices and the position."""
     polynomial = subject.polynomial(data, separate=None, shapes=((1,), (3,), (2, 3)))
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     other = subject.draw(data, sorted({"cpu", "meta"} - {subject.device}), "device of the gradient")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     value = torch.ones(polynomial.shape, dtype=getattr(torch, polynomial.dtype), device=other)
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
+    cls = with_changed_gradients(subject, polynomial, lambda found: replaced(found, position, value))
     subject.assert_raises(
         RuntimeError,
         lambda: argument_gradients(subject, way, polynomial, cotangents, cls),
@@ -126,13 +122,13 @@ def test_a_sparse_gradient_stays_sparse(subject, data):
     values = np.resize([0.0, 2.0, 0.0, -1.0, 3.0], polynomial.shape)
     sparse = subject.tensor(values, polynomial.dtype).to_sparse(len(polynomial.shape) - dense)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, sparse))
+    cls = with_changed_gradients(subject, polynomial, lambda found: replaced(found, position, sparse))
     got = argument_gradients(subject, way, polynomial, cotangents, cls)
     layouts = [g.layout for g in got if g is not None]
     wanted = [torch.sparse_coo if i == position else torch.strided for i in polynomial.tensors]
     subject.assert_equal("layouts of the gradients", got=layouts, expected=wanted)
     found = [g.to_dense() if i == position else g for i, g in enumerate(got)]
-    expected = _replaced(polynomial.vjp(cotangents), position, values)
+    expected = replaced(polynomial.vjp(cotangents), position, values)
     subject.assert_all_same("gradients", got=found, expected=expected)
 
 

@@ -6,15 +6,15 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import TENSORS
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
     floats_of,
     node_of,
     passed,
-    some_cotangents,
     times,
-    watched,
 )
 
 
@@ -22,7 +22,7 @@ from autograd_conformance.suites.dialects.torch._hooks import (
 def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
     """Pre-hooks see and replace the cotangents in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, materialize=None)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the pre-hooks")
     removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "pre-hooks removed after a pass")
     run, got = subject.run(polynomial), []
@@ -47,7 +47,7 @@ def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
 def test_post_hooks_replace_the_gradients_until_removed(subject, data):
     """Post-hooks see the cotangents and replace the gradients in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, arguments=TENSORS)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the post-hooks")
     removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "post-hooks removed after a pass")
     run, inputs, outputs = subject.run(polynomial), [], []
@@ -79,7 +79,7 @@ def test_post_hooks_replace_the_gradients_until_removed(subject, data):
 def test_post_hooks_get_an_entry_for_each_tensor(subject, data):
     """Post-hooks get one gradient for each tensor argument and none for other arguments."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     run, got = subject.run(polynomial), []
     node_of(run).register_hook(lambda gradients, given: got.append(gradients))
     run.gradients(cotangents)
@@ -186,7 +186,7 @@ def test_what_a_hook_of_a_tensor_returns_is_differentiated(subject, data):
 def test_hooks_may_be_registered_on_ctx(subject, data):
     """Hooks registered on ctx in forward run, and so do post-hooks registered during backward."""
     polynomial = subject.polynomial(data, arguments=TENSORS, separate=None)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     pre = subject.draw(data, FACTORS, "factors of the pre-hooks registered in forward")
     post = subject.draw(data, FACTORS, "factors of the post-hooks registered in forward")
     late = subject.draw(data, FACTORS, "factors of the post-hooks registered in backward")
@@ -202,7 +202,7 @@ def test_hooks_may_be_registered_on_ctx(subject, data):
     def backward(ctx):
         [add_post_hook(ctx, factor) for factor in late]
 
-    run = subject.run(polynomial, cls=watched(subject, polynomial, forward=forward, backward=backward))
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, lambda ctx, *_: forward(ctx), backward))
     got = run.gradients(cotangents)
     *seen, left = passed(cotangents, pre)
     assert_got(subject, "pre-hook", "cotangents", given, seen)

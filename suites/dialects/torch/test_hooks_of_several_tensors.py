@@ -13,8 +13,8 @@ from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
     floats_of,
     leaves_of,
-    tracked,
 )
+from autograd_conformance.suites.dialects.torch._leaves import right_gradients
 
 # Kinds of arguments, so that often several require grad.
 KINDS = ("tracked", "tracked", "fixed", "integers", "number")
@@ -37,7 +37,7 @@ def _members(subject, data, needed, leaves):
 
 
 def _floats(polynomial, cotangents):
-    return [g for g, kind in zip(cotangents, polynomial.outputs, strict=True) if kind == "float"]
+    return [cotangents[o] for o in polynomial.float_outputs]
 
 
 def _passes(subject, data, polynomial, leaves, *, partial):
@@ -80,7 +80,7 @@ def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
 
 def _needed(polynomial, cotangents, inputs):
     """The gradients that a pass needs of the leaves, the float outputs and a stranger."""
-    gradients = enumerate(tracked(polynomial, polynomial.vjp(cotangents)))
+    gradients = enumerate(right_gradients(polynomial, cotangents))
     wanted = [g if inputs is None or i in inputs else None for i, g in gradients]
     return [*wanted, *_floats(polynomial, cotangents), None]
 
@@ -112,14 +112,14 @@ def test_mode_any_gets_the_first_gradient(subject, data):
 def test_mode_all_takes_the_tensor_that_a_pass_starts_from(subject, data):
     """Mode all gets the cotangent of an output from which the pass starts."""
     polynomial = subject.polynomial(data)
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     start = subject.draw(data, floats, "output with a cotangent")
     cotangents = polynomial.cotangents([i == start for i in range(len(polynomial.outputs))])
     run, got = subject.run(polynomial), []
     graph.register_multi_grad_hook([run.outputs[start], *leaves_of(run)], got.append)
     backward(run, cotangents)
     subject.assert_equal("number of calls of a hook on an output and leaves", got=len(got), expected=1)
-    expected = [cotangents[start], *tracked(polynomial, polynomial.vjp(cotangents))]
+    expected = [cotangents[start], *right_gradients(polynomial, cotangents)]
     subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
 
 
@@ -145,7 +145,7 @@ def test_mode_all_fires_in_autograd_grad(subject, data):
     graph.register_multi_grad_hook(leaves_of(run), got.append)
     subject.assert_accepted(lambda: run.gradients(cotangents), "autograd.grad where its inputs have a hook in mode all")
     subject.assert_equal("number of calls of the hook", got=len(got), expected=1)
-    expected = tracked(polynomial, polynomial.vjp(cotangents))
+    expected = right_gradients(polynomial, cotangents)
     subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
 
 

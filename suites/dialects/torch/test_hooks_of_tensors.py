@@ -7,6 +7,8 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
@@ -17,17 +19,15 @@ from autograd_conformance.suites.dialects.torch._hooks import (
     passed,
     register,
     scaled,
-    some_cotangents,
-    tracked,
-    watched,
 )
+from autograd_conformance.suites.dialects.torch._leaves import right_gradients
 
 
 @keeps("HOOK-05")
 def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data):
     """Hooks of an output replace its cotangent before backward runs; removed ones no longer run."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the output's hooks")
     after = subject.draw(data, FACTORS, "factors of each leaf's hooks")
     output = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output with hooks")
@@ -76,12 +76,12 @@ def test_tensors_that_require_no_grad_take_no_hook(subject, data):
 def test_retained_grads_are_what_tensor_hooks_left(subject, data):
     """A retained .grad has what all hooks made of it, registered before or after retain_grad."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the hooks registered before retain_grad")
     after = subject.draw(data, FACTORS, "factors of the hooks registered after retain_grad")
     kept = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output that retains its grad")
     seen = []
-    cls = watched(subject, polynomial, backward=lambda ctx: seen.append(run.outputs[kept].grad))
+    cls = observing_ctx(subject, polynomial, leave=lambda ctx: seen.append(run.outputs[kept].grad))
     run = subject.run(polynomial, cls=cls)
     [run.outputs[kept].register_hook(partial(scaled, factor)) for factor in before]
     run.outputs[kept].retain_grad()
@@ -133,7 +133,7 @@ def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     [backward(run, cotangents, inputs=leaves if asked else None) for _ in range(passes)]
     [handle.remove() for each in handles for handle, gone in zip(each, hooks, strict=True) if gone]
     backward(run, cotangents)
-    for each, gradient in zip(got, tracked(polynomial, polynomial.vjp(cotangents)), strict=True):
+    for each, gradient in zip(got, right_gradients(polynomial, cotangents), strict=True):
         for seen, gone in zip(each, hooks, strict=True):
             expected = [np.asarray(n * gradient) for n in range(1, passes + (1 if gone else 2))]
             subject.assert_all_same(".grad that the hook of a leaf sees", got=seen, expected=expected)

@@ -5,7 +5,8 @@ from functools import partial
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.torch._hooks import backward, node_of, register, watched
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.dialects.torch._hooks import backward, node_of, register
 
 AT_NODE = ("tensor's hook", "pre-hook", "backward", "post-hook")
 AT_LEAF = ("tensor's hook", "pre-hook", "post-accumulate hook", "post-hook")
@@ -19,7 +20,7 @@ def test_hooks_of_a_node_run_in_the_documented_order(subject, data):
     kinds = subject.draw(data, several, "registered")
     output = subject.draw(data, range(len(polynomial.outputs)), "output with hooks")
     log = []
-    run = subject.run(polynomial, cls=watched(subject, polynomial, backward=lambda ctx: log.append((0, "backward"))))
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, leave=lambda ctx: log.append((0, "backward"))))
     for number, kind in enumerate(kinds):
         register(kind, run.outputs[output], node_of(run), partial(log.append, (number, kind)))
     run.gradients(polynomial.cotangents())

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 
 # What may be passed for the three parameters that have defaults.
 PASSED = st.lists(st.sampled_from(("tracked", "fixed", "number")), max_size=3)
@@ -49,7 +50,7 @@ def _flags_in_a_partial_backward(subject, data):
     """The arguments whose gradients a pass asks for, and the flags that its backward gets."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_arguments=4)
     count = len(polynomial.tensors)
-    some = st.lists(st.booleans(), min_size=count, max_size=count).map(tuple).filter(any)
+    some = flags(count).filter(any)
     wanted = subject.draw(data, some, "inputs of autograd.grad")
     run = subject.run(polynomial)
     run.gradients(polynomial.cotangents(), wrt=wanted)

@@ -12,7 +12,7 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
-from autograd_conformance.suites.dialects.torch._leaves import new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 
 # The origins of the arguments of a call.
 ORIGINS = {
@@ -132,8 +132,7 @@ def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject
     with graph.saved_tensors_hooks(*forms[form]):
         call = subject.call_of(polynomial)
         outputs = subject.assert_accepted(lambda: call(*leaves), f"a pack hook that returns a {form}")
-    pairs = zip(outputs, subject.tensors(cotangents, polynomial.dtype), strict=True)
-    starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
+    starts, given = starts_of(subject, polynomial, outputs)
     first = torch.autograd.grad(starts, leaves, given, create_graph=True)
     expected = polynomial.vjp(cotangents)
     subject.assert_all_same("gradients", got=first, expected=expected)
