@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -117,6 +117,18 @@ def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tup
         apply = _linear(subject, graph.weights(k).tolist(), k, ran)
         values.extend(apply(*(values[i] for i in step.inputs)))
     return tuple(values), ran
+
+
+def outputs_of(subject: ClauseSubject, graph: Graph) -> tuple[Callable[..., tuple[Any, ...]], list[PassLog]]:
+    """The graph's outputs as a function of its leaves, and the logs of the calls of that function."""
+    logs: list[PassLog] = []
+
+    def f(*leaves: Any) -> tuple[Any, ...]:
+        values, ran = computed(subject, graph, leaves)
+        logs.append(ran)
+        return tuple(values[o] for o in graph.outputs)
+
+    return f, logs
 
 
 def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: PassLog) -> Any:

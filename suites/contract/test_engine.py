@@ -17,20 +17,14 @@ from autograd_conformance.suites.contract._grad_and_backward import (
     with_changed_gradients,
     with_rule,
 )
-from autograd_conformance.suites.contract._graphs import DTYPE, computed, drawn_graph, sum_of_gradients
+from autograd_conformance.suites.contract._graphs import DTYPE, drawn_graph, outputs_of, sum_of_gradients
 
 
 def _pass(subject, way, graph, cotangents, **options):
     """The gradients of a graph's leaves, and what ran."""
-    log = []
-
-    def f(*leaves):
-        values, ran = computed(subject, graph, leaves)
-        log.append(ran)
-        return tuple(values[o] for o in graph.outputs)
-
+    f, logs = outputs_of(subject, graph)
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
-    return gradients_of(subject, way, f, leaves, given, **options), log[-1]
+    return gradients_of(subject, way, f, leaves, given, **options), logs[-1]
 
 
 SHAPES = ((), (1,), (3,), (1, 1), (2, 3), (3, 2), (1, 3))
@@ -135,11 +129,7 @@ def test_backward_adds_to_what_grad_holds(subject, data):
     before = subject.draw(data, flags(graph.leaves), "holds something")
     held = [np.full(graph.shape, 3.0) if h else None for h in before]
     cotangents = graph.cotangents()
-
-    def f(*leaves):
-        values, _ = computed(subject, graph, leaves)
-        return tuple(values[o] for o in graph.outputs)
-
+    f, _ = outputs_of(subject, graph)
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
     initial = subject.tensors(held, DTYPE)
     options = {"initial": initial, "differentiable": drawn_create_graph(subject, data)}
@@ -209,19 +199,13 @@ def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
     graph = drawn_graph(subject, data, min_leaves=2)
     some = flags(graph.leaves).filter(lambda w: any(w) and not all(w))
     wanted = subject.draw(data, some, "wanted leaves")
-    log = []
-
-    def f(*leaves):
-        values, ran = computed(subject, graph, leaves)
-        log.append(ran)
-        return tuple(values[o] for o in graph.outputs)
-
+    f, logs = outputs_of(subject, graph)
     cotangents = graph.cotangents()
     _, pullback = subject.implementation.vjp(f, subject.tensors(graph.values, DTYPE))
     got = pullback(subject.tensors(cotangents, DTYPE), wrt=wanted, differentiable=drawn_create_graph(subject, data))
     expected = graph.pass_over(cotangents)
     needed = graph.leading_to([leaf for leaf, want in enumerate(wanted) if want]) & set(expected.cotangents)
-    subject.assert_equal("steps that ran, sorted", got=sorted(log[0].order), expected=sorted(needed))
+    subject.assert_equal("steps that ran, sorted", got=sorted(logs[0].order), expected=sorted(needed))
     kept = [g if want else None for g, want in zip(expected.gradients, wanted, strict=False)]
     subject.assert_all_same("gradients of the leaves", got=got, expected=kept)
 

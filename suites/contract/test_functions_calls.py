@@ -108,24 +108,24 @@ def test_keywords_fill_kwargs(subject, data):
 @keeps("FN-13")
 def test_keywords_that_forward_does_not_have_are_refused(subject, data):
     """A keyword that forward does not have raises TypeError, which names it."""
-    apply = _with_defaults(subject, subject.draw(data, st.booleans(), "setup_context"))
-    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
-    name = subject.draw(data, ("d", "shift", "ctx", "self", "grad"), "keyword")
-    x = subject.tensor(X)
-    subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "a call with a keyword that forward does not have"
-    subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
+    names = ("d", "shift", "ctx", "self", "grad")
+    _assert_keyword_refused(subject, data, lambda _: names, "a call with a keyword that forward does not have")
 
 
 @keeps("FN-13", variant="twice")
 def test_an_argument_is_given_once(subject, data):
     """An argument given by position and by keyword raises TypeError, which names it."""
+    what = "a call with an argument by position and by keyword"
+    _assert_keyword_refused(subject, data, lambda values: PARAMETERS[: 1 + len(values)], what)
+
+
+def _assert_keyword_refused(subject, data, names, what):
+    """A call with one of ``names(values)`` as a keyword, after x and these values, raises; one without is accepted."""
     apply = _with_defaults(subject, subject.draw(data, st.booleans(), "setup_context"))
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
-    name = subject.draw(data, PARAMETERS[: 1 + len(values)], "keyword")
+    name = subject.draw(data, names(values), "keyword")
     x = subject.tensor(X)
     subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "a call with an argument by position and by keyword"
     subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
 
 

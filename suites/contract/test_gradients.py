@@ -1,6 +1,7 @@
 """What backward gets and returns: number, kind, shape and dtype of gradients, and how the engine treats them."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -97,16 +98,12 @@ def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
     tensors = {name: subject.tensor(np.zeros(shape), polynomial.dtype) for name, shape in EXTRA.items()}
     value = {**OTHERS, **tensors}[subject.draw(data, (*EXTRA, *OTHERS), "extra value")]
     count = len(polynomial.arguments)
-    assert_refused(
-        subject,
-        data,
-        polynomial,
-        lambda found: (*found, *nothing, value),
+    what, naming = (
         f"a backward that returns {type(value).__name__} beyond its gradients",
-        "None beyond its gradients",
-        right=lambda found: (*found, None, *nothing),
-        naming=[count, count + len(nothing) + 1],
+        [count, count + len(nothing) + 1],
     )
+    wrong, right = (lambda found, more=more: (*found, *more) for more in ((*nothing, value), (None, *nothing)))
+    assert_refused(subject, data, polynomial, wrong, what, "None beyond its gradients", right=right, naming=naming)
 
 
 @keeps("GRAD-04")
@@ -118,15 +115,9 @@ def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     position = subject.draw(data, statics, "position of the argument")
     kind = subject.draw(data, ("tensor", *OTHERS), "gradient")
     value = {**OTHERS, "tensor": subject.tensor(1.0, polynomial.dtype)}[kind]
-    assert_refused(
-        subject,
-        data,
-        polynomial,
-        lambda found: replaced(found, position, value),
-        "a gradient for an argument that is not a tensor",
-        "None for a non-tensor argument",
-        naming=["None", (position, position + 1)],
-    )
+    wrong, naming = partial(replaced, position=position, value=value), ["None", (position, position + 1)]
+    what = "a gradient for an argument that is not a tensor"
+    assert_refused(subject, data, polynomial, wrong, what, "None for a non-tensor argument", naming=naming)
 
 
 @keeps("GRAD-05")
@@ -214,15 +205,8 @@ def test_what_is_no_tensor_is_no_gradient(subject, data):
     position = subject.draw(data, polynomial.tracked, "position of the argument")
     others = {**OTHERS, "array of the right shape": np.ones(polynomial.shape)}
     value = others[subject.draw(data, others, "gradient")]
-    assert_refused(
-        subject,
-        data,
-        polynomial,
-        lambda found: replaced(found, position, value),
-        "a gradient that is not a tensor",
-        "a tensor",
-        naming=[type(value).__name__],
-    )
+    wrong, naming = partial(replaced, position=position, value=value), [type(value).__name__]
+    assert_refused(subject, data, polynomial, wrong, "a gradient that is not a tensor", "a tensor", naming=naming)
 
 
 @keeps("GRAD-09")
@@ -252,15 +236,10 @@ def test_any_other_shape_raises(subject, data):
     some = st.one_of([st.sampled_from(group) for group in (shapes, broadcast, empty) if group])
     shape = subject.draw(data, some, "shape of the gradient")
     value = subject.tensor(_filled(shape), polynomial.dtype)
-    assert_refused(
-        subject,
-        data,
-        polynomial,
-        lambda found: replaced(found, position, value),
-        f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
-        "a gradient of the input's shape",
-        naming=[(position, position + 1, polynomial.tensors.index(position))],
-    )
+    wrong = partial(replaced, position=position, value=value)
+    what = f"a gradient of shape {shape} for an input of shape {polynomial.shape}"
+    naming = [(position, position + 1, polynomial.tensors.index(position))]
+    assert_refused(subject, data, polynomial, wrong, what, "a gradient of the input's shape", naming=naming)
 
 
 @keeps("GRAD-11")
@@ -295,15 +274,10 @@ def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     values = _filled(polynomial.shape)
     value = subject.implementation.array(values + 1j * imaginary, dtype, subject.device)
     real = subject.tensor(values, polynomial.dtype)
+    wrong, right = (partial(replaced, position=position, value=g) for g in (value, real))
+    what, expected = "a complex gradient for a real input", right(polynomial.vjp(polynomial.cotangents()), value=values)
     assert_refused(
-        subject,
-        data,
-        polynomial,
-        lambda found: replaced(found, position, value),
-        "a complex gradient for a real input",
-        "a real gradient in its place",
-        right=lambda found: replaced(found, position, real),
-        expected=replaced(polynomial.vjp(polynomial.cotangents()), position, values),
+        subject, data, polynomial, wrong, what, "a real gradient in its place", right=right, expected=expected
     )
 
 

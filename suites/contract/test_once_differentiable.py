@@ -64,6 +64,13 @@ def _with_other_terms(subject, polynomial, cls, squared):
     return h
 
 
+def _assert_declaration_refused(subject, polynomial, second, what):
+    """``second(cls)`` raises for a once-differentiable backward, and is accepted for one that is not declared so."""
+    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
+    undeclared = subject.body(polynomial)
+    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+
+
 @keeps("ONCE-01")
 def test_first_derivatives_are_unchanged_and_unrecorded(subject, data):
     """First derivatives are right with and without create_graph, and backward records nothing."""
@@ -91,10 +98,7 @@ def test_backward_of_a_gradient_raises(subject, data):
         h, variables, track = _first(subject, polynomial, cls, cotangents)
         return backward(h, variables, weights, track=track)
 
-    what = "backward of a gradient"
-    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
-    undeclared = subject.body(polynomial)
-    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+    _assert_declaration_refused(subject, polynomial, second, "backward of a gradient")
 
 
 @keeps("ONCE-03")
@@ -159,10 +163,7 @@ def test_backward_with_other_terms_raises(subject, data):
     def second(cls):
         return backward(_with_other_terms(subject, polynomial, cls, squared=True), xs, weights, track=track)
 
-    what = "backward of a gradient next to other terms"
-    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
-    undeclared = subject.body(polynomial)
-    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+    _assert_declaration_refused(subject, polynomial, second, "backward of a gradient next to other terms")
 
 
 @keeps("ONCE-07", variant="grad")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -54,6 +54,20 @@ def passed(values: Sequence[Any], factors: Sequence[int | None]) -> list[tuple[A
     """The arrays that each hook of a chain gets, and those after the last one."""
     so_far = accumulate((1 if factor is None else factor for factor in factors), mul, initial=1)
     return [tuple(None if v is None else np.asarray(factor * v) for v in values) for factor in so_far]
+
+
+def check_until_removed(
+    factors: Sequence[int | None],
+    removed: Collection[int],
+    add: Callable[[int | None], Any],
+    check: Callable[[list[int | None]], None],
+) -> None:
+    """``add`` a hook for each factor, and ``check`` a pass with all of them and one without those ``removed``."""
+    handles = [add(factor) for factor in factors]
+    check(list(factors))
+    for i in removed:
+        handles[i].remove()
+    check([factor for i, factor in enumerate(factors) if i not in removed])
 
 
 def assert_got(subject: ClauseSubject, hook: str, values: str, got: Sequence[Any], expected: Sequence[Any]) -> None:

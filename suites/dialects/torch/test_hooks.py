@@ -11,6 +11,7 @@ from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
+    check_until_removed,
     floats_of,
     node_of,
     passed,
@@ -37,10 +38,7 @@ def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
         assert_got(subject, "pre-hook", "cotangents", got, seen)
         subject.assert_all_same("gradients", got=gradients, expected=polynomial.vjp(left))
 
-    handles = [add(factor) for factor in factors]
-    check(factors)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(factors) if i not in removed])
+    check_until_removed(factors, removed, add, check)
 
 
 @keeps("HOOK-02")
@@ -69,10 +67,7 @@ def test_post_hooks_replace_the_gradients_until_removed(subject, data):
         assert_got(subject, "post-hook", "cotangents", outputs, [cotangents] * len(active))
         subject.assert_all_same("gradients", got=got, expected=left)
 
-    handles = [add(factor) for factor in factors]
-    check(factors)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(factors) if i not in removed])
+    check_until_removed(factors, removed, add, check)
 
 
 @keeps("HOOK-03")

@@ -13,6 +13,7 @@ from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
     backward,
+    check_until_removed,
     floats_of,
     leaves_of,
     node_of,
@@ -46,11 +47,8 @@ def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data
         given = [left if i == output else g for i, g in enumerate(cotangents)]
         subject.assert_all_same("gradients", got=gradients, expected=passed(polynomial.vjp(given), after)[-1])
 
-    handles = [add(factor) for factor in before]
     [leaf.register_hook(partial(scaled, factor)) for leaf in leaves_of(run) for factor in after]
-    check(before)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(before) if i not in removed])
+    check_until_removed(before, removed, add, check)
 
 
 @keeps("HOOK-05", variant="refused")
