@@ -18,21 +18,6 @@ from autograd_conformance.suites.dialects.torch._leaves import starts_of
 FACTORS = st.lists(st.sampled_from((None, 2, -1)), min_size=1, max_size=3)
 
 
-def floats_of(run: Run) -> list[Any]:
-    """The outputs that a pass can start from."""
-    return [run.outputs[o] for o in run.polynomial.float_outputs]
-
-
-def node_of(run: Run) -> Any:
-    """The node of the call."""
-    return floats_of(run)[0].grad_fn
-
-
-def leaves_of(run: Run) -> list[Any]:
-    """The leaves that require grad, on which the call ran."""
-    return [node.variable for node, _ in node_of(run).next_functions if node is not None]
-
-
 def backward(run: Run, cotangents: Sequence[Any], *, downstream: bool = False, inputs: Any = None) -> None:
     """A pass that adds to ``.grad``, from the outputs themselves or from what was computed ``downstream`` of them."""
     outputs, given = starts_of(run.subject, run.polynomial, run.outputs, cotangents)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, observing_ctx, three_tensors
 from autograd_conformance.suites.contract._derivatives import arguments
-from autograd_conformance.suites.dialects.torch._hooks import node_of
 from autograd_conformance.suites.dialects.torch._leaves import starts_of
-from autograd_conformance.suites.dialects.torch._nodes import metadata_of
+from autograd_conformance.suites.dialects.torch._nodes import metadata_of, node_of
 
 READ_ONLY = ("metadata", "next_functions", "requires_grad", "saved_tensors", "saved_variables")
 # The attributes that hold the arguments of the marking methods until forward is over.

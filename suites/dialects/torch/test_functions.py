@@ -1,4 +1,4 @@
-"""The class Function: how it is defined, what its forward gets, and the names of its nodes."""
+"""The class Function: how it is defined, what its forward and setup_context get, and the names of its nodes."""
 
 import numpy as np
 import torch
@@ -211,3 +211,27 @@ def test_an_argument_returned_as_it_is_needs_a_backward(subject, data):
         subject.assert_raises(NotImplementedError, gradient, "a pass that reaches it", naming=["backward", "vjp"])
     else:
         subject.assert_same("gradient", got=gradient(), expected=np.full(X.shape, factor))
+
+
+@keeps("SETUP-08")
+def test_keyword_only_parameters(subject, data):
+    """apply takes keyword-only parameters or their defaults, and the gradient is right."""
+
+    def setup_context(ctx, inputs, output):
+        ctx.scale = inputs[1]
+
+    shifted = subject.custom(
+        forward=lambda x, scale=1, *, first=3, second=5: x * scale + first + 10 * second,
+        setup_context=setup_context,
+        backward=lambda ctx, g: (g * ctx.scale, None),
+    )
+    numbers = st.integers(-3, 3)
+    positional = subject.draw(data, st.lists(numbers, max_size=1), "scale")
+    optional = st.fixed_dictionaries({}, optional={"first": numbers, "second": numbers})
+    named = subject.draw(data, optional, "keyword arguments")
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    y = subject.assert_accepted(lambda: shifted(x, *positional, **named), "apply with keyword-only parameters")
+    scale, first, second = *(positional or [1]), named.get("first", 3), named.get("second", 5)
+    subject.assert_same("output", got=y, expected=subject.tensor([1.0, -2.0]) * scale + first + 10 * second)
+    gradient = torch.autograd.grad(y.sum(), x)[0]
+    subject.assert_same("gradient", got=gradient, expected=torch.full_like(x, scale))

@@ -11,10 +11,9 @@ from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
-    floats_of,
-    leaves_of,
 )
 from autograd_conformance.suites.dialects.torch._leaves import right_gradients
+from autograd_conformance.suites.dialects.torch._nodes import floats_of, leaves_of
 
 # Kinds of arguments, so that often several require grad.
 KINDS = ("tracked", "tracked", "fixed", "integers", "number")

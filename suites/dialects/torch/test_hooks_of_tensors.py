@@ -14,14 +14,12 @@ from autograd_conformance.suites.dialects.torch._hooks import (
     assert_got,
     backward,
     check_until_removed,
-    floats_of,
-    leaves_of,
-    node_of,
     passed,
     register,
     scaled,
 )
 from autograd_conformance.suites.dialects.torch._leaves import right_gradients
+from autograd_conformance.suites.dialects.torch._nodes import floats_of, leaves_of, node_of
 
 
 @keeps("HOOK-05")
