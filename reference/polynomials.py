@@ -74,6 +74,16 @@ class Polynomial(Printable):
         """Whether each argument requires grad."""
         return tuple(kind == "tracked" for kind in self.arguments)
 
+    @property
+    def tracked(self) -> tuple[int, ...]:
+        """The positions of the arguments that require grad."""
+        return tuple(i for i, kind in enumerate(self.arguments) if kind == "tracked")
+
+    @property
+    def float_outputs(self) -> tuple[int, ...]:
+        """The positions of the floating outputs."""
+        return tuple(o for o, kind in enumerate(self.outputs) if kind == "float")
+
     @cached_property
     def weights(self) -> Any:
         """The weight of each floating tensor (columns) in each output (rows)."""

@@ -32,6 +32,11 @@ KEYS: dict[int, tuple[Any, ...]] = {
 }
 
 
+def flags(count: int) -> st.SearchStrategy[tuple[bool, ...]]:
+    """A bool for each of so many things."""
+    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
+
+
 @st.composite
 def polynomials(
     draw: Any,

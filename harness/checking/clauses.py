@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
 from autograd_conformance.harness.checking.compare import same_bits
-from autograd_conformance.harness.checking.examined import Examined, PartMissing, Untaken, described
+from autograd_conformance.harness.checking.defining import Defining
+from autograd_conformance.harness.checking.examined import PartMissing, Untaken, described
 from autograd_conformance.harness.checking.observe import Observation, observed
 from autograd_conformance.harness.checking.settings import kept
 from autograd_conformance.harness.checking.steering import steers
@@ -58,7 +59,7 @@ class Run:
 
 
 @dataclass
-class ClauseSubject(Examined):
+class ClauseSubject(Defining):
     """A clause under test."""
 
     implementation: Implementation
@@ -136,16 +137,6 @@ class ClauseSubject(Examined):
 
     # What is run.
 
-    def tensor(self, values: Any, dtype: str | None = None) -> Any:
-        """A tensor on the subject's device; integers keep their own dtype."""
-        array = np.asarray(values)
-        kind = array.dtype.name if array.dtype.kind in "iub" else dtype or self.usual
-        return self.implementation.array(array, self.supported(kind), self.device)
-
-    def tensors(self, arrays: Sequence[Any], dtype: str | None = None) -> tuple[Any, ...]:
-        """A tensor for each array, None for None."""
-        return tuple(None if a is None else self.tensor(a, dtype) for a in arrays)
-
     def run(
         self, polynomial: Polynomial, *, cls: Any = None, under: Callable[[], Any] = nullcontext,
         prepare: Callable[[Any], Any] = lambda x: x,
@@ -154,18 +145,15 @@ class ClauseSubject(Examined):
 
         The call runs ``under`` a context. Each tensor argument is ``prepare`` of a leaf.
         """
-        xp, ag = self.implementation.xp, self.implementation.ag
         needs = "needs_input_grad" in self.implementation.capabilities
-        watched, seen = observed(cls or polynomial.body(xp, ag), ag.Function, needs=needs)
-        apply = self.implementation.function(watched)
+        watched, seen = observed(cls or self.body(polynomial), self.implementation.ag.Function, needs=needs)
+        call, primals = self.call_of(polynomial, watched), self.primals(polynomial)
 
         def f(*tensors: Any) -> Any:
-            given = iter([prepare(x) for x in tensors])
-            pairs = zip(polynomial.arguments, polynomial.values, strict=True)
+            given = [prepare(x) for x in tensors]
             with under():
-                return apply(*(next(given) if kind in TENSORS else value for kind, value in pairs))
+                return call(*given)
 
-        primals = self.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
         outputs, pullback = self.implementation.vjp(f, primals, track=polynomial.track)
         return Run(self, polynomial, primals, outputs, pullback, seen)
 

@@ -88,19 +88,11 @@ class Constants:
         ones = implementation.array(np.ones(shape[::-1]), output.dtype, self.subject.device)
         return implementation.xp.permute_dims(ones, reverse)
 
-    def _compute(self) -> tuple[Any, ...]:
-        return tuple(self.constant(output) for output in self.given)
-
     def _prepare(self, ctx: Any, _: Any, outputs: Sequence[Any]) -> None:
         marked = [y for y, output in zip(outputs, self.given, strict=True) if output.marked]
         if marked:
             ctx.mark_non_differentiable(*marked)
         self.configure(ctx)
-
-    def _combined(self, ctx: Any, x: Any) -> tuple[Any, ...]:
-        outputs = self._compute()
-        self._prepare(ctx, (x,), outputs)
-        return outputs
 
     def _backward(self, _: Any, *cotangents: Any) -> Any:
         self.cotangents.append(cotangents)
@@ -109,13 +101,12 @@ class Constants:
     @property
     def apply(self) -> Callable[..., Any]:
         """The callable through which users call it."""
-        base = self.subject.implementation.ag.Function
-        entry: dict[str, Any] = {"forward": self._combined}
-        if self.separate:
-            entry = {"forward": lambda _: self._compute(), "setup_context": self._prepare}
-        methods = {**entry, "backward": self._backward}
-        namespace = {name: staticmethod(method) for name, method in methods.items()}
-        return self.subject.implementation.function(type(base)("Constants", (base,), namespace))
+        return self.subject.custom(
+            forward=lambda _: tuple(self.constant(output) for output in self.given),
+            setup_context=self._prepare,
+            backward=self._backward,
+            separate=self.separate,
+        )
 
     def call(self) -> tuple[tuple[Any, ...], Callable[..., Any]]:
         """The outputs and the pullback of a recorded call."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import Polynomial
-from autograd_conformance.suites.contract._derivatives import arguments, primals
 
 
 def nothing(*_: Any) -> None:
@@ -23,8 +22,7 @@ def observing_ctx(
     leave: Callable[[Any], None] = nothing,
 ) -> Any:
     """The Function, with ``enter(ctx, inputs, outputs)`` once ctx is set up and ``leave(ctx)`` in backward and jvp."""
-    base = subject.implementation.ag.Function
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    body = subject.body(polynomial)
 
     def forward(ctx: Any, *args: Any) -> Any:
         outputs = body.forward(ctx, *args)
@@ -45,21 +43,17 @@ def observing_ctx(
         return tuple(0.0 * some if kind == "float" else None for kind in polynomial.outputs)
 
     entry = {"setup_context": setup_context} if polynomial.separate else {"forward": forward}
-    methods = {**entry, "backward": backward, "jvp": jvp}
-    return type(base)("Watched", (body,), {name: staticmethod(method) for name, method in methods.items()})
+    return subject.define(body, name="Watched", **entry, backward=backward, jvp=jvp)
 
 
 def run_forward_mode(subject: ClauseSubject, polynomial: Polynomial, cls: Any) -> Any:
     """Call a class with the Function's arguments in forward mode; every floating tensor has a tangent."""
-    implementation = subject.implementation
-    apply = implementation.function(cls)
-
-    def f(*tensors: Any) -> Any:
-        return tuple(y for y in apply(*arguments(polynomial, tensors)) if implementation.is_tensor(y))
-
+    implementation, call = subject.implementation, subject.call_of(polynomial, cls)
     moving = [polynomial.arguments[i] != "integers" for i in polynomial.tensors]
-    tangents = [x if moves else None for x, moves in zip(primals(subject, polynomial), moving, strict=True)]
-    return implementation.jvp(f, primals(subject, polynomial), tangents)
+    tangents = [x if moves else None for x, moves in zip(subject.primals(polynomial), moving, strict=True)]
+    return implementation.jvp(
+        lambda *tensors: tuple(filter(implementation.is_tensor, call(*tensors))), subject.primals(polynomial), tangents
+    )
 
 
 # The arguments of `three_tensors`.
@@ -82,20 +76,10 @@ def three_tensors(
 
     ``mark(ctx, inputs, outputs)`` runs where ctx is set up, ``look(ctx)`` in backward and jvp.
     """
-    base = subject.implementation.ag.Function
-
-    def combined(ctx: Any, *tensors: Any) -> Any:
-        found = outputs(tensors)
-        mark(ctx, tensors, found)
-        return found
 
     def later(ctx: Any, *given: Any) -> Any:
         look(ctx)
         return outputs(given)
 
-    entry: dict[str, Any] = {"forward": combined}
-    if separate:
-        entry = {"forward": lambda *tensors: outputs(tensors), "setup_context": mark}
-    methods = {**entry, "backward": later, "jvp": later}
-    namespace = {name: staticmethod(method) for name, method in methods.items()}
-    return subject.implementation.function(type(base)("Three", (base,), namespace))
+    methods = {"setup_context": mark, "backward": later, "jvp": later}
+    return subject.custom(forward=lambda *tensors: outputs(tensors), **methods, separate=separate)

@@ -23,17 +23,11 @@ def arguments(polynomial: Polynomial, tensors: Sequence[Any]) -> tuple[Any, ...]
     return tuple(next(given) if kind in TENSORS else value for kind, value in pairs)
 
 
-def primals(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, ...]:
-    """New tensors for the tensor arguments of a generated Function."""
-    return subject.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
-
-
 def drawn_cotangents(
     subject: ClauseSubject, data: Any, polynomial: Polynomial, label: str = "used outputs"
 ) -> tuple[Any, ...]:
     """Draw cotangents for some of the float outputs, at least one; None for the other outputs."""
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
-    some = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1), label)
+    some = subject.draw(data, st.sets(st.sampled_from(polynomial.float_outputs), min_size=1), label)
     return polynomial.cotangents([i in some for i in range(len(polynomial.outputs))])
 
 

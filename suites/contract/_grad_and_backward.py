@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.checking.clauses import ClauseSubject, Fact
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
-from autograd_conformance.suites.contract._derivatives import arguments, primals
 
 GRAD, BACKWARD, WITH_GRAPH = "grad", "backward", " with create_graph"
 
@@ -45,40 +44,61 @@ def gradients_of(
     return subject.implementation.backward(f, tensors, cotangents, track=tracked, differentiable=graph)
 
 
-def function_of_tensors(subject: ClauseSubject, polynomial: Polynomial, cls: Any = None) -> Callable[..., Any]:
-    """The generated Function, or another class with its arguments and outputs, as a function of its tensors."""
-    body = cls or polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    apply = subject.implementation.function(body)
-    return lambda *tensors: apply(*arguments(polynomial, tensors))
-
-
 def argument_gradients(
     subject: ClauseSubject, way: str, polynomial: Polynomial, cotangents: Sequence[Any], cls: Any = None
 ) -> tuple[Any, ...]:
     """The gradient of each argument of a generated Function; None for non-tensors."""
     given = subject.tensors(cotangents, polynomial.dtype)
-    f, tensors = function_of_tensors(subject, polynomial, cls), primals(subject, polynomial)
+    f, tensors = subject.call_of(polynomial, cls), subject.primals(polynomial)
     found = iter(gradients_of(subject, way, f, tensors, given, polynomial.track))
     return tuple(next(found) if kind in TENSORS else None for kind in polynomial.arguments)
 
 
 def with_changed_gradients(
     subject: ClauseSubject, polynomial: Polynomial, change: Callable[[tuple[Any, ...]], Any]
-) -> type[Any]:
+) -> Any:
     """The generated Function with a backward that returns ``change(gradients)``."""
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    return _with_backward(body, lambda ctx, *cotangents: change(body.backward(ctx, *cotangents)))
+    body = subject.body(polynomial)
+    return subject.define(body, backward=lambda ctx, *cotangents: change(body.backward(ctx, *cotangents)))
 
 
 def with_rule(
     subject: ClauseSubject, polynomial: Polynomial, rule: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-) -> type[Any]:
+) -> Any:
     """The generated Function with a backward that returns ``rule(cotangents)``."""
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    return _with_backward(body, lambda _, *cotangents: rule(cotangents))
+    return subject.define(subject.body(polynomial), backward=lambda _, *cotangents: rule(cotangents))
 
 
-def _with_backward(body: Any, backward: Callable[..., Any]) -> type[Any]:
-    methods = {"backward": staticmethod(backward)}
-    made: type[Any] = type(body)(body.__name__, (body,), methods)
-    return made
+def replaced(values: Sequence[Any], position: int, value: Any) -> tuple[Any, ...]:
+    """The values with another one at a position."""
+    return (*values[:position], value, *values[position + 1 :])
+
+
+def assert_refused(
+    subject: ClauseSubject,
+    data: Any,
+    polynomial: Polynomial,
+    wrong: Callable[[tuple[Any, ...]], Any],
+    what: str,
+    instead: str,
+    *,
+    right: Callable[[tuple[Any, ...]], Any] = tuple,
+    naming: Sequence[Fact] = (),
+    expected: Sequence[Any] | None = None,
+) -> None:
+    """A backward that returns ``wrong(gradients)`` raises; one that returns ``right(gradients)`` is accepted.
+
+    ``what`` and ``instead`` say what these return. The gradients are ``expected``, by default the Function's own.
+    """
+    __tracebackhide__ = True
+    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
+
+    def gradients(change: Callable[[tuple[Any, ...]], Any]) -> tuple[Any, ...]:
+        cls = with_changed_gradients(subject, polynomial, change)
+        return argument_gradients(subject, way, polynomial, cotangents, cls)
+
+    subject.assert_raises(subject.implementation.refusals, lambda: gradients(wrong), what, naming=naming)
+    got = subject.assert_accepted(lambda: gradients(right), instead)
+    subject.assert_all_same(
+        f"gradients with {instead}", got=got, expected=polynomial.vjp(cotangents) if expected is None else expected
+    )

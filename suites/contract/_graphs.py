@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -114,14 +114,24 @@ def computed(subject: ClauseSubject, graph: Graph, leaves: Sequence[Any]) -> tup
     ran = PassLog()
     values = list(leaves)
     for k, step in enumerate(graph.steps):
-        apply = subject.implementation.function(_linear(subject, graph.weights(k).tolist(), k, ran))
+        apply = _linear(subject, graph.weights(k).tolist(), k, ran)
         values.extend(apply(*(values[i] for i in step.inputs)))
     return tuple(values), ran
 
 
-def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: PassLog) -> Any:
-    base = subject.implementation.ag.Function
+def outputs_of(subject: ClauseSubject, graph: Graph) -> tuple[Callable[..., tuple[Any, ...]], list[PassLog]]:
+    """The graph's outputs as a function of its leaves, and the logs of the calls of that function."""
+    logs: list[PassLog] = []
 
+    def f(*leaves: Any) -> tuple[Any, ...]:
+        values, ran = computed(subject, graph, leaves)
+        logs.append(ran)
+        return tuple(values[o] for o in graph.outputs)
+
+    return f, logs
+
+
+def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: PassLog) -> Any:
     def forward(_: Any, *xs: Any) -> tuple[Any, ...]:
         return tuple(sum(w * x for w, x in zip(row, xs, strict=True)) for row in weights)
 
@@ -131,7 +141,7 @@ def _linear(subject: ClauseSubject, weights: list[list[float]], k: int, ran: Pas
         columns = zip(*weights, strict=True)
         return tuple(sum(w * g for w, g in zip(column, cotangents, strict=True)) for column in columns)
 
-    return type(base)(f"Step{k}", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return subject.custom(name=f"Step{k}", forward=forward, backward=backward)
 
 
 def sum_of_gradients(a: Any, b: Any) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import OUTPUTS, Polynomial
-from autograd_conformance.suites.contract._derivatives import arguments, primals
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 
 
 def drawn_jvp_function(subject: ClauseSubject, data: Any, **restrictions: Any) -> Polynomial:
@@ -75,23 +75,12 @@ def with_jvp(
     **methods: Callable[..., Any],
 ) -> Any:
     """The Function with this jvp, by default the right one; ``prepare(ctx, inputs)`` sets up ctx for it."""
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
 
     def save(ctx: Any, inputs: Sequence[Any]) -> None:
         ctx.save_for_forward(*(inputs[i] for i in polynomial.floating))
 
-    def forward(ctx: Any, *args: Any) -> Any:
-        outputs = body.forward(ctx, *args)
-        (prepare or save)(ctx, args)
-        return outputs
-
-    def setup_context(ctx: Any, inputs: Any, outputs: Any) -> None:
-        body.setup_context(ctx, inputs, outputs)
-        (prepare or save)(ctx, inputs)
-
-    entry = {"setup_context": setup_context} if polynomial.separate else {"forward": forward}
-    namespace = {**entry, "jvp": jvp or right_rule(polynomial), **methods}
-    return type(body)("Moving", (body,), {name: staticmethod(method) for name, method in namespace.items()})
+    body = observing_ctx(subject, polynomial, lambda ctx, inputs, _: (prepare or save)(ctx, inputs))
+    return subject.define(body, jvp=jvp or right_rule(polynomial), **methods)
 
 
 def output_tangents(
@@ -108,16 +97,15 @@ def output_tangents(
     ``tangents`` are arrays or tensors, one for each argument, or None. ``at`` are the tensor arguments if not new ones;
     ``after`` runs when apply has returned.
     """
-    implementation, kinds = subject.implementation, polynomial.outputs
-    apply = implementation.function(cls)
+    implementation, kinds, call = subject.implementation, polynomial.outputs, subject.call_of(polynomial, cls)
 
     def f(*tensors: Any) -> tuple[Any, ...]:
-        outputs = apply(*arguments(polynomial, tensors))
+        outputs = call(*tensors)
         after()
         return tuple(y for y, kind in zip(outputs, kinds, strict=True) if kind != "static")
 
     wanted = [tangents[i] for i in polynomial.tensors]
     given = [t if implementation.is_tensor(t) else subject.tensors([t], polynomial.dtype)[0] for t in wanted]
-    start = primals(subject, polynomial) if at is None else at
+    start = subject.primals(polynomial) if at is None else at
     found = iter(implementation.jvp(f, start, given)[1])
     return tuple(None if kind == "static" else next(found) for kind in kinds)

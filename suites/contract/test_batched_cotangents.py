@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import DTYPES
-from autograd_conformance.suites.contract._derivatives import primals
-from autograd_conformance.suites.contract._grad_and_backward import function_of_tensors, with_changed_gradients
+from autograd_conformance.suites.contract._grad_and_backward import with_changed_gradients
 
 IN_NUMPY = [dtype for dtype in DTYPES if dtype != "bfloat16"]
 
@@ -54,5 +53,5 @@ def _gradients(subject, polynomial, each, cls=None):
     """The gradients of the tensors, for a batch of cotangents."""
     stacked = [None if g[0] is None else np.stack(g) for g in zip(*each, strict=True)]
     given = subject.tensors(stacked, polynomial.dtype)
-    f = function_of_tensors(subject, polynomial, cls)
-    return subject.implementation.batched_vjp(f, primals(subject, polynomial), given, track=polynomial.track)
+    f = subject.call_of(polynomial, cls)
+    return subject.implementation.batched_vjp(f, subject.primals(polynomial), given, track=polynomial.track)

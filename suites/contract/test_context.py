@@ -13,7 +13,6 @@ from autograd_conformance.suites.contract._ctx_observers import (
     run_forward_mode,
     three_tensors,
 )
-from autograd_conformance.suites.contract._handwritten import STYLES
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.text("xyz", max_size=3), st.lists(st.integers(0, 9), max_size=3)
@@ -107,7 +106,7 @@ def test_the_last_save_counts(subject, data):
     """After several calls of a save method, saved_tensors holds what the last call saved."""
     name = subject.draw(data, ("save_for_backward", "save_for_forward"), "method of ctx")
     calls = subject.draw(data, CALLS, "tensors of each call")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     saved = []
 
     def mark(ctx, inputs, _):
@@ -127,7 +126,7 @@ def test_the_last_save_counts(subject, data):
 def test_the_last_mark_of_outputs_counts(subject, data):
     """After several calls of mark_non_differentiable, only the outputs of the last call do not require grad."""
     calls = subject.draw(data, CALLS, "outputs of each call of mark_non_differentiable")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
 
     def mark(ctx, _, outputs):
         for positions in calls:
@@ -145,7 +144,7 @@ def test_the_last_mark_of_outputs_counts(subject, data):
 def test_the_last_mark_of_inputs_counts(subject, data):
     """After several calls of mark_dirty, only the inputs of the last call have a higher version."""
     calls = subject.draw(data, CALLS, "inputs of each call of mark_dirty")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     tensors = subject.tensors(THREE)
 
     def mark(ctx, inputs, _):

@@ -6,33 +6,25 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
-from autograd_conformance.suites.contract._derivatives import primals
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import (
     BACKWARD,
     GRAD,
     argument_gradients,
     drawn_create_graph,
     drawn_way,
-    function_of_tensors,
     gradients_of,
     with_changed_gradients,
     with_rule,
 )
-from autograd_conformance.suites.contract._graphs import DTYPE, computed, drawn_graph, sum_of_gradients
-from autograd_conformance.suites.contract._handwritten import define_apply
+from autograd_conformance.suites.contract._graphs import DTYPE, drawn_graph, outputs_of, sum_of_gradients
 
 
 def _pass(subject, way, graph, cotangents, **options):
     """The gradients of a graph's leaves, and what ran."""
-    log = []
-
-    def f(*leaves):
-        values, ran = computed(subject, graph, leaves)
-        log.append(ran)
-        return tuple(values[o] for o in graph.outputs)
-
+    f, logs = outputs_of(subject, graph)
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
-    return gradients_of(subject, way, f, leaves, given, **options), log[-1]
+    return gradients_of(subject, way, f, leaves, given, **options), logs[-1]
 
 
 SHAPES = ((), (1,), (3,), (1, 1), (2, 3), (3, 2), (1, 3))
@@ -96,8 +88,8 @@ def test_backward_sees_cotangents_in_the_dtype_of_its_outputs(subject, data):
     given = [implementation.array(values, dtype, subject.device) for dtype in dtypes]
     body = polynomial.body(implementation.xp, implementation.ag)
     watched, seen = observed(body, implementation.ag.Function, needs=False)
-    f, way = function_of_tensors(subject, polynomial, watched), drawn_way(subject, data)
-    got = gradients_of(subject, way, f, primals(subject, polynomial), given, polynomial.track)
+    f, way = subject.call_of(polynomial, watched), drawn_way(subject, data)
+    got = gradients_of(subject, way, f, subject.primals(polynomial), given, polynomial.track)
     found_dtypes = [implementation.describe(g).dtype for g in seen.cotangents]
     subject.assert_equal(
         "dtypes of the gradients that backward gets", got=found_dtypes, expected=[polynomial.dtype] * count
@@ -117,7 +109,7 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
     assume(others)
     other = subject.draw(data, others, "dtype of the cotangent")
     way = drawn_way(subject, data)
-    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: g * 2)
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g * 2)
     ones = np.ones(shape)
 
     def gradient(cotangent):
@@ -134,16 +126,10 @@ def test_cotangents_are_complex_where_outputs_are(subject, data):
 def test_backward_adds_to_what_grad_holds(subject, data):
     """backward() adds to a .grad that holds something and sets one that is None."""
     graph = drawn_graph(subject, data)
-    before = subject.draw(
-        data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "holds something"
-    )
+    before = subject.draw(data, flags(graph.leaves), "holds something")
     held = [np.full(graph.shape, 3.0) if h else None for h in before]
     cotangents = graph.cotangents()
-
-    def f(*leaves):
-        values, _ = computed(subject, graph, leaves)
-        return tuple(values[o] for o in graph.outputs)
-
+    f, _ = outputs_of(subject, graph)
     leaves, given = subject.tensors(graph.values, DTYPE), subject.tensors(cotangents, DTYPE)
     initial = subject.tensors(held, DTYPE)
     options = {"initial": initial, "differentiable": drawn_create_graph(subject, data)}
@@ -156,7 +142,7 @@ def test_backward_adds_to_what_grad_holds(subject, data):
 def test_what_grad_returns_is_what_backward_accumulates(subject, data):
     """grad returns the same gradients that backward() puts into .grad, for any choice of tracked leaves."""
     graph = drawn_graph(subject, data)
-    track = subject.draw(data, st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves), "tracked leaves")
+    track = subject.draw(data, flags(graph.leaves), "tracked leaves")
     cotangents = graph.cotangents()
     returned, _ = _pass(subject, GRAD, graph, cotangents, track=track)
     accumulated, _ = _pass(subject, BACKWARD, graph, cotangents, track=track)
@@ -194,12 +180,12 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
     repeats = subject.draw(data, st.integers(1, 3), "calls on the same inputs")
     way = drawn_way(subject, data)
     each = [polynomial.cotangents(salt=10 * n) for n in range(repeats)]
-    f = function_of_tensors(subject, polynomial)
+    f = subject.call_of(polynomial)
     got = gradients_of(
         subject,
         way,
         lambda *xs: tuple(y for _ in range(repeats) for y in f(*xs)),
-        primals(subject, polynomial),
+        subject.primals(polynomial),
         subject.tensors([g for cotangents in each for g in cotangents], polynomial.dtype),
     )
     parts = zip(*map(polynomial.vjp, each), strict=True)
@@ -211,21 +197,15 @@ def test_several_outputs_give_the_sum_of_their_gradients(subject, data):
 def test_nodes_that_no_wanted_leaf_needs_do_not_run(subject, data):
     """A pass for some of the leaves runs only the nodes that lead to them."""
     graph = drawn_graph(subject, data, min_leaves=2)
-    flags = st.lists(st.booleans(), min_size=graph.leaves, max_size=graph.leaves)
-    wanted = subject.draw(data, flags.filter(lambda w: any(w) and not all(w)), "wanted leaves")
-    log = []
-
-    def f(*leaves):
-        values, ran = computed(subject, graph, leaves)
-        log.append(ran)
-        return tuple(values[o] for o in graph.outputs)
-
+    some = flags(graph.leaves).filter(lambda w: any(w) and not all(w))
+    wanted = subject.draw(data, some, "wanted leaves")
+    f, logs = outputs_of(subject, graph)
     cotangents = graph.cotangents()
     _, pullback = subject.implementation.vjp(f, subject.tensors(graph.values, DTYPE))
     got = pullback(subject.tensors(cotangents, DTYPE), wrt=wanted, differentiable=drawn_create_graph(subject, data))
     expected = graph.pass_over(cotangents)
     needed = graph.leading_to([leaf for leaf, want in enumerate(wanted) if want]) & set(expected.cotangents)
-    subject.assert_equal("steps that ran, sorted", got=sorted(log[0].order), expected=sorted(needed))
+    subject.assert_equal("steps that ran, sorted", got=sorted(logs[0].order), expected=sorted(needed))
     kept = [g if want else None for g, want in zip(expected.gradients, wanted, strict=False)]
     subject.assert_all_same("gradients of the leaves", got=got, expected=kept)
 
@@ -257,13 +237,13 @@ def test_cotangents_are_like_their_outputs_whatever_comes_after(subject, data):
     cls = with_changed_gradients(subject, first, lambda found: found)
     inner = cls.backward
     cls.backward = staticmethod(lambda ctx, *given: (seen.extend(given), inner(ctx, *given))[1])
-    f = function_of_tensors(subject, first, cls)
+    f = subject.call_of(first, cls)
     starts = subject.tensors([np.ones(first.shape)] * len(first.outputs), first.dtype)
     gradients_of(
         subject,
         drawn_way(subject, data),
         lambda *xs: tuple(consume(y)[0] for y in f(*xs)),
-        primals(subject, first),
+        subject.primals(first),
         starts,
     )
     expected = implementation.describe(subject.tensor(np.ones(first.shape), first.dtype))

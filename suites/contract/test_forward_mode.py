@@ -8,9 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._derivatives import gradient_function, primals
+from autograd_conformance.suites.contract._derivatives import gradient_function
 from autograd_conformance.suites.contract._garbage import without_collector
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.contract._jvp_functions import (
     drawn_jvp_function,
     drawn_tangents,
@@ -40,7 +39,7 @@ def test_a_tangent_needs_a_jvp(subject, data):
     """A Function without jvp raises NotImplementedError for a tangent, and works without one."""
     polynomial = drawn_jvp_function(subject, data)
     tangents = drawn_tangents(subject, data, polynomial)
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    cls = subject.body(polynomial)
     what = "forward mode of a Function without jvp"
     subject.assert_raises(
         NotImplementedError, lambda: output_tangents(subject, polynomial, cls, tangents), what, naming=["jvp"]
@@ -114,7 +113,7 @@ def test_jvp_runs_in_the_grad_mode_of_the_call_and_with_forward_mode_off(subject
     tangents = drawn_tangents(subject, data, polynomial)
     recording = subject.draw(data, (True, False), "call is recorded")
     under = nullcontext if recording else subject.implementation.no_grad
-    plain = subject.implementation.function(polynomial.body(subject.implementation.xp, subject.implementation.ag))
+    plain = subject.implementation.function(subject.body(polynomial))
     recorded, rule = [], right_rule(polynomial)
 
     def jvp(ctx, *given):
@@ -129,7 +128,7 @@ def test_jvp_runs_in_the_grad_mode_of_the_call_and_with_forward_mode_off(subject
         with under():
             return output_tangents(subject, polynomial, with_jvp(subject, polynomial, jvp), tangents, at=tensors)
 
-    subject.implementation.vjp(outputs, primals(subject, polynomial), track=polynomial.track)
+    subject.implementation.vjp(outputs, subject.primals(polynomial), track=polynomial.track)
     subject.assert_equal("whether an operation in jvp is recorded", got=recorded, expected=[recording])
 
 
@@ -225,10 +224,6 @@ def test_jvp_and_backward_see_their_own_saved_tensors_alone(subject, data):
         for use in filter(saved_for.get, order):
             getattr(ctx, f"save_for_{use}")(*(inputs[i] for i in saved_for[use]))
 
-    def combined(ctx, *xs):
-        save(ctx, xs, None)
-        return 2 * xs[0]
-
     def jvp(ctx, *ts):
         seen["jvp"] = ctx.saved_tensors
         return 2 * ts[0]
@@ -237,8 +232,8 @@ def test_jvp_and_backward_see_their_own_saved_tensors_alone(subject, data):
         seen["backward"] = ctx.saved_tensors
         return 2 * g, None, None
 
-    entry = {"forward": lambda *xs: 2 * xs[0], "setup_context": save} if separate else {"forward": combined}
-    apply = subject.implementation.function(define(subject, **entry, jvp=jvp, backward=backward))
+    methods = {"setup_context": save, "jvp": jvp, "backward": backward}
+    apply = subject.custom(forward=lambda *xs: 2 * xs[0], **methods, separate=separate)
     xs, ts = ([subject.tensor(a, dtype) for a in arrays] for _ in range(2))
     _, pullback = subject.implementation.vjp(lambda *xs: subject.implementation.jvp(apply, xs, ts)[0], xs)
     pullback([subject.tensor([1.0, 1.0], dtype)])
@@ -261,7 +256,7 @@ def test_a_jvp_can_be_differentiated_in_reverse(subject, data):
 
     ts = subject.tensors([tangents[i] for i in positions], polynomial.dtype)
     given = subject.tensors([g for g in cotangents if g is not None], polynomial.dtype)
-    found = gradient_function(subject, f, given)(*primals(subject, polynomial), *ts)
+    found = gradient_function(subject, f, given)(*subject.primals(polynomial), *ts)
     by_primal, by_tangent = replace(polynomial, power=1).vjp(cotangents), polynomial.vjp(cotangents)
     expected = [power * (power - 1) * tangents[i] * by_primal[i] for i in positions]
     what = "gradients of the tangents of the outputs, by primals and by tangents"

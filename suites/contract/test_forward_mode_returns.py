@@ -4,8 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.strategies.generated_functions import DTYPES, SHAPES, polynomials
-from autograd_conformance.suites.contract._handwritten import define
+from autograd_conformance.strategies.generated_functions import DTYPES, SHAPES, flags, polynomials
 from autograd_conformance.suites.contract._jvp_functions import (
     drawn_jvp_function,
     drawn_tangents,
@@ -25,7 +24,7 @@ def test_jvp_returns_one_tangent_for_each_output(subject, data):
     tangents = drawn_tangents(subject, data, polynomial)
     right = len(polynomial.outputs)
     count = subject.draw(data, st.integers(0, right + 2).filter(lambda n: n != right), "number of tangents from jvp")
-    surplus = subject.draw(data, st.lists(st.booleans(), min_size=2, max_size=2), "surplus tangents are None")
+    surplus = subject.draw(data, flags(2), "surplus tangents are None")
     rule = right_rule(polynomial)
 
     def jvp(ctx, *given):
@@ -104,7 +103,7 @@ def test_a_tangent_has_the_shape_of_its_output(subject, data):
     tangents = drawn_tangents(subject, data, polynomial)
     shapes = [shape for shape in (*SHAPES, (4,), (2, 1, 3)) if shape != polynomial.shape]
     shape = subject.draw(data, shapes, "shape of a tangent from jvp")
-    position = subject.draw(data, _floats(polynomial), "output that it is for")
+    position = subject.draw(data, polynomial.float_outputs, "output that it is for")
     wrong = subject.tensor(np.ones(shape), polynomial.dtype)
     cls = with_jvp(subject, polynomial, _replacing(polynomial, position, lambda _: wrong))
     what = "a tangent of another shape than its output"
@@ -125,7 +124,7 @@ def test_a_tangent_keeps_its_dtype(subject, data):
     tangents = drawn_tangents(subject, data, polynomial)
     dtypes = [d for d in DTYPES if d in subject.implementation.dtypes]
     dtype = subject.draw(data, dtypes, "dtype of a tangent from jvp")
-    position = subject.draw(data, _floats(polynomial), "output that it is for")
+    position = subject.draw(data, polynomial.float_outputs, "output that it is for")
     values = expected_tangents(polynomial, tangents)[position]
     cls = with_jvp(subject, polynomial, _replacing(polynomial, position, lambda _: subject.tensor(values, dtype)))
     found = output_tangents(subject, polynomial, cls, tangents)[position]
@@ -163,8 +162,8 @@ def test_the_tangent_of_a_view_is_a_view(subject, data):
 
     def tangents_with(jvp):
         forward = lambda ctx, *xs: view(xp, xs[position])  # noqa: E731
-        cls = define(subject, forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
-        return subject.implementation.jvp(subject.implementation.function(cls), arrays, tangents)[1]
+        apply = subject.custom(forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
+        return subject.implementation.jvp(apply, arrays, tangents)[1]
 
     got = subject.assert_accepted(lambda: tangents_with(tangent_of), "a tangent that is the same view")
     subject.assert_all_same("tangents", got=got, expected=[tangent_of(tangents[position])])
@@ -191,9 +190,9 @@ def test_the_tangent_of_what_changes_in_place_does_so_too(subject, data):
         return t
 
     def tangents_with(jvp):
-        cls = define(subject, forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
+        apply = subject.custom(forward=forward, jvp=lambda ctx, *ts: jvp(ts[position]))
         fresh = [[subject.implementation.xp.copy(x) for x in xs] for xs in (arrays, tangents)]
-        return subject.implementation.jvp(subject.implementation.function(cls), *fresh)[1]
+        return subject.implementation.jvp(apply, *fresh)[1]
 
     got = subject.assert_accepted(lambda: tangents_with(in_place), "a tangent that is changed in place")
     subject.assert_all_same("tangents", got=got, expected=[factor * tangents[position]])
@@ -218,11 +217,6 @@ def _with_output(subject, data, *kinds):
     limits = subject.possible({"max_arguments": 4, "max_outputs": 4, "separate": None})
     every = polynomials(dtypes=subject.dtypes, **limits)
     return subject.draw(data, every.filter(lambda p: set(kinds) & set(p.outputs)), "function")
-
-
-def _floats(polynomial):
-    """The positions of the outputs that have tangents."""
-    return [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
 
 
 def _replacing(polynomial, position, change):

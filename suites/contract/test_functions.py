@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
 WEIGHTS = st.integers(-3, 3)
 X = np.array([1.0, 2.0])
@@ -34,13 +33,13 @@ CONTAINERS = {
 
 def _noting(subject, polynomial, note):
     """The polynomial's Function, whose forward calls ``note(arguments)``."""
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    body = subject.body(polynomial)
 
     def forward(*args):
         note(args if polynomial.separate else args[1:])
         return body.forward(*args)
 
-    return type(body)("Noting", (body,), {"forward": staticmethod(forward)})
+    return subject.define(body, forward=forward)
 
 
 def _called(subject, apply, tracked=True):
@@ -75,7 +74,7 @@ def test_apply_gives_forwards_result_and_records_it(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     run = subject.run(polynomial)
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
-    floats = [y for y, kind in zip(run.outputs, polynomial.outputs, strict=True) if kind == "float"]
+    floats = [run.outputs[o] for o in polynomial.float_outputs]
     kept = [subject.implementation.describe(y).dtype for y in floats]
     subject.assert_equal("dtypes of the outputs", got=kept, expected=[polynomial.dtype] * len(floats))
     recorded = [subject.implementation.node(y) is not None for y in floats]
@@ -87,7 +86,7 @@ def test_all_outputs_of_a_call_have_one_node(subject, data):
     """The outputs of one call share a grad_fn; those of a second call have another one."""
     polynomial = subject.polynomial(data, separate=None, max_outputs=6)
     run, another = subject.run(polynomial), subject.run(polynomial)
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     nodes = {id(subject.implementation.node(run.outputs[i])) for i in floats}
     subject.assert_equal("number of grad_fns of the outputs of one call", got=len(nodes), expected=1)
     theirs = {id(subject.implementation.node(another.outputs[i])) for i in floats}
@@ -118,7 +117,8 @@ def test_arguments_of_any_type_reach_forward(subject, data):
     def backward(ctx, g):
         return (*(None for _ in before), 2 * g, *(None for _ in after))
 
-    apply = define_apply(subject, forward, backward, separate=subject.draw(data, STYLES, "setup_context"))
+    separate = subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=forward, backward=backward, separate=separate)
     _, pullback = subject.implementation.vjp(lambda x: apply(*before, x, *after), [subject.tensor(X)])
     (got,) = pullback([subject.tensor(G)])
     # Some implementations run forward again for a pullback.
@@ -135,11 +135,10 @@ def test_tensors_in_containers_are_not_tracked(subject, data):
     pack, take = CONTAINERS[subject.draw(data, sorted(CONTAINERS), "container of x")]
     weight = subject.draw(data, WEIGHTS, "weight")
     alongside = subject.draw(data, st.booleans(), "y, passed next to the container, requires grad")
-    apply = define_apply(
-        subject,
-        lambda container, y: take(container) * weight + y * 2,
-        lambda ctx, g: (None, g * 2),
-        separate=subject.draw(data, STYLES, "setup_context"),
+    apply = subject.custom(
+        forward=lambda container, y: take(container) * weight + y * 2,
+        backward=lambda ctx, g: (None, g * 2),
+        separate=subject.draw(data, st.booleans(), "setup_context"),
     )
     primals = subject.tensors([X, G])
     outputs, pullback = subject.implementation.vjp(lambda x, y: apply(pack(x), y), primals, track=[True, alongside])
@@ -168,7 +167,7 @@ def test_forward_records_nothing(subject, data):
 def test_a_tensor_stays_a_tensor(subject, data):
     """If forward returns one tensor, so does apply."""
     weight = subject.draw(data, WEIGHTS, "weight")
-    apply = define_apply(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
+    apply = subject.custom(forward=lambda x: x * weight, separate=subject.draw(data, st.booleans(), "setup_context"))
     tracked = subject.draw(data, st.booleans(), "x requires grad")
     tensor, outputs = _seen(subject, apply, subject.implementation.is_tensor, tracked)
     subject.assert_equal("whether apply gives a tensor", got=tensor, expected=True)
@@ -179,8 +178,8 @@ def test_a_tensor_stays_a_tensor(subject, data):
 def test_a_tuple_stays_a_tuple(subject, data):
     """If forward returns a tuple, apply returns a tuple of the same length, also of none or one."""
     weights = subject.draw(data, st.lists(WEIGHTS, max_size=4), "weights of the outputs")
-    separate = subject.draw(data, STYLES, "setup_context")
-    apply = define_apply(subject, lambda x: tuple(x * weight for weight in weights), separate=separate)
+    separate = subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=lambda x: tuple(x * weight for weight in weights), separate=separate)
     kind, outputs = _seen(subject, apply, type, subject.draw(data, st.booleans(), "x requires grad"))
     subject.assert_equal("type of what apply gives", got=kind, expected=tuple)
     subject.assert_all_same("outputs", got=outputs, expected=[weight * X for weight in weights])
@@ -198,7 +197,8 @@ def test_lists_and_dicts_are_opaque_outputs(subject, data):
         made.extend((x * 2, pack(x * 3)))
         return tuple(made) if alongside else made[1]
 
-    result = _called(subject, define_apply(subject, forward, separate=subject.draw(data, STYLES, "setup_context")))
+    apply = subject.custom(forward=forward, separate=subject.draw(data, st.booleans(), "setup_context"))
+    result = _called(subject, apply)
     got = result[1] if alongside else result
     subject.assert_that(got is made[1], "what apply gives", got=got, expected=f"the very {kind} that forward returned")
     tracked = subject.implementation.requires_grad(take(got))
@@ -212,10 +212,9 @@ def test_a_named_tuple_becomes_a_tuple(subject, data):
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "weights of the fields")
     record = namedtuple("Record", [f"field_{i}" for i, _ in enumerate(weights)])
     tracked = subject.draw(data, st.booleans(), "x requires grad")
-    separate = subject.draw(data, STYLES, "setup_context")
-    got = _called(
-        subject, define_apply(subject, lambda x: record(*(x * w for w in weights)), separate=separate), tracked
-    )
+    separate = subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=lambda x: record(*(x * w for w in weights)), separate=separate)
+    got = _called(subject, apply, tracked)
     subject.assert_equal("type of what apply gives", got=type(got), expected=tuple)
     subject.assert_all_same("outputs", got=got, expected=[weight * X for weight in weights])
     flags = [subject.implementation.requires_grad(y) for y in got]
@@ -232,8 +231,8 @@ def test_outputs_that_are_no_tensors_are_handed_on(subject, data):
         seen.extend(cotangents)
         return cotangents[position] * 2
 
-    separate = subject.draw(data, STYLES, "setup_context")
-    apply = define_apply(subject, lambda x: (*before, x * 2, *after), backward, separate=separate)
+    separate = subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=lambda x: (*before, x * 2, *after), backward=backward, separate=separate)
     outputs, pullback = subject.implementation.vjp(apply, [subject.tensor(X)])
     cotangents = [*(None for _ in before), G, *(None for _ in after)]
     pullback(subject.tensors(cotangents))
@@ -260,8 +259,8 @@ def test_a_call_without_tensors_runs_forward(subject, data):
     """A call without any tensor argument runs forward, and its output has no grad_fn."""
     objects = subject.draw(data, st.lists(OBJECTS, max_size=3), "arguments")
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "values that forward makes a tensor of")
-    array, separate = np.asarray(values, np.float64), subject.draw(data, STYLES, "setup_context")
-    apply = define_apply(subject, lambda *args: subject.tensor(array), separate=separate)
+    array, separate = np.asarray(values, np.float64), subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=lambda *args: subject.tensor(array), separate=separate)
     (y,), _ = subject.implementation.vjp(lambda: apply(*objects), [])
     subject.assert_same("output", got=y, expected=array)
     got = (subject.implementation.requires_grad(y), subject.implementation.node(y))

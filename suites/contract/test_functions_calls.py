@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._derivatives import arguments, primals
-from autograd_conformance.suites.contract._handwritten import STYLES, define, define_apply
+from autograd_conformance.suites.contract._derivatives import arguments
 
 WEIGHTS = st.integers(-3, 3)
 PARAMETERS = ("x", "a", "b", "c")
@@ -27,7 +26,7 @@ def _with_defaults(subject, separate):
     rule = {"backward": lambda ctx, g: (g * 2, None, None, None)}
     combined = {"forward": lambda ctx, x, a=3, b=5, c=7: _shifted(x, a, b, c)}
     apart = {"forward": _shifted, "setup_context": lambda ctx, inputs, output: None}
-    return subject.implementation.function(define(subject, **(apart if separate else combined), **rule))
+    return subject.custom(**(apart if separate else combined), **rule)
 
 
 def _assert_computes(subject, call, expected, slope, what):
@@ -42,14 +41,14 @@ def _assert_computes(subject, call, expected, slope, what):
 def test_parameters_with_defaults_may_be_left_out(subject, data):
     """Trailing parameters with defaults may be left out; backward still returns None for them."""
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
-    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    apply = _with_defaults(subject, subject.draw(data, st.booleans(), "setup_context"))
     _assert_computes(subject, lambda x: apply(x, *values), _shifted(X, *values), 2, "a call with defaults")
 
 
 @keeps("FN-12")
 def test_keywords_fill_positional_parameters(subject, data):
     """Positional parameters can be given by keyword, in any order."""
-    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    apply = _with_defaults(subject, subject.draw(data, st.booleans(), "setup_context"))
     positional = subject.draw(data, st.integers(0, 3), "arguments given by position")
     count = subject.draw(data, st.integers(positional + 1, 4), "arguments given in all")
     named = subject.draw(data, st.permutations(PARAMETERS[positional:count]), "keywords, in order")
@@ -90,8 +89,8 @@ def test_keywords_fill_keyword_only_parameters(subject, data):
 
     combined = {"forward": lambda ctx, x, *, a=3, b=5: _shifted(x, a, b)}
     apart = {"forward": shifted, "setup_context": lambda ctx, inputs, output: None}
-    methods = apart if subject.draw(data, STYLES, "setup_context") else combined
-    apply = subject.implementation.function(define(subject, **methods, backward=lambda ctx, g: g * 2))
+    methods = apart if subject.draw(data, st.booleans(), "setup_context") else combined
+    apply = subject.custom(**methods, backward=lambda ctx, g: g * 2)
     _assert_computes(subject, lambda x: apply(x, **named), shifted(X, **named), 2, "a keyword-only argument")
 
 
@@ -101,40 +100,40 @@ def test_keywords_fill_kwargs(subject, data):
     named = subject.draw(data, st.dictionaries(st.sampled_from("abc"), WEIGHTS, min_size=1), "keywords")
     apart = {"forward": lambda x, **kw: _shifted(x, **kw), "setup_context": lambda ctx, inputs, output: None}
     combined = {"forward": lambda ctx, x, **kw: _shifted(x, **kw)}
-    methods = apart if subject.draw(data, STYLES, "setup_context") else combined
-    apply = subject.implementation.function(define(subject, **methods, backward=lambda ctx, g: g * 2))
+    methods = apart if subject.draw(data, st.booleans(), "setup_context") else combined
+    apply = subject.custom(**methods, backward=lambda ctx, g: g * 2)
     _assert_computes(subject, lambda x: apply(x, **named), _shifted(X, **named), 2, "an argument for **kwargs")
 
 
 @keeps("FN-13")
 def test_keywords_that_forward_does_not_have_are_refused(subject, data):
     """A keyword that forward does not have raises TypeError, which names it."""
-    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
-    values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
-    name = subject.draw(data, ("d", "shift", "ctx", "self", "grad"), "keyword")
-    x = subject.tensor(X)
-    subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "a call with a keyword that forward does not have"
-    subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
+    names = ("d", "shift", "ctx", "self", "grad")
+    _assert_keyword_refused(subject, data, lambda _: names, "a call with a keyword that forward does not have")
 
 
 @keeps("FN-13", variant="twice")
 def test_an_argument_is_given_once(subject, data):
     """An argument given by position and by keyword raises TypeError, which names it."""
-    apply = _with_defaults(subject, subject.draw(data, STYLES, "setup_context"))
+    what = "a call with an argument by position and by keyword"
+    _assert_keyword_refused(subject, data, lambda values: PARAMETERS[: 1 + len(values)], what)
+
+
+def _assert_keyword_refused(subject, data, names, what):
+    """A call with one of ``names(values)`` as a keyword, after x and these values, raises; one without is accepted."""
+    apply = _with_defaults(subject, subject.draw(data, st.booleans(), "setup_context"))
     values = subject.draw(data, st.lists(WEIGHTS, max_size=3), "passed after x")
-    name = subject.draw(data, PARAMETERS[: 1 + len(values)], "keyword")
+    name = subject.draw(data, names(values), "keyword")
     x = subject.tensor(X)
     subject.assert_accepted(lambda: apply(x, *values), "a call without keywords")
-    what = "a call with an argument by position and by keyword"
     subject.assert_raises(TypeError, lambda: apply(x, *values, **{name: 1}), what, naming=[name])
 
 
 @keeps("FN-14")
 def test_aliases_and_wrappers_do_what_apply_does(subject, data):
     """An alias, a partial and wrappers of apply give apply's results and gradients."""
-    separate = subject.draw(data, STYLES, "setup_context")
-    apply = define_apply(subject, _shifted, lambda ctx, g: (g * 2, None, None, None), separate=separate)
+    separate = subject.draw(data, st.booleans(), "setup_context")
+    apply = subject.custom(forward=_shifted, backward=lambda ctx, g: (g * 2, None, None, None), separate=separate)
     alias = apply
 
     def wrapper(x, a=3, *, b=5, c=7):
@@ -163,14 +162,14 @@ def test_aliases_and_wrappers_do_what_apply_does(subject, data):
 def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
     """A direct call of forward is differentiated operation by operation; the custom backward does not run."""
     polynomial = subject.polynomial(data, separate=None, outputs=("float", "integers", "static"))
-    body = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    body = subject.body(polynomial)
     called = []
-    cls = define(subject, body, backward=lambda ctx, *cotangents: called.append(cotangents))
+    cls = subject.define(body, backward=lambda ctx, *cotangents: called.append(cotangents))
     ignored = {name: lambda *_: None for name in ("save_for_backward", "mark_non_differentiable")}
     ctx = () if polynomial.separate else (SimpleNamespace(**ignored),)
     outputs, pullback = subject.implementation.vjp(
         lambda *tensors: cls.forward(*ctx, *arguments(polynomial, tensors)),
-        primals(subject, polynomial),
+        subject.primals(polynomial),
         track=polynomial.track,
     )
     subject.assert_all_same("outputs", got=outputs, expected=polynomial.forward())
@@ -184,7 +183,7 @@ def test_a_direct_call_of_forward_is_an_ordinary_function(subject, data):
 @keeps("FN-23", needs="requires_grad")
 def test_captured_tensors_get_no_gradient(subject, data):
     """A tensor captured by closure, default or attribute gets no gradient and does not make the output require grad."""
-    separate = subject.draw(data, STYLES, "setup_context")
+    separate = subject.draw(data, st.booleans(), "setup_context")
     tracked = subject.draw(data, st.booleans(), "the argument requires grad")
     kind = subject.draw(data, ("closure", "default", "attribute"), "how forward and backward capture w")
 
@@ -192,7 +191,7 @@ def test_captured_tensors_get_no_gradient(subject, data):
         holder = SimpleNamespace(w=w)
         captured = {"closure": lambda: w, "default": lambda w=w: w, "attribute": lambda: holder.w}[kind]
         rule = {"forward": lambda x: x * captured(), "backward": lambda ctx, g: g * captured()}
-        return define_apply(subject, **rule, separate=separate, name="Capturing")(x)
+        return subject.custom(**rule, separate=separate, name="Capturing")(x)
 
     w = np.array([2.0, -1.0])
     outputs, pullback = subject.implementation.vjp(f, subject.tensors([X, w]), track=[tracked, True])

@@ -12,7 +12,6 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import STYLES, define, define_apply
 
 WEIGHTS = st.integers(-3, 3)
 X = np.array([1.0, 2.0])
@@ -61,9 +60,9 @@ def test_a_class_without_forward_cannot_be_applied(subject, data):
     names = subject.draw(data, st.sets(st.sampled_from(sorted(methods))).map(sorted), "methods of the class")
     args = [subject.tensor(X), *subject.draw(data, st.lists(WEIGHTS, max_size=3), "arguments after a tensor")]
     given = {name: methods[name] for name in names}
-    complete = subject.implementation.function(define(subject, **given, forward=lambda *_: subject.tensor(G)))
+    complete = subject.custom(**given, forward=lambda *_: subject.tensor(G))
     subject.assert_same("output of a class with forward", got=complete(*args), expected=G)
-    apply = subject.implementation.function(define(subject, **given))
+    apply = subject.custom(**given)
     what = "applying a class without forward"
     subject.assert_raises(NotImplementedError, lambda: apply(*args), what, naming=["forward"])
 
@@ -73,7 +72,7 @@ def test_a_missing_backward_is_missed_when_it_is_reached(subject, data):
     """A class without backward can be applied; only a pass that reaches its node raises NotImplementedError."""
     weight = subject.draw(data, WEIGHTS, "weight")
     further = subject.draw(data, st.lists(WEIGHTS, max_size=3), "factors of operations after the call")
-    apply = define_apply(subject, lambda x: x * weight, separate=subject.draw(data, STYLES, "setup_context"))
+    apply = subject.custom(forward=lambda x: x * weight, separate=subject.draw(data, st.booleans(), "setup_context"))
 
     def f(x):
         return reduce(mul, further, apply(x)), x * 3
@@ -94,8 +93,8 @@ def test_vjp_in_place_of_backward(subject, data):
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "gradients of the arguments")
     inherited = subject.draw(data, st.booleans(), "the class inherits its methods")
     rule = {"forward": lambda ctx, *xs: xs[0] * 1, "vjp": lambda ctx, g: tuple(g * weight for weight in weights)}
-    cls = define(subject, **rule)
-    apply = subject.implementation.function(define(subject, cls) if inherited else cls)
+    cls = subject.define(**rule)
+    apply = subject.implementation.function(subject.define(cls) if inherited else cls)
     _, pullback = subject.implementation.vjp(apply, subject.tensors([X] * len(weights)))
     got = pullback([subject.tensor(G)])
     subject.assert_all_same("gradients", got=got, expected=[weight * G for weight in weights])
@@ -109,10 +108,10 @@ def test_backward_and_vjp_exclude_each_other(subject, data):
     split = subject.draw(data, st.booleans(), "the second one is defined in a subclass")
     one, other = ({name: _scaling(weight)} for name, weight in zip(names, weights, strict=True))
     forward = {"forward": lambda ctx, x: x * 2}
-    cls = define(subject, **forward, **one)
+    cls = subject.define(**forward, **one)
 
     def differentiated():
-        return _pulled(subject, define(subject, cls, **other) if split else define(subject, **forward, **one, **other))
+        return _pulled(subject, subject.define(cls, **other) if split else subject.define(**forward, **one, **other))
 
     got = subject.assert_accepted(lambda: _pulled(subject, cls), "a class with one of the two")
     subject.assert_same("gradient by one of the two", got=got, expected=weights[0] * G)
@@ -123,18 +122,20 @@ def test_backward_and_vjp_exclude_each_other(subject, data):
 @keeps("FN-26", variant="forward")
 def test_a_function_applied_in_forward_is_not_recorded(subject, data):
     """A Function applied in another's forward has no grad_fn there, and its backward never runs."""
-    separate = subject.draw(data, st.tuples(STYLES, STYLES), "setup_context of the inner and the outer one")
+    separate = subject.draw(
+        data, st.tuples(st.booleans(), st.booleans()), "setup_context of the inner and the outer one"
+    )
     weight = subject.draw(data, WEIGHTS, "weight of the outer backward")
     called, flags = [], []
 
-    inner = define_apply(subject, lambda x: x * 2, lambda ctx, g: called.append(g), separate=separate[0])
+    inner = subject.custom(forward=lambda x: x * 2, backward=lambda ctx, g: called.append(g), separate=separate[0])
 
     def forward(x):
         y = inner(x)
         flags.append((subject.implementation.requires_grad(y), subject.implementation.node(y)))
         return y * 1
 
-    outer = define_apply(subject, forward, _scaling(weight), separate=separate[1])
+    outer = subject.custom(forward=forward, backward=_scaling(weight), separate=separate[1])
     _, pullback = subject.implementation.vjp(outer, [subject.tensor(X)])
     (got,) = pullback([subject.tensor(G)])
     subject.assert_equal("requires_grad and grad_fn inside forward", got=flags, expected=[(False, None)])
@@ -147,9 +148,9 @@ def test_a_function_applied_in_backward_is_recorded_with_the_graph(subject, data
     """A Function applied in a backward is recorded if that backward builds a graph, and only then."""
     first, second = subject.draw(data, st.tuples(WEIGHTS, WEIGHTS), "weights of the inner forward and backward")
     graph = subject.draw(data, st.booleans(), "backward builds a graph")
-    separate = subject.draw(data, STYLES, "setup_context of the inner one")
+    separate = subject.draw(data, st.booleans(), "setup_context of the inner one")
     flags = []
-    inner = define_apply(subject, lambda x: x * first, _scaling(second), separate=separate)
+    inner = subject.custom(forward=lambda x: x * first, backward=_scaling(second), separate=separate)
 
     def forward(ctx, x):
         ctx.save_for_backward(x)
@@ -160,7 +161,7 @@ def test_a_function_applied_in_backward_is_recorded_with_the_graph(subject, data
         flags.append(subject.implementation.requires_grad(y))
         return g * y
 
-    outer = subject.implementation.function(define(subject, forward=forward, backward=backward))
+    outer = subject.custom(forward=forward, backward=backward)
 
     def gradient(x):
         return subject.implementation.vjp(outer, [x])[1]([subject.tensor(G)], differentiable=graph)
@@ -177,9 +178,9 @@ def test_a_subclass_is_differentiated_by_its_own_backward(subject, data):
     """Each class of a chain of subclasses uses the nearest backward that it defines or inherits."""
     first = subject.draw(data, WEIGHTS, "what the first class multiplies the gradient with")
     overrides = subject.draw(data, st.lists(st.none() | WEIGHTS, max_size=3), "what each subclass of the last does")
-    base = define(subject, forward=lambda ctx, x: x * 2, backward=_scaling(first))
+    base = subject.define(forward=lambda ctx, x: x * 2, backward=_scaling(first))
     rules = [None if weight is None else _scaling(weight) for weight in overrides]
-    classes = [*accumulate(rules, lambda cls, rule: define(subject, cls, backward=rule), initial=base)]
+    classes = [*accumulate(rules, lambda cls, rule: subject.define(cls, backward=rule), initial=base)]
     weights = [*accumulate(overrides, lambda old, new: old if new is None else new, initial=first)]
     got = [_pulled(subject, cls) for cls in classes]
     subject.assert_all_same("gradients, by class", got=got, expected=[weight * G for weight in weights])
@@ -189,8 +190,8 @@ def test_a_subclass_is_differentiated_by_its_own_backward(subject, data):
 def test_backward_is_looked_up_when_it_runs(subject, data):
     """A backward that is replaced after the call is the one that runs."""
     weights = subject.draw(data, st.lists(WEIGHTS, min_size=1, max_size=4), "what the replacements multiply with")
-    separate = {"setup_context": lambda ctx, inputs, output: None} if subject.draw(data, STYLES, "separate") else {}
-    cls = define(subject, forward=lambda *args: args[-1] * 2, backward=_scaling(5), **separate)
+    separate = subject.draw(data, st.booleans(), "separate")
+    cls = subject.define(forward=lambda x: x * 2, backward=_scaling(5), separate=separate)
     _, pullback = subject.implementation.vjp(subject.implementation.function(cls), [subject.tensor(X)])
 
     def pulled_by(rule):
@@ -211,7 +212,7 @@ def test_exceptions_keep_their_type(subject, data):
         raise kind("a reason")
 
     methods = {"forward": lambda x: x * 2, "setup_context": lambda *args: None, "backward": _scaling(2), where: raises}
-    raised = subject.assert_raises(kind, lambda: _pulled(subject, define(subject, **methods)), "what the caller gets")
+    raised = subject.assert_raises(kind, lambda: _pulled(subject, subject.define(**methods)), "what the caller gets")
     got = (type(raised), raised.args)
     subject.assert_equal("type and arguments of the exception", got=got, expected=(kind, kind("a reason").args))
 
@@ -227,7 +228,7 @@ def test_long_chains_are_differentiated_and_freed(subject, data):
         living.add(ctx.token)
         return -x
 
-    apply = subject.implementation.function(define(subject, forward=forward, backward=lambda ctx, g: -g))
+    apply = subject.custom(forward=forward, backward=lambda ctx, g: -g)
 
     def differentiated():
         chain = partial(reduce, lambda y, _: apply(y), range(length))

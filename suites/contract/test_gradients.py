@@ -1,6 +1,7 @@
 """What backward gets and returns: number, kind, shape and dtype of gradients, and how the engine treats them."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,13 +10,14 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS, TENSORS
-from autograd_conformance.suites.contract._derivatives import primals
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
+    assert_refused,
     drawn_create_graph,
     drawn_way,
-    function_of_tensors,
     gradients_of,
+    replaced,
     with_changed_gradients,
     with_rule,
 )
@@ -36,10 +38,6 @@ def _filled(shape):
     return np.asarray(np.resize([1.0, -2.0, 3.0], shape))
 
 
-def _replaced(gradients, position, value):
-    return (*gradients[:position], value, *gradients[position + 1 :])
-
-
 def _reduces_to(shape, target):
     padded = (1,) * (len(shape) - len(target)) + target
     return len(shape) >= len(target) and all(t in (1, n) for n, t in zip(shape, padded, strict=True))
@@ -55,16 +53,12 @@ def _without(positions):
     return lambda found: tuple(None if i in positions else g for i, g in enumerate(found))
 
 
-def _flags(count):
-    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
-
-
 @keeps("GRAD-01", needs="none_gradients")
 def test_one_argument_for_each_output(subject, data):
     """backward gets one cotangent for each output, also for outputs that are unused or not differentiable."""
     polynomial = subject.polynomial(data, max_outputs=5, separate=None, materialize=None)
     floats = [kind == "float" for kind in polynomial.outputs]
-    used = subject.draw(data, _flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
+    used = subject.draw(data, flags(len(floats)).filter(lambda f: any(map(min, f, floats))), "used outputs")
     nothing = (None,) * len(polynomial.arguments)
     run = subject.run(polynomial, cls=with_rule(subject, polynomial, lambda _: nothing))
     run.gradients(polynomial.cotangents(used))
@@ -81,16 +75,8 @@ def test_fewer_gradients_than_arguments_raise(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     count = len(polynomial.arguments)
     kept = subject.draw(data, range(count), "number of gradients returned")
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    short = with_changed_gradients(subject, polynomial, lambda found: found[:kept])
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, short),
-        f"a backward that returns {kept} of {count} gradients",
-        naming=[count, kept],
-    )
-    full = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+    what = f"a backward that returns {kept} of {count} gradients"
+    assert_refused(subject, data, polynomial, lambda found: found[:kept], what, "all gradients", naming=[count, kept])
 
 
 @keeps("GRAD-02", variant="bare")
@@ -100,16 +86,8 @@ def test_a_bare_gradient_for_several_arguments_raises(subject, data):
     count = len(polynomial.arguments)
     assume(count > 1)
     position = subject.draw(data, range(count), "position of the gradient returned bare")
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    bare = with_changed_gradients(subject, polynomial, lambda found: found[position])
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, bare),
-        f"a backward that returns one bare value for {count} arguments",
-        naming=[count, 1],
-    )
-    full = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients", got=full, expected=polynomial.vjp(cotangents))
+    what = f"a backward that returns one bare value for {count} arguments"
+    assert_refused(subject, data, polynomial, lambda found: found[position], what, "all gradients", naming=[count, 1])
 
 
 @keeps("GRAD-03")
@@ -119,20 +97,13 @@ def test_only_none_may_be_returned_beyond_the_arguments(subject, data):
     nothing = (None,) * subject.draw(data, range(3), "None before the extra value")
     tensors = {name: subject.tensor(np.zeros(shape), polynomial.dtype) for name, shape in EXTRA.items()}
     value = {**OTHERS, **tensors}[subject.draw(data, (*EXTRA, *OTHERS), "extra value")]
-    way, cotangents, count = drawn_way(subject, data), polynomial.cotangents(), len(polynomial.arguments)
-    more = with_changed_gradients(subject, polynomial, lambda found: (*found, *nothing, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, more),
+    count = len(polynomial.arguments)
+    what, naming = (
         f"a backward that returns {type(value).__name__} beyond its gradients",
-        naming=[count, count + len(nothing) + 1],
+        [count, count + len(nothing) + 1],
     )
-    padded = with_changed_gradients(subject, polynomial, lambda found: (*found, None, *nothing))
-    got = subject.assert_accepted(
-        lambda: argument_gradients(subject, way, polynomial, cotangents, padded),
-        "a backward that returns None beyond that",
-    )
-    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+    wrong, right = (lambda found, more=more: (*found, *more) for more in ((*nothing, value), (None, *nothing)))
+    assert_refused(subject, data, polynomial, wrong, what, "None beyond its gradients", right=right, naming=naming)
 
 
 @keeps("GRAD-04")
@@ -144,18 +115,9 @@ def test_a_gradient_for_what_is_no_tensor_raises(subject, data):
     position = subject.draw(data, statics, "position of the argument")
     kind = subject.draw(data, ("tensor", *OTHERS), "gradient")
     value = {**OTHERS, "tensor": subject.tensor(1.0, polynomial.dtype)}[kind]
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    generous = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, generous),
-        "a gradient for an argument that is not a tensor",
-        naming=["None", (position, position + 1)],
-    )
-    got = subject.assert_accepted(
-        lambda: argument_gradients(subject, way, polynomial, cotangents), "None for a non-tensor argument"
-    )
-    subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
+    wrong, naming = partial(replaced, position=position, value=value), ["None", (position, position + 1)]
+    what = "a gradient for an argument that is not a tensor"
+    assert_refused(subject, data, polynomial, wrong, what, "None for a non-tensor argument", naming=naming)
 
 
 @keeps("GRAD-05")
@@ -189,8 +151,8 @@ def test_none_leaves_grad_as_it_was(subject, data):
     before = subject.draw(data, (None, _filled(polynomial.shape)), "what .grad holds before")
     cotangents = polynomial.cotangents()
     got = subject.implementation.backward(
-        function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld))),
-        primals(subject, polynomial),
+        subject.call_of(polynomial, with_changed_gradients(subject, polynomial, _without(withheld))),
+        subject.primals(polynomial),
         subject.tensors(cotangents, polynomial.dtype),
         track=polynomial.track,
         initial=subject.tensors([before] * len(polynomial.tensors), polynomial.dtype),
@@ -205,8 +167,8 @@ def test_none_leaves_grad_as_it_was(subject, data):
 def test_none_comes_back_as_none(subject, data):
     """grad returns None for an input for which backward returned None."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"))
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    withheld = subject.draw(data, st.sets(st.sampled_from(tracked), min_size=1), "inputs that get None")
+    some = st.sets(st.sampled_from(polynomial.tracked), min_size=1)
+    withheld = subject.draw(data, some, "inputs that get None")
     cotangents = polynomial.cotangents()
     run = subject.run(polynomial, cls=with_changed_gradients(subject, polynomial, _without(withheld)))
     got = run.gradients(cotangents, differentiable=drawn_create_graph(subject, data))
@@ -231,39 +193,20 @@ def test_a_single_gradient_may_be_bare_or_in_a_tuple(subject, data):
 def test_a_list_of_gradients_raises(subject, data):
     """A list of gradients raises; the same gradients in a tuple do not."""
     polynomial = subject.polynomial(data, separate=None)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    listed = with_changed_gradients(subject, polynomial, list)
     count = len(polynomial.arguments)
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, listed),
-        f"a list of {count} gradients",
-        naming=["list"] if count == 1 and polynomial.tensors else [count, 1],
-    )
-    tupled = argument_gradients(
-        subject, way, polynomial, cotangents, with_changed_gradients(subject, polynomial, tuple)
-    )
-    subject.assert_all_same("gradients returned in a tuple", got=tupled, expected=polynomial.vjp(cotangents))
+    naming = ["list"] if count == 1 and polynomial.tensors else [count, 1]
+    assert_refused(subject, data, polynomial, list, f"a list of {count} gradients", "a tuple of them", naming=naming)
 
 
 @keeps("GRAD-08")
 def test_what_is_no_tensor_is_no_gradient(subject, data):
     """A number, an array or another non-tensor raises as the gradient of a tensor, and the error names its type."""
     polynomial = subject.polynomial(data, separate=None)
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     others = {**OTHERS, "array of the right shape": np.ones(polynomial.shape)}
     value = others[subject.draw(data, others, "gradient")]
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
-        "a gradient that is not a tensor",
-        naming=[type(value).__name__],
-    )
-    right = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients that are tensors", got=right, expected=polynomial.vjp(cotangents))
+    wrong, naming = partial(replaced, position=position, value=value), [type(value).__name__]
+    assert_refused(subject, data, polynomial, wrong, "a gradient that is not a tensor", "a tensor", naming=naming)
 
 
 @keeps("GRAD-09")
@@ -287,23 +230,16 @@ def test_an_expanded_gradient_is_summed(subject, data):
 def test_any_other_shape_raises(subject, data):
     """A gradient that cannot be summed to its input's shape raises, also one that could be broadcast to it."""
     polynomial = subject.polynomial(data, separate=None, shapes=SMALL[1:])
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     shapes = [s for s in (*SMALL, (2,), (3, 2), (2, 3, 1)) if not _reduces_to(s, polynomial.shape)]
     broadcast, empty = [s for s in shapes if _reduces_to(polynomial.shape, s)], [s for s in shapes if 0 in s]
     some = st.one_of([st.sampled_from(group) for group in (shapes, broadcast, empty) if group])
     shape = subject.draw(data, some, "shape of the gradient")
     value = subject.tensor(_filled(shape), polynomial.dtype)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    wrong = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, wrong),
-        f"a gradient of shape {shape} for an input of shape {polynomial.shape}",
-        naming=[(position, position + 1, polynomial.tensors.index(position))],
-    )
-    right = argument_gradients(subject, way, polynomial, cotangents)
-    subject.assert_all_same("gradients of the inputs' shapes", got=right, expected=polynomial.vjp(cotangents))
+    wrong = partial(replaced, position=position, value=value)
+    what = f"a gradient of shape {shape} for an input of shape {polynomial.shape}"
+    naming = [(position, position + 1, polynomial.tensors.index(position))]
+    assert_refused(subject, data, polynomial, wrong, what, "a gradient of the input's shape", naming=naming)
 
 
 @keeps("GRAD-11")
@@ -329,8 +265,7 @@ def test_gradients_take_the_dtype_of_their_inputs(subject, data):
 def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     """A complex gradient of a real input raises, also if its imaginary part is zero."""
     polynomial = subject.polynomial(data, separate=None)
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     names = [d for d in subject.implementation.dtypes if d.startswith("complex")]
     if not names:
         pytest.skip("there are no complex dtypes")
@@ -338,18 +273,12 @@ def test_a_complex_gradient_of_a_real_input_raises(subject, data):
     imaginary = subject.draw(data, (0.0, 1.0), "imaginary part")
     values = _filled(polynomial.shape)
     value = subject.implementation.array(values + 1j * imaginary, dtype, subject.device)
-    way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    mixed = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
-    subject.assert_raises(
-        subject.implementation.refusals,
-        lambda: argument_gradients(subject, way, polynomial, cotangents, mixed),
-        "a complex gradient for a real input",
-    )
     real = subject.tensor(values, polynomial.dtype)
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, real))
-    got = argument_gradients(subject, way, polynomial, cotangents, cls)
-    expected = _replaced(polynomial.vjp(cotangents), position, values)
-    subject.assert_all_same("gradients with a real one in its place", got=got, expected=expected)
+    wrong, right = (partial(replaced, position=position, value=g) for g in (value, real))
+    what, expected = "a complex gradient for a real input", right(polynomial.vjp(polynomial.cotangents()), value=values)
+    assert_refused(
+        subject, data, polynomial, wrong, what, "a real gradient in its place", right=right, expected=expected
+    )
 
 
 @keeps("GRAD-14")
@@ -366,7 +295,7 @@ def test_cotangents_keep_their_values(subject, data):
     cls = rules[subject.draw(data, rules, "returned by backward")]
     expected = polynomial.cotangents()
     given = subject.tensors(expected, polynomial.dtype)
-    f = function_of_tensors(subject, polynomial, cls)
+    f = subject.call_of(polynomial, cls)
     # Each cotangent is given twice: what is summed of it, or of the gradients that it gives, must be a new tensor.
     again = {
         "outputs of another call": lambda xs, ys: f(*xs),
@@ -379,7 +308,7 @@ def test_cotangents_keep_their_values(subject, data):
         ys = f(*xs)
         return *ys, *second(xs, ys)
 
-    gradients_of(subject, way, both, primals(subject, polynomial), (*given, *given), polynomial.track)
+    gradients_of(subject, way, both, subject.primals(polynomial), (*given, *given), polynomial.track)
     subject.assert_all_same("cotangents after the pass", got=given, expected=expected)
 
 
@@ -392,11 +321,11 @@ def test_leaves_share_no_gradient(subject, data):
     befores = st.sampled_from((None, _filled(polynomial.shape)))
     count = len(polynomial.tensors)
     held = subject.draw(data, st.lists(befores, min_size=count, max_size=count), "what .grad holds before")
-    f = function_of_tensors(subject, polynomial, with_rule(subject, polynomial, lambda got: got[-1:] * count))
+    f = subject.call_of(polynomial, with_rule(subject, polynomial, lambda got: got[-1:] * count))
     cotangents = polynomial.cotangents()
     given = subject.tensors(cotangents, polynomial.dtype)
     initial = subject.tensors(held, polynomial.dtype)
-    got = implementation.backward(f, primals(subject, polynomial), given, track=polynomial.track, initial=initial)
+    got = implementation.backward(f, subject.primals(polynomial), given, track=polynomial.track, initial=initial)
     expected = [sum_of_gradients(before, cotangents[-1]) for before in held]
     subject.assert_all_same(".grad of the leaves", got=got, expected=expected)
     shared = sum(implementation.shares_memory(a, b) for a, b in itertools.combinations([*got, *given], 2))
@@ -424,7 +353,7 @@ def test_a_tensor_passed_twice_gets_the_sum(subject, data):
     leaves = [subject.tensor(_filled(polynomial.shape), polynomial.dtype) for _ in range(2)]
     most = len(positions) if "none_gradients" in subject.implementation.capabilities else 0
     withheld = subject.draw(data, st.sets(st.sampled_from(positions), max_size=most), "positions that get None")
-    f = function_of_tensors(subject, polynomial, with_changed_gradients(subject, polynomial, _without(withheld)))
+    f = subject.call_of(polynomial, with_changed_gradients(subject, polynomial, _without(withheld)))
     prepare = drawn_preparation(subject, data)
 
     def repeated(*xs):

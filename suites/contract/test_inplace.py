@@ -43,7 +43,7 @@ def test_the_version_goes_up_by_one(subject, data):
     arguments = subject.draw(data, st.lists(kinds, min_size=1, max_size=3), "arguments: how changed, and if marked")
     early, recorded = (subject.draw(data, st.booleans(), label) for label in ("marked before the change", "recorded"))
     shape = subject.draw(data, SHAPES, "shape")
-    apply = subject.implementation.function(altering(subject, arguments, early))
+    apply = altering(subject, arguments, early)
     versions = []
 
     def f(*leaves):
@@ -61,23 +61,16 @@ def test_the_version_goes_up_by_one(subject, data):
 
 def altering(subject, arguments, early):
     """A Function that changes its arguments and marks some of them dirty, before or after the change."""
-    xp, ag = subject.implementation.xp, subject.implementation.ag
 
-    class Alters(ag.Function):
-        @staticmethod
-        def forward(ctx, *args):
-            dirty = [x for x, (_, marked) in zip(args, arguments, strict=True) if marked]
-            early and ctx.mark_dirty(*dirty)
-            for x, (how, _) in zip(args, arguments, strict=True):
-                alter(xp, x, how)
-            early or ctx.mark_dirty(*dirty)
-            return args
+    def forward(ctx, *args):
+        dirty = [x for x, (_, marked) in zip(args, arguments, strict=True) if marked]
+        early and ctx.mark_dirty(*dirty)
+        for x, (how, _) in zip(args, arguments, strict=True):
+            alter(subject.implementation.xp, x, how)
+        early or ctx.mark_dirty(*dirty)
+        return args
 
-        @staticmethod
-        def backward(ctx, *cotangents):
-            return cotangents
-
-    return Alters
+    return subject.custom(forward=forward, backward=lambda ctx, *cotangents: cotangents)
 
 
 @keeps("DIRTY-06")
@@ -204,8 +197,7 @@ def test_setup_context_marks_and_saves_what_forward_changed(subject, data):
             read[:] = ctx.saved_tensors
             return plain.backward(ctx, *cotangents)
 
-        methods = {"setup_context": staticmethod(setup_context), "backward": staticmethod(backward)}
-        return type(plain)("Saving", (plain,), methods)
+        return subject.define(plain, setup_context=setup_context, backward=backward)
 
     run = applied(subject, change, wrap=saving)
     subject.assert_equal("arguments among the outputs", got=run.identities, expected=change.returned)

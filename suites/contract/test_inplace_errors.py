@@ -89,7 +89,7 @@ def test_a_dirty_tensor_that_is_no_input_gives_a_warning(subject, data):
     """mark_dirty of a new output warns, and the values come out all the same."""
     polynomial = subject.polynomial(data, outputs=("float",))
     position = subject.draw(data, range(len(polynomial.outputs)), "output that is marked dirty")
-    plain = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    plain = subject.body(polynomial)
     entry = "setup_context" if polynomial.separate else "forward"
 
     def marking(ctx, *args):
@@ -97,8 +97,7 @@ def test_a_dirty_tensor_that_is_no_input_gives_a_warning(subject, data):
         ctx.mark_dirty((args[1] if polynomial.separate else outputs)[position])
         return outputs
 
-    cls = type(plain)("Marking", (plain,), {entry: staticmethod(marking)})
-    call = partial(subject.run, polynomial, cls=cls)
+    call = partial(subject.run, polynomial, cls=subject.define(plain, **{entry: marking}))
     run = subject.assert_warns(UserWarning, call, "mark_dirty of a new tensor", naming=["mark_dirty", "input"])
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
 
@@ -106,24 +105,19 @@ def test_a_dirty_tensor_that_is_no_input_gives_a_warning(subject, data):
 @keeps("DIRTY-09", variant="no-tensor")
 def test_marking_what_is_no_tensor_is_an_error(subject, data):
     """mark_dirty of a non-tensor raises, at any position."""
-    ag = subject.implementation.ag
     count = subject.draw(data, st.integers(1, 3), "number of arguments")
     position = subject.draw(data, range(count + 1), "position in mark_dirty")
     wrong = subject.draw(data, (3, 0.5, "text", None, [], ()), "what is passed there")
 
-    class Marks(ag.Function):
-        @staticmethod
-        def forward(ctx, also, *args):
-            ctx.mark_dirty(*args[:position], *also, *args[position:])
-            return args
+    def forward(ctx, also, *args):
+        ctx.mark_dirty(*args[:position], *also, *args[position:])
+        return args
 
-        @staticmethod
-        def backward(ctx, *cotangents):
-            return (None, *cotangents)
+    apply = subject.custom(forward=forward, backward=lambda ctx, *cotangents: (None, *cotangents))
 
     def call(*also):
         def f(*leaves):
-            return subject.implementation.function(Marks)(also, *map(with_history, leaves))
+            return apply(also, *map(with_history, leaves))
 
         return subject.implementation.vjp(f, subject.tensors([np.ones(2)] * count))[0]
 
@@ -139,24 +133,22 @@ def test_saving_what_the_same_forward_changes_later_is_an_error(subject, data):
     position = subject.draw(data, range(count), "argument that is saved and changed")
     marked = subject.draw(data, st.booleans(), "mark_dirty comes before the change")
 
-    class Saves(subject.implementation.ag.Function):
-        @staticmethod
-        def forward(ctx, early, *args):
-            early and ctx.save_for_backward(*args)
-            marked and ctx.mark_dirty(args[position])
-            x = args[position]
-            x *= 2
-            marked or ctx.mark_dirty(x)
-            early or ctx.save_for_backward(*args)
-            return x
+    def forward(ctx, early, *args):
+        early and ctx.save_for_backward(*args)
+        marked and ctx.mark_dirty(args[position])
+        x = args[position]
+        x *= 2
+        marked or ctx.mark_dirty(x)
+        early or ctx.save_for_backward(*args)
+        return x
 
-        @staticmethod
-        def backward(ctx, cotangent):
-            return (None, *(cotangent * x for x in ctx.saved_tensors))
+    apply = subject.custom(
+        forward=forward, backward=lambda ctx, cotangent: (None, *(cotangent * x for x in ctx.saved_tensors))
+    )
 
     def gradients(early):
         def f(*leaves):
-            return subject.implementation.function(Saves)(early, *map(with_history, leaves))
+            return apply(early, *map(with_history, leaves))
 
         pullback = subject.implementation.vjp(f, subject.tensors([np.ones(2)] * count))[1]
         return pullback(subject.tensors([np.ones(2)]))

@@ -27,16 +27,10 @@ def test_forward_mode_works_under_no_grad(subject, data):
     moving = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=3).filter(any), "inputs with a tangent")
     x = np.array(subject.draw(data, ENTRIES, "each input"))
 
-    class Weighted(subject.implementation.ag.Function):
-        @staticmethod
-        def forward(ctx, *xs):
-            return sum((n * x for n, x in enumerate(xs[1:], 2)), xs[0] * 1)
+    def weighted(ctx, *xs):
+        return sum((n * x for n, x in enumerate(xs[1:], 2)), xs[0] * 1)
 
-        @staticmethod
-        def jvp(ctx, *tangents):
-            return sum((n * t for n, t in enumerate(tangents[1:], 2)), tangents[0] * 1)
-
-    apply = subject.implementation.function(Weighted)
+    apply = subject.custom(forward=weighted, jvp=weighted)
 
     def f(*duals):
         with subject.implementation.no_grad():

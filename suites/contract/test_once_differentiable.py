@@ -4,35 +4,30 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._derivatives import arguments, drawn_cotangents, primals
+from autograd_conformance.strategies.generated_functions import flags
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 
 SAYS = ("once_differentiable",)
 
 
 def _once(subject, polynomial, seen=None):
     """The generated Function with a once-differentiable backward, which notes whether its operations are recorded."""
-    ag = subject.implementation.ag
-    cls = polynomial.body(subject.implementation.xp, ag)
+    cls = subject.body(polynomial)
 
-    class Once(cls):
-        @staticmethod
-        @ag.once_differentiable
-        def backward(ctx, *cotangents):
-            if seen is not None:
-                seen.extend(subject.implementation.requires_grad(x * 2) for x in ctx.saved_tensors)
-            return cls.backward(ctx, *cotangents)
+    @subject.implementation.ag.once_differentiable
+    def backward(ctx, *cotangents):
+        if seen is not None:
+            seen.extend(subject.implementation.requires_grad(x * 2) for x in ctx.saved_tensors)
+        return cls.backward(ctx, *cotangents)
 
-    return Once
+    return subject.define(cls, backward=backward)
 
 
 def _first(subject, polynomial, cls, cotangents):
     """The function from primals and cotangents to first derivatives, its arguments, and which require grad."""
-    apply, vjp = subject.implementation.function(cls), subject.implementation.vjp
-    xs, given = primals(subject, polynomial), subject.tensors(cotangents, polynomial.dtype)
+    f, vjp = subject.call_of(polynomial, cls), subject.implementation.vjp
+    xs, given = subject.primals(polynomial), subject.tensors(cotangents, polynomial.dtype)
     places = [n for n, g in enumerate(given) if g is not None]
-
-    def f(*tensors):
-        return apply(*arguments(polynomial, tensors))
 
     def h(*variables):
         moving = dict(zip(places, variables[len(xs) :], strict=True))
@@ -46,19 +41,17 @@ def _first(subject, polynomial, cls, cotangents):
 def _again(subject, data, polynomial):
     """The cotangents of the first derivatives: None for those that are not differentiated again."""
     count = sum(polynomial.track)
-    flags = st.lists(st.booleans(), min_size=count, max_size=count).filter(any)
-    wanted = subject.draw(data, flags, "differentiated again")
+    wanted = subject.draw(data, flags(count).filter(any), "differentiated again")
     return subject.tensors([np.ones(polynomial.shape) if flag else None for flag in wanted], polynomial.dtype)
 
 
 def _with_other_terms(subject, polynomial, cls, squared):
     """The gradients of a sum of the outputs, squared or not, and the cubes of all tensors that require grad."""
-    apply, vjp = subject.implementation.function(cls), subject.implementation.vjp
+    call, vjp = subject.call_of(polynomial, cls), subject.implementation.vjp
 
     def f(*tensors):
-        outputs = apply(*arguments(polynomial, tensors))
-        floating = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind == "float"]
-        terms = [y * y if squared else y for y in floating]
+        outputs = call(*tensors)
+        terms = [outputs[o] * outputs[o] if squared else outputs[o] for o in polynomial.float_outputs]
         return (*terms, *(x * x * x for x, tracked in zip(tensors, polynomial.track, strict=True) if tracked))
 
     count = polynomial.outputs.count("float") + sum(polynomial.track)
@@ -69,6 +62,13 @@ def _with_other_terms(subject, polynomial, cls, squared):
         return tuple(g for g, tracked in zip(found, polynomial.track, strict=True) if tracked)
 
     return h
+
+
+def _assert_declaration_refused(subject, polynomial, second, what):
+    """``second(cls)`` raises for a once-differentiable backward, and is accepted for one that is not declared so."""
+    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
+    undeclared = subject.body(polynomial)
+    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
 
 
 @keeps("ONCE-01")
@@ -98,10 +98,7 @@ def test_backward_of_a_gradient_raises(subject, data):
         h, variables, track = _first(subject, polynomial, cls, cotangents)
         return backward(h, variables, weights, track=track)
 
-    what = "backward of a gradient"
-    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
-    undeclared = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+    _assert_declaration_refused(subject, polynomial, second, "backward of a gradient")
 
 
 @keeps("ONCE-03")
@@ -123,7 +120,7 @@ def test_other_terms_do_not_hide_a_second_derivative(subject, data):
     weights = _again(subject, data, polynomial)
     through = subject.draw(data, ("backward", "grad"), "through")
     h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=False)
-    xs, track = primals(subject, polynomial), polynomial.track
+    xs, track = subject.primals(polynomial), polynomial.track
 
     def second():
         if through == "backward":
@@ -140,22 +137,14 @@ def test_a_gradient_of_none_stays_none(subject, data):
     differentiable = subject.draw(data, (True, False), "create_graph")
     tracked = subject.draw(data, (True, False), "cotangent requiring grad")
     bare = subject.draw(data, (True, False) if len(nones) == 1 else (False,), "returned bare")
-    ag = subject.implementation.ag
 
-    class Sum(ag.Function):
-        @staticmethod
-        def forward(ctx, *xs):
-            return sum(xs[1:], xs[0] * 1)
+    @subject.implementation.ag.once_differentiable
+    def backward(ctx, g):
+        found = tuple(None if none else g * 2 for none in nones)
+        return found[0] if bare else found
 
-        @staticmethod
-        @ag.once_differentiable
-        def backward(ctx, g):
-            found = tuple(None if none else g * 2 for none in nones)
-            return found[0] if bare else found
-
-    _, pullback = subject.implementation.vjp(
-        subject.implementation.function(Sum), subject.tensors([[1.0, 2.0]] * len(nones))
-    )
+    apply = subject.custom(forward=lambda ctx, *xs: sum(xs[1:], xs[0] * 1), backward=backward)
+    _, pullback = subject.implementation.vjp(apply, subject.tensors([[1.0, 2.0]] * len(nones)))
     cotangents = subject.tensors([[3.0, -1.0]])
     got, _ = subject.implementation.vjp(
         lambda *gs: pullback(gs, differentiable=differentiable), cotangents, track=[tracked]
@@ -169,15 +158,12 @@ def test_backward_with_other_terms_raises(subject, data):
     """backward() raises if the cotangent requires grad and other terms have second derivatives."""
     polynomial, backward = subject.polynomial(data), subject.implementation.backward
     weights = _again(subject, data, polynomial)
-    xs, track = primals(subject, polynomial), polynomial.track
+    xs, track = subject.primals(polynomial), polynomial.track
 
     def second(cls):
         return backward(_with_other_terms(subject, polynomial, cls, squared=True), xs, weights, track=track)
 
-    what = "backward of a gradient next to other terms"
-    subject.assert_raises(RuntimeError, lambda: second(_once(subject, polynomial)), what, naming=SAYS)
-    undeclared = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    subject.assert_accepted(lambda: second(undeclared), f"{what} that is not declared once-differentiable")
+    _assert_declaration_refused(subject, polynomial, second, "backward of a gradient next to other terms")
 
 
 @keeps("ONCE-07", variant="grad")
@@ -186,7 +172,7 @@ def test_grad_with_other_terms_raises(subject, data):
     polynomial = subject.polynomial(data)
     weights = _again(subject, data, polynomial)
     h = _with_other_terms(subject, polynomial, _once(subject, polynomial), squared=True)
-    _, pullback = subject.implementation.vjp(h, primals(subject, polynomial), track=polynomial.track)
+    _, pullback = subject.implementation.vjp(h, subject.primals(polynomial), track=polynomial.track)
     subject.assert_raises(
         RuntimeError, lambda: pullback(weights), "grad of a gradient next to other terms", naming=SAYS
     )

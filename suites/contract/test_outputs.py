@@ -10,9 +10,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.suites.contract._constant_outputs import Constants, Output, output_lists, uses
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, three_tensors
-from autograd_conformance.suites.contract._derivatives import primals
 from autograd_conformance.suites.contract._grad_and_backward import drawn_way, gradients_of
-from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
 FULL = ((), (1,), (3,), (2, 3), (3, 1, 2))
 
@@ -43,14 +41,14 @@ def _assert_recorded(subject, constants):
 def test_every_floating_output_requires_grad(subject, data):
     """Every floating-point output requires grad and has a grad_fn, although backward ignores it."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
-    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
+    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style")))
 
 
 @keeps("OUT-02", needs="tuples")
 def test_no_integer_output_requires_grad(subject, data):
     """Integer and bool outputs do not require grad; a floating-point one next to them does."""
     outputs = subject.draw(data, output_lists([*_integers(subject), subject.usual]), "outputs")
-    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
+    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style")))
 
 
 @keeps("OUT-03", needs="tuples")
@@ -67,7 +65,7 @@ def test_a_tensor_returned_twice_is_one_output(subject, data):
         given.extend(cotangents)
         return sum(g * (which + 1) for which, g in zip(pattern, cotangents, strict=True))
 
-    f = define_apply(subject, forward, backward, separate=subject.draw(data, STYLES, "separate style"))
+    f = subject.custom(forward=forward, backward=backward, separate=subject.draw(data, st.booleans(), "separate style"))
     outputs, pullback = subject.implementation.vjp(f, subject.tensors([np.ones(2)]))
     cotangents = [np.full(2, 2.0**i) for i in range(len(pattern))]
     found = pullback(subject.tensors(cotangents))
@@ -89,14 +87,14 @@ def test_an_output_can_be_changed_in_place(subject, data):
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed"), outputs=("float",), separate=None)
     count = len(polynomial.outputs)
     factors = subject.draw(data, st.lists(st.sampled_from((1, -1, 2, 3)), min_size=count, max_size=count), "factors")
-    apply = subject.implementation.function(polynomial.body(subject.implementation.xp, subject.implementation.ag))
+    apply = subject.implementation.function(subject.body(polynomial))
     ys = []
 
     def f(*tensors):
         ys[:] = apply(*tensors)
         return tuple(operator.imul(y, factor) for y, factor in zip(ys, factors, strict=True))
 
-    outputs, pullback = subject.implementation.vjp(f, primals(subject, polynomial), track=polynomial.track)
+    outputs, pullback = subject.implementation.vjp(f, subject.primals(polynomial), track=polynomial.track)
     cotangents = polynomial.cotangents()
     gradients = pullback(subject.tensors(cotangents, polynomial.dtype))
     subject.assert_that(all(map(operator.is_, outputs, ys)), "result of the in-place change", got=outputs, expected=ys)
@@ -110,13 +108,13 @@ def test_an_output_can_be_changed_in_place(subject, data):
 def test_a_marked_output_is_out_of_the_graph_alone(subject, data):
     """Only the marked outputs have no grad_fn and do not require grad."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
-    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
+    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style")))
 
 
 def _constants(subject, data, outputs, configure=nothing):
     """A Function with these outputs, some of them used in a drawn way to differentiate, and the cotangents of these."""
     used = subject.draw(data, uses(outputs), "outputs used")
-    constants = Constants(subject, outputs, configure, subject.draw(data, STYLES, "separate style"))
+    constants = Constants(subject, outputs, configure, subject.draw(data, st.booleans(), "separate style"))
     return constants, constants.pull(used, drawn_way(subject, data))
 
 
@@ -159,7 +157,7 @@ def test_only_a_tensor_can_be_marked(subject, data):
     """mark_non_differentiable raises for non-tensors, at any position."""
     kind = subject.draw(data, NO_TENSORS, "marked")
     before, after = subject.draw(data, st.tuples(*[st.integers(0, 1)] * 2), "tensors marked before and after it")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
 
     def call(wrong):
         def mark(ctx, _, outputs):
@@ -178,7 +176,7 @@ def test_only_a_tensor_can_be_marked(subject, data):
 def test_marking_what_is_not_returned_has_no_effect(subject, data):
     """Marking inputs or other tensors that are not returned changes no output, input or gradient."""
     kinds = subject.draw(data, st.lists(st.sampled_from(("input", "intermediate", "other")), min_size=1), "marked")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     tensors, inputs = subject.tensors(THREE), []
     others = {"intermediate": tensors[0] * 5, "other": tensors[1]}
 
@@ -205,7 +203,7 @@ def test_nothing_requires_grad_if_all_outputs_are_marked(subject, data):
     """If all outputs are marked, none of them requires grad or has a grad_fn."""
     dtypes = subject.implementation.dtypes
     outputs = [o._replace(marked=True) for o in subject.draw(data, output_lists(dtypes), "outputs, all marked")]
-    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style")))
+    _assert_recorded(subject, Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style")))
 
 
 @keeps("ND-06")
@@ -213,7 +211,7 @@ def test_a_returned_input_that_is_marked_comes_back_detached(subject, data):
     """A marked input that is returned comes back as a detached alias; the input still requires grad."""
     marked = subject.draw(data, st.sets(st.integers(0, 2), min_size=1), "inputs returned and marked")
     made = subject.draw(data, st.sets(st.integers(0, 2)), "inputs that are results")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     implementation, inputs = subject.implementation, []
 
     def outputs(tensors):
@@ -254,7 +252,7 @@ def test_an_unused_output_gives_zeros_in_every_pass(subject, data):
     """In each of several passes, backward gets zeros for the outputs that this pass does not use."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     passes = subject.draw(data, st.lists(uses(outputs), min_size=2, max_size=3), "outputs used in each pass")
-    constants = Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style"))
+    constants = Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style"))
     _, pullback = constants.call()
     given = [constants.ones(used) for used in passes]
     for ones in given:
@@ -304,7 +302,9 @@ def test_only_a_bool_says_whether_to_materialize(subject, data):
         subject.assert_raises(TypeError, lambda: ctx.set_materialize_grads(value), what, naming=naming)
         subject.assert_accepted(lambda: ctx.set_materialize_grads(flag), "set_materialize_grads of a bool")
 
-    Constants(subject, [Output(subject.usual, (2,))], configure, subject.draw(data, STYLES, "separate style")).call()
+    Constants(
+        subject, [Output(subject.usual, (2,))], configure, subject.draw(data, st.booleans(), "separate style")
+    ).call()
 
 
 @keeps("MAT-04")
@@ -312,10 +312,10 @@ def test_a_node_that_only_none_reaches_runs(subject, data):
     """A node runs although the next backward returned only None; it gets zeros or None as set."""
     outputs = subject.draw(data, output_lists(_floating(subject)), "outputs")
     materialize = subject.draw(data, st.booleans(), "set_materialize_grads")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     inner = Constants(subject, outputs, lambda ctx: ctx.set_materialize_grads(materialize), separate)
     nones = (None,) * len(outputs)
-    outer = define_apply(subject, lambda *_: subject.tensor(1.0), lambda *_: nones)
+    outer = subject.custom(forward=lambda ctx, *_: subject.tensor(1.0), backward=lambda *_: nones)
     way, x = drawn_way(subject, data), subject.tensors([np.ones(2)])
     found = gradients_of(subject, way, lambda x: outer(*inner.apply(x)), x, subject.tensors([1.0]))
     inner.assert_given(inner.materialized(nones) if materialize else nones)

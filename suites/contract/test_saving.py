@@ -44,16 +44,16 @@ def test_anything_else_is_refused(subject, data):
     before, after = (subject.draw(data, st.integers(0, 2), f"tensors {side} it") for side in ("before", "after"))
     separate = subject.draw(data, st.booleans(), "saved in setup_context")
 
-    def save(ctx, x, make):
+    def save(ctx, inputs, output):
+        x, make = inputs
         ctx.save_for_backward(*[x] * before, make(x), *[x] * after)
-        return x * 2
 
-    methods = {"forward": save, "backward": lambda ctx, cotangent: (cotangent * 2, None)}
-    if separate:
-        methods |= {"forward": lambda x, make: x * 2, "setup_context": lambda ctx, inputs, output: save(ctx, *inputs)}
-    base = subject.implementation.ag.Function
-    cls = type(base)("Saves", (base,), {name: staticmethod(method) for name, method in methods.items()})
-    apply = subject.implementation.function(cls)
+    apply = subject.custom(
+        forward=lambda x, make: x * 2,
+        setup_context=save,
+        backward=lambda ctx, cotangent: (cotangent * 2, None),
+        separate=separate,
+    )
 
     def save_with(make):
         return subject.implementation.vjp(lambda x: apply(x, make), subject.tensors([np.ones(2)]))[0]
@@ -70,19 +70,16 @@ def test_saved_tensors_is_a_tuple(subject, data):
     count = subject.draw(data, calls, "number of tensors saved, None for no call of save_for_backward")
     read = []
 
-    class Saves(subject.implementation.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            count is None or ctx.save_for_backward(*[x] * count)
-            return x * 2
+    def forward(ctx, x):
+        count is None or ctx.save_for_backward(*[x] * count)
+        return x * 2
 
-        @staticmethod
-        def backward(ctx, cotangent):
-            read.append(ctx.saved_tensors)
-            return cotangent * 2
+    def backward(ctx, cotangent):
+        read.append(ctx.saved_tensors)
+        return cotangent * 2
 
     x = subject.tensor([1.0, 2.0])
-    subject.implementation.vjp(subject.implementation.function(Saves), [x])[1]([x])
+    subject.implementation.vjp(subject.custom(forward=forward, backward=backward), [x])[1]([x])
     got = type(read[0]), len(read[0])
     subject.assert_equal("type and length of ctx.saved_tensors", got=got, expected=(tuple, count or 0))
 

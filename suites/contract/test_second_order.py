@@ -6,15 +6,14 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,
     FACTORS,
     derivative_function,
     gradient_function,
-    primals,
 )
-from autograd_conformance.suites.contract._grad_and_backward import function_of_tensors
-from autograd_conformance.suites.contract._handwritten import STYLES, define
+from autograd_conformance.suites.contract._grad_and_backward import with_changed_gradients
 
 STEPS = ("square of an input", "cube of an input", "reciprocal by its output", "square by input and output")
 EXPONENTS = dict(zip(STEPS, (2, 3, -1, 2), strict=True))
@@ -33,16 +32,10 @@ def _falling(exponent, order):
 def _function(subject, forward, backward, save, separate=False):
     """A Function that saves what ``save`` picks of its input and its outputs."""
 
-    def combined(ctx, x):
-        outputs = forward(x)
-        ctx.save_for_backward(*save(x, outputs))
-        return outputs
-
     def setup_context(ctx, inputs, outputs):
         ctx.save_for_backward(*save(*inputs, outputs))
 
-    entry = {"forward": forward, "setup_context": setup_context} if separate else {"forward": combined}
-    return subject.implementation.function(define(subject, **entry, backward=backward))
+    return subject.custom(forward=forward, setup_context=setup_context, backward=backward, separate=separate)
 
 
 @keeps("DBL-01")
@@ -65,8 +58,8 @@ def test_grad_mode_in_backward_follows_create_graph_where_gradients_accumulate(s
     create_graph = subject.draw(data, (True, False), "create_graph")
     seen = []
     found = subject.implementation.backward(
-        function_of_tensors(subject, polynomial, _probed(subject, polynomial, seen)),
-        primals(subject, polynomial),
+        subject.call_of(polynomial, _probed(subject, polynomial, seen)),
+        subject.primals(polynomial),
         subject.tensors(polynomial.cotangents(), polynomial.dtype),
         track=polynomial.track,
         differentiable=create_graph,
@@ -76,14 +69,14 @@ def test_grad_mode_in_backward_follows_create_graph_where_gradients_accumulate(s
 
 def _probed(subject, polynomial, seen):
     """The generated Function; its backward notes for each tracked input whether an operation on it is recorded."""
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    cls = subject.body(polynomial)
 
     def backward(ctx, *cotangents):
         pairs = zip(ctx.saved_tensors, polynomial.floating, strict=True)
         seen.extend(subject.implementation.requires_grad(x * 2) for x, i in pairs if polynomial.needs[i])
         return cls.backward(ctx, *cotangents)
 
-    return define(subject, cls, backward=backward)
+    return subject.define(cls, backward=backward)
 
 
 def _assert_recorded(subject, polynomial, create_graph, seen, gradients):
@@ -111,7 +104,7 @@ def test_saved_inputs_and_outputs_give_derivatives_of_any_order(subject, data):
     names = subject.draw(data, st.lists(st.sampled_from(STEPS), min_size=1, max_size=2), "steps")
     order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     steps = [_step(subject, name, separate) for name in names]
 
     def f(x):
@@ -132,19 +125,17 @@ def test_a_saved_intermediate_has_no_history(subject, data):
     share = subject.draw(data, (0, 1, 2, 3), "share of backward that the intermediate has")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, subject.dtypes, "dtype")
 
-    class Cube(subject.implementation.ag.Function):
-        @staticmethod
-        def forward(ctx, x):
-            t = a * x * x
-            ctx.save_for_backward(x, t)
-            return b * t * x
+    def forward(ctx, x):
+        t = a * x * x
+        ctx.save_for_backward(x, t)
+        return b * t * x
 
-        @staticmethod
-        def backward(ctx, g):
-            x, t = ctx.saved_tensors
-            return g * b * (share * t + (3 - share) * a * x * x)
+    def backward(ctx, g):
+        x, t = ctx.saved_tensors
+        return g * b * (share * t + (3 - share) * a * x * x)
 
-    first = gradient_function(subject, subject.implementation.function(Cube), [subject.tensor(2 + 0 * x, dtype)])
+    cube = subject.custom(forward=forward, backward=backward)
+    first = gradient_function(subject, cube, [subject.tensor(2 + 0 * x, dtype)])
     second = gradient_function(subject, first, [subject.tensor(1 + 0 * x, dtype)])
     got = [*first(subject.tensor(x, dtype)), *second(subject.tensor(x, dtype))]
     expected = [6 * a * b * x * x, 4 * (3 - share) * a * b * x]
@@ -171,7 +162,7 @@ def test_returned_intermediates_make_second_derivatives_right(subject, data):
         terms = zip(range(last, 1, -1), cotangents, (*powers[1:], x), strict=True)
         return sum(n * g * lower for n, g, lower in terms)
 
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     apply = _function(subject, forward, backward, lambda x, outputs: (x, *outputs), separate)
 
     def f(x):
@@ -189,20 +180,17 @@ def test_a_function_called_in_backward_is_differentiated(subject, data):
     """A backward that calls another Function takes higher derivatives from that Function's backward."""
     order, weight = subject.draw(data, (1, 2, 3, 4), "order"), subject.draw(data, FACTORS, "cotangents")
     x, dtype = np.array(subject.draw(data, ENTRIES, "x")), subject.draw(data, _wide(subject), "dtype")
-    ag, numpy = subject.implementation.ag, subject.implementation.numpy
+    numpy = subject.implementation.numpy
 
-    class CubeBackward(ag.Function):
-        @staticmethod
-        def forward(ctx, g, x):
-            ctx.save_for_backward(g, x)
-            return subject.tensor(numpy(g) * 3 * numpy(x) ** 2, dtype)
+    def forward(ctx, g, x):
+        ctx.save_for_backward(g, x)
+        return subject.tensor(numpy(g) * 3 * numpy(x) ** 2, dtype)
 
-        @staticmethod
-        def backward(ctx, gg):
-            g, x = ctx.saved_tensors
-            return gg * 3 * x * x, gg * g * 6 * x
+    def backward(ctx, gg):
+        g, x = ctx.saved_tensors
+        return gg * 3 * x * x, gg * g * 6 * x
 
-    inner = subject.implementation.function(CubeBackward)
+    inner = subject.custom(forward=forward, backward=backward)
     cube = _function(subject, lambda x: x * x * x, lambda ctx, g: inner(g, *ctx.saved_tensors), lambda x, y: (x,))
     got = derivative_function(subject, cube, order, subject.tensor(weight + 0 * x, dtype))(subject.tensor(x, dtype))
     expected = weight**order * _falling(3, order) * x ** float(max(3 - order, 0))
@@ -213,20 +201,15 @@ def test_a_function_called_in_backward_is_differentiated(subject, data):
 def test_what_backward_computes_outside_the_framework_does_not_require_grad(subject, data):
     """Only the gradients that are computed with the framework require grad."""
     polynomial = subject.polynomial(data, powers=(2,))
-    flags = st.lists(st.booleans(), min_size=len(polynomial.arguments), max_size=len(polynomial.arguments))
-    outside = subject.draw(data, flags, "computed with NumPy")
-    cls, numpy = polynomial.body(subject.implementation.xp, subject.implementation.ag), subject.implementation.numpy
+    outside = subject.draw(data, flags(len(polynomial.arguments)), "computed with NumPy")
+    numpy = subject.implementation.numpy
 
-    class Mixed(cls):
-        @staticmethod
-        def backward(ctx, *cotangents):
-            found = zip(cls.backward(ctx, *cotangents), outside, strict=True)
-            return tuple(
-                subject.tensor(numpy(g), polynomial.dtype) if away and g is not None else g for g, away in found
-            )
+    def mixed(gradients):
+        pairs = zip(gradients, outside, strict=True)
+        return tuple(subject.tensor(numpy(g), polynomial.dtype) if away and g is not None else g for g, away in pairs)
 
-    cotangents = polynomial.cotangents()
-    found = subject.run(polynomial, cls=Mixed).gradients(cotangents, differentiable=True)
+    cls, cotangents = with_changed_gradients(subject, polynomial, mixed), polynomial.cotangents()
+    found = subject.run(polynomial, cls=cls).gradients(cotangents, differentiable=True)
     subject.assert_all_same("gradients", got=found, expected=polynomial.vjp(cotangents))
     got = [subject.implementation.requires_grad(g) for g in found if g is not None]
     expected = [not away for away, need in zip(outside, polynomial.needs, strict=True) if need]

@@ -7,12 +7,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,
     FACTORS,
     arguments,
     gradient_function,
-    primals,
 )
 
 RETURNED = (None, False, 5, "text", (1, 2), [])
@@ -20,36 +20,28 @@ KINDS = st.lists(st.sampled_from(("tracked", "fixed", "integers", "number")), ma
 VALUES = {"tracked": [1.0, 2.0], "fixed": [3.0], "integers": [1, 2], "number": 2}
 
 
-def _watched(cls, seen, bare=False):
-    """The Function with methods that note how they are called, and optionally a ``bare`` output."""
+def _call(subject, polynomial, seen, given, bare=False):
+    """Call the Function on leaves and put its arguments into ``given``; its methods note in ``seen`` what they get.
 
-    class Watched(cls):
-        @staticmethod
-        def forward(*args):
-            outputs = cls.forward(*args)
-            seen.append(("forward", args, outputs[0] if bare else outputs))
-            return seen[-1][-1]
+    A ``bare`` output is the first one, not in a tuple.
+    """
+    cls = subject.body(polynomial)
 
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            seen.append(("setup_context", inputs, output))
+    def forward(*args):
+        outputs = cls.forward(*args)
+        seen.append(("forward", args, outputs[0] if bare else outputs))
+        return seen[-1][-1]
 
-    return Watched
+    def setup_context(ctx, inputs, output):
+        seen.append(("setup_context", inputs, output))
 
-
-def _body(subject, polynomial):
-    return polynomial.body(subject.implementation.xp, subject.implementation.ag)
-
-
-def _call(subject, cls, polynomial, given):
-    """Call the Function on leaves and put its arguments into ``given``; returns the outputs."""
-    apply = subject.implementation.function(cls)
+    apply = subject.custom(cls, forward=forward, setup_context=setup_context)
 
     def f(*tensors):
         given[:] = arguments(polynomial, tensors)
         return apply(*given)
 
-    return subject.implementation.vjp(f, primals(subject, polynomial), track=polynomial.track)[0]
+    subject.implementation.vjp(f, subject.primals(polynomial), track=polynomial.track)
 
 
 def _shared(got, expected):
@@ -62,7 +54,7 @@ def test_setup_context_runs_after_forward_with_its_arguments(subject, data):
     """setup_context runs once, after forward, and its inputs are a tuple of the very arguments."""
     polynomial = subject.polynomial(data, separate=True)
     seen, given = [], []
-    _call(subject, _watched(_body(subject, polynomial), seen), polynomial, given)
+    _call(subject, polynomial, seen, given)
     subject.assert_equal("methods that ran", got=[name for name, *_ in seen], expected=["forward", "setup_context"])
     expected = (tuple, len(given), (True,) * len(given))
     what = "type, length and identity of the entries of the inputs of setup_context"
@@ -77,7 +69,7 @@ def test_setup_context_gets_what_forward_returned(subject, data):
     polynomial = subject.polynomial(data, separate=True)
     bare = subject.draw(data, (True, False) if len(polynomial.outputs) == 1 else (False,), "a bare output")
     seen = []
-    _call(subject, _watched(_body(subject, polynomial), seen, bare), polynomial, [])
+    _call(subject, polynomial, seen, [], bare)
     returned, output = seen[0][2], seen[1][2]
     subject.assert_equal("type of output in setup_context", got=type(output), expected=type(returned))
     pairs = ([output], [returned]) if bare else (output, returned)
@@ -91,17 +83,16 @@ def test_setup_context_is_not_recorded(subject, data):
     polynomial = subject.polynomial(data, separate=True)
     returned = subject.draw(data, RETURNED, "returned by setup_context")
     requires_grad, node = subject.implementation.requires_grad, subject.implementation.node
-    cls, seen = _body(subject, polynomial), []
+    body, seen = subject.body(polynomial), []
 
-    class Probed(cls):
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            seen.extend(requires_grad(inputs[i] * 2) for i in polynomial.floating)
-            seen.extend(node(y) is not None for y in output if subject.implementation.is_tensor(y))
-            cls.setup_context(ctx, inputs, output)
-            return returned
+    def setup_context(ctx, inputs, output):
+        seen.extend(requires_grad(inputs[i] * 2) for i in polynomial.floating)
+        seen.extend(node(y) is not None for y in output if subject.implementation.is_tensor(y))
+        body.setup_context(ctx, inputs, output)
+        return returned
 
-    run, cotangents = subject.run(polynomial, cls=Probed), polynomial.cotangents()
+    run = subject.run(polynomial, cls=subject.define(body, setup_context=setup_context))
+    cotangents = polynomial.cotangents()
     what = "recording of products of inputs and of outputs in setup_context"
     subject.assert_equal(what, got=seen, expected=[False] * len(seen))
     subject.assert_all_same("outputs", got=run.outputs, expected=polynomial.forward())
@@ -113,19 +104,12 @@ def test_setup_context_runs_whether_recorded_or_not(subject, data):
     """setup_context runs once, also under no_grad and without inputs that require grad."""
     kinds = subject.draw(data, KINDS, "arguments")
     recording = subject.draw(data, (True, False), "grad mode")
-    ag, seen = subject.implementation.ag, []
-
-    class Counted(ag.Function):
-        @staticmethod
-        def forward(*args):
-            return subject.tensor(1.0)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            seen.append(len(inputs))
-
+    seen = []
+    apply = subject.custom(
+        forward=lambda *args: subject.tensor(1.0),
+        setup_context=lambda ctx, inputs, output: seen.append(len(inputs)),
+    )
     tensors = [subject.tensor(VALUES[kind]) for kind in kinds if kind != "number"]
-    apply = subject.implementation.function(Counted)
 
     def f(*leaves):
         given = iter(leaves)
@@ -139,29 +123,27 @@ def test_setup_context_runs_whether_recorded_or_not(subject, data):
 @keeps("SETUP-05", needs="tuples")
 def test_a_returned_intermediate_can_be_saved(subject, data):
     """An intermediate that is returned and saved gives right first and second derivatives."""
-    ag, xs = subject.implementation.ag, subject.draw(data, ENTRIES, "x")
+    xs = subject.draw(data, ENTRIES, "x")
     a, b = subject.draw(data, FACTORS, "a"), subject.draw(data, FACTORS, "b")
     gy, gt = subject.draw(data, ((1, None), (-2, None), (None, 1), (None, -2), (2, 1), (-1, 2)), "cotangents")
     dtype = subject.draw(data, subject.dtypes, "dtype")
 
-    class Cube(ag.Function):
-        @staticmethod
-        def forward(x):
-            t = a * x * x
-            return b * t * x, t
+    def forward(x):
+        t = a * x * x
+        return b * t * x, t
 
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs, output[1])
+    def backward(ctx, gy, gt):
+        x, t = ctx.saved_tensors
+        return gy * (3 * b) * t + gt * (2 * a) * x
 
-        @staticmethod
-        def backward(ctx, gy, gt):
-            x, t = ctx.saved_tensors
-            return gy * (3 * b) * t + gt * (2 * a) * x
-
+    cube = subject.custom(
+        forward=forward,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs, output[1]),
+        backward=backward,
+    )
     x = np.array(xs)
     cotangents = subject.tensors([None if g is None else g + 0 * x for g in (gy, gt)], dtype)
-    first = gradient_function(subject, subject.implementation.function(Cube), cotangents)
+    first = gradient_function(subject, cube, cotangents)
     second = gradient_function(subject, first, subject.tensors([2 + 0 * x], dtype))
     gy, gt = gy or 0, gt or 0
     got = [*first(subject.tensor(x, dtype)), *second(subject.tensor(x, dtype))]
@@ -183,7 +165,7 @@ def test_an_input_returned_as_it_is_cannot_be_saved_for_forward_mode_in_setup_co
 
 def _check_returned_inputs(subject, data, method):
     count = subject.draw(data, st.integers(1, 3), "number of inputs")
-    masks = st.lists(st.booleans(), min_size=count, max_size=count)
+    masks = flags(count)
     returned, saved = subject.draw(data, masks, "returned unchanged"), subject.draw(data, masks, "saved")
     track = subject.draw(data, masks.filter(any), "requiring grad")
     separate = subject.draw(data, (True, False), "separate")
@@ -195,10 +177,10 @@ def _check_returned_inputs(subject, data, method):
     def prepare(ctx, inputs, output):
         getattr(ctx, method)(*(x for x, keep in zip(inputs, saved, strict=True) if keep))
 
-    cls = _in_style(subject.implementation.ag, separate, compute, prepare)
+    apply = subject.custom(forward=lambda *xs: compute(xs), setup_context=prepare, separate=separate)
 
     def action():
-        return subject.implementation.vjp(subject.implementation.function(cls), tensors, track=track)[0]
+        return subject.implementation.vjp(apply, tensors, track=track)[0]
 
     if separate and any(map(all, zip(returned, saved, strict=True))):
         naming = ["setup_context", ("input", "inputs")]
@@ -208,21 +190,11 @@ def _check_returned_inputs(subject, data, method):
         subject.assert_all_same("outputs", got=outputs, expected=compute(tensors))
 
 
-def _in_style(ag, separate, compute, prepare):
-    def combined(ctx, *xs):
-        output = compute(xs)
-        prepare(ctx, xs, output)
-        return output
-
-    methods = {"forward": lambda *xs: compute(xs), "setup_context": prepare} if separate else {"forward": combined}
-    return type(ag.Function)("Returning", (ag.Function,), {name: staticmethod(m) for name, m in methods.items()})
-
-
 @keeps("SETUP-07")
 def test_both_styles_give_the_same_derivatives(subject, data):
     """Both styles give equal outputs, cotangents, gradients and second derivatives."""
     polynomial = subject.polynomial(data, materialize=None, separate=True)
-    used = st.lists(st.booleans(), min_size=len(polynomial.outputs), max_size=len(polynomial.outputs))
+    used = flags(len(polynomial.outputs))
     cotangents = polynomial.cotangents(subject.draw(data, used, "used outputs"))
     functions = polynomial, replace(polynomial, separate=False)
     runs = [subject.run(function) for function in functions]
@@ -236,12 +208,9 @@ def test_both_styles_give_the_same_derivatives(subject, data):
 
 
 def _second_derivatives(subject, polynomial, cotangents):
-    apply = subject.implementation.function(_body(subject, polynomial))
-    xs, track = primals(subject, polynomial), polynomial.track
+    xs, track = subject.primals(polynomial), polynomial.track
     weights = [np.full(polynomial.shape, n + 1.0) for n in range(len(xs))]
 
-    def f(*tensors):
-        return apply(*arguments(polynomial, tensors))
-
-    first = gradient_function(subject, f, subject.tensors(cotangents, polynomial.dtype), track=track)
+    f, given = subject.call_of(polynomial), subject.tensors(cotangents, polynomial.dtype)
+    first = gradient_function(subject, f, given, track=track)
     return gradient_function(subject, first, subject.tensors(weights, polynomial.dtype), track=track)(*xs)

@@ -50,19 +50,16 @@ class Batch:
         pairs = zip(arrays, self.axes, strict=True)
         return [a if axis is None or a is None else np.moveaxis(a, 0, axis) for a, axis in pairs]
 
-    @property
-    def floats(self) -> list[int]:
-        """The positions of the floating outputs."""
-        return [o for o, kind in enumerate(self.polynomial.outputs) if kind == "float"]
-
     def outputs(self) -> list[Any]:
         """The floating outputs, with the batch dimension first."""
         power = self.polynomial.power
-        return [self._weighted(o, lambda i: self.stacked[i] ** power) for o in self.floats]
+        return [self._weighted(o, lambda i: self.stacked[i] ** power) for o in self.polynomial.float_outputs]
 
     def moved(self, tangents: dict[int, Any], factor: int = 1) -> list[Any]:
         """The tangents of the floating outputs, given those of the floating tensors."""
-        return [self._weighted(o, lambda i: factor * self._slope(i) * tangents[i]) for o in self.floats]
+        return [
+            self._weighted(o, lambda i: factor * self._slope(i) * tangents[i]) for o in self.polynomial.float_outputs
+        ]
 
     def _slope(self, position: int) -> Any:
         power = self.polynomial.power
@@ -85,7 +82,7 @@ class Batch:
     def cotangents(self) -> list[Any]:
         """A cotangent for each floating output, with the batch dimension first."""
         each = [self.polynomial.cotangents(salt=100 * m) for m in range(self.size)]
-        return [np.stack([member[o] for member in each]) for o in self.floats]
+        return [np.stack([member[o] for member in each]) for o in self.polynomial.float_outputs]
 
     def gradients(self, cotangents: Sequence[Any], factor: int = 1) -> list[Any]:
         """The gradients of each call, with the batch dimension first; None for tensors that are not differentiated."""
@@ -96,7 +93,7 @@ class Batch:
 
     def _pulled(self, position: int, cotangents: Sequence[Any]) -> Any:
         column = self.polynomial.floating.index(position)
-        weights = [self.polynomial.weights[o, column] for o in self.floats]
+        weights = [self.polynomial.weights[o, column] for o in self.polynomial.float_outputs]
         return sum(weight * g for weight, g in zip(weights, cotangents, strict=True))
 
     def summed(self, gradients: Sequence[Any]) -> list[Any]:
@@ -125,7 +122,7 @@ def call_function(batch: Batch, cls: Any) -> Callable[..., tuple[Any, ...]]:
     def f(*tensors: Any) -> tuple[Any, ...]:
         given = dict(zip(batch.polynomial.tensors, tensors, strict=True))
         outputs = cls.apply(*(given.get(i, value) for i, value in enumerate(batch.polynomial.values)))
-        return tuple(outputs[o] for o in batch.floats)
+        return tuple(outputs[o] for o in batch.polynomial.float_outputs)
 
     return f
 
@@ -140,14 +137,14 @@ def batch_loss(batch: Batch, cls: Any) -> Callable[..., Any]:
     return loss
 
 
-def with_vmap_method(cls: Any) -> Any:
+def with_vmap_method(subject: ClauseSubject, cls: Any) -> Any:
     """The Function with a batching rule that moves batch dimensions to the front and calls it again."""
 
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         outputs = called.apply(*moved_to_front(in_dims, args))
         return outputs, tuple(0 if isinstance(y, torch.Tensor) and y.is_floating_point() else None for y in outputs)
 
-    called = type(cls)("Written", (cls,), {"vmap": staticmethod(vmap), "generate_vmap_rule": False})
+    called = subject.define(cls, name="Written", vmap=vmap, generate_vmap_rule=False)
     return called
 
 

@@ -64,17 +64,17 @@ def transformable(
     """
     cls = with_jvp(subject, polynomial)
     methods = {"backward": _scaled(backward, cls.backward), "jvp": _scaled(jvp, cls.jvp)}
-    return type(cls)("Transformable", (cls,), {**methods, "generate_vmap_rule": rule})
+    return subject.define(cls, name="Transformable", **methods, generate_vmap_rule=rule)
 
 
-def _scaled(factor: float, method: Callable[..., Any]) -> Any:
-    return staticmethod(lambda *given: tuple(None if t is None else factor * t for t in method(*given)))
+def _scaled(factor: float, method: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    return lambda *given: tuple(None if t is None else factor * t for t in method(*given))
 
 
 def float_function(subject: ClauseSubject, polynomial: Polynomial, cls: Any) -> Callable[..., tuple[Any, ...]]:
     """A function from its floating tensors to its floating outputs."""
     values = [subject.tensor(v) if isinstance(v, np.ndarray) else v for v in polynomial.values]
-    floats = [output for output, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
 
     def f(*tensors: Any) -> tuple[Any, ...]:
         given = dict(zip(polynomial.floating, tensors, strict=True))
@@ -91,7 +91,7 @@ def float_primals(subject: ClauseSubject, polynomial: Polynomial) -> tuple[Any, 
 
 def expected_floats(polynomial: Polynomial) -> list[Any]:
     """Its floating outputs, as arrays."""
-    return [y for y, kind in zip(polynomial.forward(), polynomial.outputs, strict=True) if kind == "float"]
+    return [polynomial.forward()[o] for o in polynomial.float_outputs]
 
 
 def weighted_loss(
@@ -119,7 +119,7 @@ def some_positions(polynomial: Polynomial) -> st.SearchStrategy[tuple[int, ...]]
 
 def assert_jacobians(subject: ClauseSubject, polynomial: Polynomial, wanted: Sequence[int], got: Any) -> None:
     """For each floating output a Jacobian for each of the wanted tensors."""
-    power, floats = polynomial.power, [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
+    power, floats = polynomial.power, polynomial.float_outputs
     slopes = {i: power * polynomial.values[polynomial.floating[i]] ** (power - 1) for i in wanted}
     expected = [_diagonal(polynomial.weights[o, i] * slopes[i]) for o in floats for i in wanted]
     subject.assert_all_same("Jacobians", got=[block for row in got for block in row], expected=expected)

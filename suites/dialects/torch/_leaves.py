@@ -1,8 +1,8 @@
-"""A generated Function called on leaves that the test itself makes."""
+"""Leaves for a generated Function, where a pass over its outputs starts, and what it gives the leaves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 from autograd_conformance.harness.checking.clauses import ClauseSubject
@@ -11,17 +11,18 @@ from autograd_conformance.reference.polynomials import Polynomial
 
 def new_leaves(subject: ClauseSubject, polynomial: Polynomial) -> list[Any]:
     """A new leaf for each tensor argument."""
-    tensors = subject.tensors([polynomial.values[i] for i in polynomial.tensors], polynomial.dtype)
-    return [x.requires_grad_(track) for x, track in zip(tensors, polynomial.track, strict=True)]
+    return [x.requires_grad_(track) for x, track in zip(subject.primals(polynomial), polynomial.track, strict=True)]
 
 
-def call_of(subject: ClauseSubject, polynomial: Polynomial, cls: Any = None) -> Callable[..., Any]:
-    """The generated Function, or another class with its arguments, as a function of its tensor arguments alone."""
-    function = cls or polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    values, positions = polynomial.values, polynomial.tensors
+def starts_of(
+    subject: ClauseSubject, polynomial: Polynomial, outputs: Sequence[Any], cotangents: Sequence[Any] | None = None
+) -> tuple[tuple[Any, ...], ...]:
+    """The outputs that have a cotangent, and these cotangents; by default all float outputs have one."""
+    given = subject.tensors(polynomial.cotangents() if cotangents is None else cotangents, polynomial.dtype)
+    return tuple(zip(*((y, g) for y, g in zip(outputs, given, strict=True) if g is not None), strict=True))
 
-    def call(*tensors: Any) -> Any:
-        given = dict(zip(positions, tensors, strict=True))
-        return function.apply(*(given.get(i, value) for i, value in enumerate(values)))
 
-    return call
+def right_gradients(polynomial: Polynomial, cotangents: Sequence[Any] | None = None) -> list[Any]:
+    """The right gradients of the leaves that require one, for these cotangents or for those of all float outputs."""
+    found = polynomial.vjp(polynomial.cotangents() if cotangents is None else cotangents)
+    return [found[i] for i in polynomial.tracked]

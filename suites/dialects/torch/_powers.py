@@ -1,6 +1,10 @@
 """Powers as Functions with all rules, which are off by a factor: so a result shows whether they were used."""
 
-from autograd_conformance.suites.contract._handwritten import define
+
+def save_inputs(ctx, inputs, output):
+    """A `setup_context` that saves the inputs for backward and for jvp."""
+    ctx.save_for_backward(*inputs)
+    ctx.save_for_forward(*inputs)
 
 
 def _product(x, count):
@@ -12,21 +16,14 @@ def _product(x, count):
 
 def times_function(subject):
     """The product of two numbers, with all rules."""
-
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    cls = define(
-        subject,
+    times = subject.custom(
         name="Times",
         forward=lambda x, y: x * y,
-        setup_context=setup_context,
+        setup_context=save_inputs,
         backward=lambda ctx, g: tuple(times(g, other) for other in ctx.saved_tensors[::-1]),
         jvp=lambda ctx, t, u: t * ctx.saved_tensors[1] + u * ctx.saved_tensors[0],
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
-    times = cls.apply
     return times
 
 
@@ -38,25 +35,18 @@ def power_function(subject, exponent, factor, written=False, calling=False):
     """
     times = times_function(subject) if calling else lambda x, y: x * y
 
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
     def rule(ctx, given):
         (x,) = ctx.saved_tensors
         for _ in range(exponent - 1):
             given = times(x, given)
         return factor * exponent * given
 
-    def vmap(info, in_dims, x):
-        return cls.apply(x), in_dims[0]
-
-    methods = {
-        "forward": lambda x: _product(x, exponent),
-        "setup_context": setup_context,
-        "backward": rule,
-        "jvp": rule,
-    }
-    cls = define(subject, **methods, vmap=vmap if written else None)
-    cls.generate_vmap_rule = not written
+    cls = subject.define(
+        forward=lambda x: _product(x, exponent),
+        setup_context=save_inputs,
+        backward=rule,
+        jvp=rule,
+        vmap=(lambda info, in_dims, x: (cls.apply(x), in_dims[0])) if written else None,
+        generate_vmap_rule=not written,
+    )
     return cls

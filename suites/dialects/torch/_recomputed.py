@@ -20,20 +20,13 @@ def multiplying(
     """
     factors: list[Any] = []
 
-    class Multiplied(subject.implementation.ag.Function):  # type: ignore[misc]
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            used = factor(x)
-            factors.append(change(used) if factors else used)
-            ctx.save_for_backward(factors[-1])
-            return x * used
+    def forward(ctx: Any, x: Any) -> Any:
+        used = factor(x)
+        factors.append(change(used) if factors else used)
+        ctx.save_for_backward(factors[-1])
+        return x * used
 
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> Any:
-            (saved,) = ctx.saved_tensors
-            return g * saved
-
-    return Multiplied, factors
+    return subject.custom(forward=forward, backward=lambda ctx, g: g * ctx.saved_tensors[0]), factors
 
 
 def drawn_pair(subject: ClauseSubject, data: Any) -> tuple[Any, Any]:

@@ -14,26 +14,33 @@ def _name(tensor):
     return str(tensor.dtype).removeprefix("torch.")
 
 
-def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f):
+def _product(subject, seen, *, custom_fwd=lambda f: f, custom_bwd=lambda f: f, separate=False):
     """A matrix product with these decorators, whose methods note autocast's state and the dtypes of their tensors."""
 
-    class Product(torch.autograd.Function):
-        @staticmethod
-        @custom_fwd
-        def forward(ctx, a, b, *others):
-            seen["forward"] = (autocast_state(subject), *map(_name, (a, b, *others)))
-            ctx.save_for_backward(a, b)
-            ctx.others = len(others)
-            return a @ b
+    def compute(a, b, *others):
+        seen["forward"] = (autocast_state(subject), *map(_name, (a, b, *others)))
+        return a @ b
 
-        @staticmethod
-        @custom_bwd
-        def backward(ctx, g):
-            a, b = ctx.saved_tensors
-            seen["backward"] = (autocast_state(subject), *map(_name, (a, b)))
-            return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
+    def setup_context(ctx, inputs, output):
+        a, b, *others = inputs
+        ctx.save_for_backward(a, b)
+        ctx.others = len(others)
 
-    return Product
+    @custom_fwd
+    def forward(ctx, *args):
+        output = compute(*args)
+        setup_context(ctx, args, output)
+        return output
+
+    @custom_bwd
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        seen["backward"] = (autocast_state(subject), *map(_name, (a, b)))
+        return g @ b.mT, a.mT @ g, *(None for _ in range(ctx.others))
+
+    if separate:
+        return subject.define(forward=custom_fwd(compute), setup_context=setup_context, backward=backward)
+    return subject.define(forward=forward, backward=backward)
 
 
 def _decorated(subject, **options):
@@ -61,11 +68,16 @@ def _gradients(subject, output, leaves):
     return subject.assert_accepted(backward, "backward under custom_bwd")
 
 
-def _assert_product(subject, factors, output, gradients, dtypes):
+def _assert_gradients(subject, factors, gradients):
+    """These are the gradients of the sum of the product."""
     a, b = factors
     g = np.ones((a.shape[0], b.shape[1]))
-    subject.assert_same("product", got=output, expected=a @ b)
     subject.assert_all_same("gradients", got=gradients, expected=[g @ b.T, a.T @ g])
+
+
+def _assert_product(subject, factors, output, gradients, dtypes):
+    subject.assert_same("product", got=output, expected=np.matmul(*factors))
+    _assert_gradients(subject, factors, gradients)
     got = tuple(map(_name, (output, *gradients)))
     subject.assert_equal("dtypes of the product and the gradients", got=got, expected=dtypes)
 
@@ -105,9 +117,7 @@ def test_a_checkpoint_keeps_the_autocast_state(subject, data):
     what = "states of autocast and dtypes of the factors, in forward twice and in backward"
     got = [first, seen.get("forward"), seen["backward"]]
     subject.assert_equal(what, got=got, expected=[(state, "float32", "float32")] * 3)
-    a, b = factors
-    g = np.ones((a.shape[0], b.shape[1]))
-    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=[g @ b.T, a.T @ g])
+    _assert_gradients(subject, factors, [x.grad for x in leaves])
 
 
 @keeps("AMP-01", variant="left")
@@ -210,17 +220,15 @@ def test_cast_inputs_looks_into_containers(subject, data):
     put, take = HOLDERS[subject.draw(data, HOLDERS, "tensors held by")]
     array, seen = np.ones(2, "float32"), []
 
-    class First(torch.autograd.Function):
-        @staticmethod
-        @torch.amp.custom_fwd(device_type=subject.device, cast_inputs=getattr(torch, cast))
-        def forward(ctx, x, *others):
-            seen.extend(others)
-            return 2 * x
+    @torch.amp.custom_fwd(device_type=subject.device, cast_inputs=getattr(torch, cast))
+    def forward(ctx, x, *others):
+        seen.extend(others)
+        return 2 * x
 
     held = put([subject.tensor([1.0], "float32"), subject.tensor([2]), subject.tensor([3.0], "float16")])
     elsewhere = torch.ones(2, device="meta")
     with autocast(subject, state):
-        First.apply(subject.tensor([1.0], "float32"), held, "text", array, elsewhere)
+        subject.custom(forward=forward)(subject.tensor([1.0], "float32"), held, "text", array, elsewhere)
     inside, *others = seen
     subject.assert_equal("type of what holds them", got=type(inside), expected=type(held))
     expected = [cast, "int64", cast]
@@ -266,25 +274,11 @@ def test_the_decorators_work_with_setup_context(subject, data):
     state = subject.draw(data, STATES, "autocast around the call")
     transformed = subject.draw(data, (False, True), "gradients by func.grad")
     seen = {}
-    combined = _product(subject, seen, **_decorated(subject))
-    decorators = _decorated(subject)
-
-    class Separate(torch.autograd.Function):
-        @staticmethod
-        @decorators["custom_fwd"]
-        def forward(a, b):
-            return a @ b
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.others = 0
-
-        backward = staticmethod(combined.backward)
+    product = _product(subject, seen, **_decorated(subject), separate=True)
 
     def loss(a, b):
         with autocast(subject, state):
-            return torch.sum(Separate.apply(a, b).float())
+            return torch.sum(product.apply(a, b).float())
 
     def gradients():
         leaves = _leaves(subject, factors)
@@ -294,6 +288,4 @@ def test_the_decorators_work_with_setup_context(subject, data):
 
     got = subject.assert_accepted(gradients, "backward under custom_bwd of a Function with setup_context")
     subject.assert_equal("state of autocast in backward", got=seen["backward"][0], expected=state)
-    a, b = factors
-    g = np.ones((a.shape[0], b.shape[1]))
-    subject.assert_all_same("gradients", got=got, expected=[g @ b.T, a.T @ g])
+    _assert_gradients(subject, factors, got)

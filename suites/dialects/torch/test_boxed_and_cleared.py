@@ -2,11 +2,11 @@
 
 import torch
 from hypothesis import strategies as st
-from torch.autograd import Function
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # Ways to run a pass that retains the graph.
 WAYS = {
@@ -33,18 +33,15 @@ def test_backward_gets_one_list(subject, data):
     cotangents = drawn_cotangents(subject, data, polynomial)
     bare = subject.draw(data, (False, True) if len(polynomial.arguments) == 1 else (False,), "returned bare")
     passes = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=2), "create_graph of each pass")
-    cls, seen = polynomial.body(subject.implementation.xp, subject.implementation.ag), []
+    cls, seen = subject.body(polynomial), []
 
-    class Boxed(cls):
-        boxed_grads_call = True
+    def backward(ctx, *given):
+        seen.append([type(argument) for argument in given])
+        found = cls.backward(ctx, *given[0])
+        return found[0] if bare else found
 
-        @staticmethod
-        def backward(ctx, *given):
-            seen.append([type(argument) for argument in given])
-            found = cls.backward(ctx, *given[0])
-            return found[0] if bare else found
-
-    run, plain = subject.run(polynomial, cls=Boxed), subject.run(polynomial)
+    boxed = subject.define(cls, backward=backward, boxed_grads_call=True)
+    run, plain = subject.run(polynomial, cls=boxed), subject.run(polynomial)
     for create in passes:
         got, expected = (each.gradients(cotangents, differentiable=create) for each in (run, plain))
         subject.assert_equal("types of the arguments of backward", got=seen[-1], expected=[list])
@@ -61,29 +58,24 @@ def test_removing_an_entry_frees_the_gradient(subject, data):
     order = subject.draw(data, st.permutations(range(count)), "in the order")
     seen = []
 
-    class Boxed(Function):
-        boxed_grads_call = True
+    def backward(ctx, grads):
+        total, memory, left = sum(grads), _memory(grads), list(range(count))
+        for place in order:
+            if how == "assignment of None":
+                grads[place] = None
+            elif how == "pop":
+                grads.pop(left.index(place))
+            else:
+                del grads[left.index(place)]
+            left.remove(place)
+            seen.append(_freed(memory))
+        return total
 
-        @staticmethod
-        def forward(ctx, x):
-            return tuple(x * n for n in range(1, count + 1))
-
-        @staticmethod
-        def backward(ctx, grads):
-            total, memory, left = sum(grads), _memory(grads), list(range(count))
-            for place in order:
-                if how == "assignment of None":
-                    grads[place] = None
-                elif how == "pop":
-                    grads.pop(left.index(place))
-                else:
-                    del grads[left.index(place)]
-                left.remove(place)
-                seen.append(_freed(memory))
-            return total
-
+    multiples = subject.custom(
+        forward=lambda ctx, x: tuple(x * n for n in range(1, count + 1)), backward=backward, boxed_grads_call=True
+    )
     x = subject.tensor([1.0, 2.0]).requires_grad_()
-    outputs = Boxed.apply(x)
+    outputs = multiples(x)
     sum((y * n).sum() for n, y in enumerate(outputs, 2)).backward()
     expected = [[place in order[:step] for place in range(count)] for step in range(1, count + 1)]
     subject.assert_equal("gradients freed after each removal", got=seen, expected=expected)
@@ -95,16 +87,12 @@ def test_a_flag_that_is_no_bool_is_refused(subject, data):
     flag, value = subject.draw(data, FLAGS, "flag"), subject.draw(data, (1, 0, None, "text", [], 0.5), "value")
     tracked, right = subject.draw(data, (True, False), "recorded"), subject.draw(data, (True, False), "right value")
 
-    class Flagged(Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
+    flagged = subject.define(forward=lambda ctx, x: x * 2)
     x = subject.tensor([1.0, 2.0]).requires_grad_(tracked)
-    setattr(Flagged, flag, value)
-    subject.assert_raises(RuntimeError, lambda: Flagged.apply(x), f"{flag} = {value!r}", naming=[flag, "bool"])
-    setattr(Flagged, flag, right)
-    y = subject.assert_accepted(lambda: Flagged.apply(x), f"{flag} = {right!r}")
+    setattr(flagged, flag, value)
+    subject.assert_raises(RuntimeError, lambda: flagged.apply(x), f"{flag} = {value!r}", naming=[flag, "bool"])
+    setattr(flagged, flag, right)
+    y = subject.assert_accepted(lambda: flagged.apply(x), f"{flag} = {right!r}")
     subject.assert_same("output", got=y, expected=x * 2)
 
 
@@ -112,24 +100,15 @@ def test_a_flag_that_is_no_bool_is_refused(subject, data):
 def test_a_boxed_backward_can_be_once_differentiable(subject, data):
     """A second derivative raises and names once_differentiable."""
     polynomial = subject.polynomial(data, arguments=("tracked", "fixed", "number"), outputs=("float",))
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    cls = subject.body(polynomial)
 
-    class Boxed(cls):
-        boxed_grads_call = True
-
-        @staticmethod
-        @torch.autograd.function.once_differentiable
-        def backward(ctx, grads):
-            return cls.backward(ctx, *grads)
+    backward = torch.autograd.function.once_differentiable(lambda ctx, grads: cls.backward(ctx, *grads))
+    call = subject.call_of(polynomial, subject.define(cls, backward=backward, boxed_grads_call=True))
 
     def f(*tensors):
-        given = iter(tensors)
-        kinds = zip(polynomial.arguments, polynomial.values, strict=True)
-        outputs = Boxed.apply(*(next(given) if kind in ("tracked", "fixed") else value for kind, value in kinds))
-        return sum((y * y).sum() for y in outputs) + sum((x**3).sum() for x in tensors)
+        return sum((y * y).sum() for y in call(*tensors)) + sum((x**3).sum() for x in tensors)
 
-    pairs = zip(polynomial.tensors, polynomial.track, strict=True)
-    leaves = [subject.tensor(polynomial.values[i], polynomial.dtype).requires_grad_(t) for i, t in pairs]
+    leaves = new_leaves(subject, polynomial)
     wanted = [leaf for leaf in leaves if leaf.requires_grad]
     first = torch.autograd.grad(f(*leaves), wanted, create_graph=True)
     what = "second derivative through a boxed once-differentiable backward"
@@ -145,52 +124,43 @@ def test_reading_saved_tensors_leaves_them_to_local_variables(subject, data):
     order = subject.draw(data, st.permutations(range(len(saved))), "dropped in the order")
     seen = []
 
-    class Cleared(Function):
-        clear_saved_tensors_on_access = True
+    def forward(ctx, *xs):
+        outputs = tuple(x * 3 for x in xs)
+        made = [
+            {"input": x, "output": y, "intermediate": x * 5}[kind]
+            for kind, x, y in zip(saved, xs, outputs, strict=True)
+        ]
+        ctx.save_for_backward(*made)
+        return outputs
 
-        @staticmethod
-        def forward(ctx, *xs):
-            outputs = tuple(x * 3 for x in xs)
-            made = [
-                {"input": x, "output": y, "intermediate": x * 5}[kind]
-                for kind, x, y in zip(saved, xs, outputs, strict=True)
-            ]
-            ctx.save_for_backward(*made)
-            return outputs
-
-        @staticmethod
-        def backward(ctx, *grads):
-            tensors = list(ctx.saved_tensors)
-            memory = _memory(tensors)
+    def backward(ctx, *grads):
+        tensors = list(ctx.saved_tensors)
+        memory = _memory(tensors)
+        seen.append(_freed(memory))
+        for place in order:
+            tensors[place] = None
             seen.append(_freed(memory))
-            for place in order:
-                tensors[place] = None
-                seen.append(_freed(memory))
-            return grads
+        return grads
 
+    cleared = subject.custom(forward=forward, backward=backward, clear_saved_tensors_on_access=True)
     x = subject.tensor([1.0, 2.0]).requires_grad_()
-    sum((y * 1).sum() for y in Cleared.apply(*(x * 1 for _ in saved))).backward()
+    sum((y * 1).sum() for y in cleared(*(x * 1 for _ in saved))).backward()
     expected = [[place in order[:step] for place in range(len(saved))] for step in range(len(saved) + 1)]
     subject.assert_equal("saved tensors freed after each step", got=seen, expected=expected)
 
 
-def _reading(count, flag, inside=1):
+def _reading(subject, count, flag, inside=1):
     """A Function that saves ``count`` tensors and reads them ``inside`` times in backward."""
 
-    class Reading(Function):
-        clear_saved_tensors_on_access = flag
+    def forward(ctx, x):
+        ctx.save_for_backward(*(x * n for n in range(1, count + 1)))
+        return x * 2
 
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(*(x * n for n in range(1, count + 1)))
-            return x * 2
+    def backward(ctx, g):
+        read = [ctx.saved_tensors for _ in range(inside)]
+        return g * 2 + 0 * sum(t for tensors in read for t in tensors)
 
-        @staticmethod
-        def backward(ctx, g):
-            read = [ctx.saved_tensors for _ in range(inside)]
-            return g * 2 + 0 * sum(t for tensors in read for t in tensors)
-
-    return Reading.apply
+    return subject.custom(forward=forward, backward=backward, clear_saved_tensors_on_access=flag)
 
 
 @keeps("CLEAR-02")
@@ -202,7 +172,7 @@ def test_saved_tensors_are_read_once(subject, data):
 
     def readings(flag, way):
         x = subject.tensor([1.0, 2.0]).requires_grad_()
-        y = _reading(count, flag, inside)(x)
+        y = _reading(subject, count, flag, inside)(x)
         found = [y.grad_fn.saved_tensors for _ in range(before)]
         way(y, x)
         return len(found + [y.grad_fn.saved_tensors for _ in range(after)])
@@ -224,7 +194,7 @@ def test_there_is_no_second_pass(subject, data):
 
     def passes(flag):
         x = subject.tensor([1.0, 2.0]).requires_grad_()
-        y = _reading(count, flag)(x)
+        y = _reading(subject, count, flag)(x)
         WAYS[first](y, x)
         return WAYS[second](y, x)
 
@@ -241,7 +211,9 @@ def test_gradcheck_cannot_be_used(subject, data):
         subject.draw(data, ((), (2,), (1, 2)), "shape"),
     )
     x = torch.ones_like(subject.tensor(0.0, "float64").expand(shape), requires_grad=True)
-    subject.assert_raises(RuntimeError, lambda: torch.autograd.gradcheck(_reading(count, True), (x,)), "gradcheck")
+    subject.assert_raises(
+        RuntimeError, lambda: torch.autograd.gradcheck(_reading(subject, count, True), (x,)), "gradcheck"
+    )
     subject.assert_accepted(
-        lambda: torch.autograd.gradcheck(_reading(count, False), (x,)), "gradcheck without the flag"
+        lambda: torch.autograd.gradcheck(_reading(subject, count, False), (x,)), "gradcheck without the flag"
     )

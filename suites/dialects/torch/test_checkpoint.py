@@ -1,5 +1,9 @@
-"""Checkpointing: forward runs again in the backward pass; what its variants refuse."""
+"""Checkpointing: forward runs again in the pass; segments of a sequence; what each variant needs and refuses."""
 
+import operator
+import warnings
+from contextlib import nullcontext
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -10,26 +14,16 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.checking.observe import observed
-from autograd_conformance.suites.contract._handwritten import define
-from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
-
-
-def _start(subject, polynomial, outputs, salt=0):
-    """The outputs that a pass starts from, and their cotangents."""
-    pairs = zip(outputs, subject.tensors(polynomial.cotangents(salt=salt), polynomial.dtype), strict=True)
-    return tuple(zip(*((y, g) for y, g in pairs if g is not None), strict=True))
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
+from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
 
 def _checkpointed(subject, polynomial, *, cls=None, **options):
     """The outputs of a checkpointed call, and the leaves that require grad."""
     leaves = new_leaves(subject, polynomial)
-    outputs = torch.utils.checkpoint.checkpoint(call_of(subject, polynomial, cls), *leaves, **options)
+    outputs = torch.utils.checkpoint.checkpoint(subject.call_of(polynomial, cls), *leaves, **options)
     return outputs, [x for x in leaves if x.requires_grad]
-
-
-def _expected(polynomial):
-    return [g for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
 
 
 @keeps("CKPT-01", examples=2)
@@ -44,11 +38,11 @@ def test_forward_runs_again_in_the_backward_pass(subject, data):
     got = [y for y, kind in zip(outputs, polynomial.outputs, strict=True) if kind != "static"]
     subject.assert_all_same("outputs", got=got, expected=values)
     before = (seen.forwards, seen.backwards)
-    torch.autograd.backward(*_start(subject, polynomial, outputs))
+    torch.autograd.backward(*starts_of(subject, polynomial, outputs))
     runs = (before, (seen.forwards, seen.backwards))
     what = "runs of forward and of backward, before and after the pass"
     subject.assert_equal(what, got=runs, expected=((1, 0), (2, 1)))
-    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=right_gradients(polynomial))
 
 
 # How an argument holds a tensor: how it is put in, and taken out.
@@ -79,23 +73,23 @@ def test_functions_of_mixed_arguments_and_outputs(subject, data):
     )
     seen, runs = [], []
 
-    class Product(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *xs):
-            ctx.save_for_backward(*xs)
-            return prod(xs)
+    def backward(ctx, g):
+        seen.append(ctx.needs_input_grad)
+        xs = ctx.saved_tensors
+        return tuple(g * prod(xs[:i] + xs[i + 1 :]) for i in range(len(xs)))
 
-        @staticmethod
-        def backward(ctx, g):
-            seen.append(ctx.needs_input_grad)
-            xs = ctx.saved_tensors
-            return tuple(g * prod(xs[:i] + xs[i + 1 :]) for i in range(len(xs)))
+    product = subject.custom(
+        forward=lambda *xs: prod(xs),
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        backward=backward,
+        separate=False,
+    )
 
     def f(*held):
         xs = [take(each) for (_, take), each in zip(holders, held, strict=True)]
         runs.append(tuple(x.requires_grad for x in xs))
         made = {
-            "product": lambda: Product.apply(*xs),
+            "product": lambda: product(*xs),
             "square": lambda: xs[0] ** 2,
             "constant": lambda: 2 * xs[0].detach(),
         }
@@ -127,15 +121,15 @@ def test_saved_tensors_are_read_once_per_backward(subject, data):
     more = subject.draw(data, st.integers(1, 2), "further reads of ctx.saved_tensors")
 
     def gradients(reads):
-        cls = watched(subject, polynomial, backward=lambda ctx: [ctx.saved_tensors for _ in range(reads)])
+        cls = observing_ctx(subject, polynomial, leave=lambda ctx: [ctx.saved_tensors for _ in range(reads)])
         outputs, leaves = _checkpointed(subject, polynomial, cls=cls, use_reentrant=False)
-        starts, given = _start(subject, polynomial, outputs)
+        starts, given = starts_of(subject, polynomial, outputs)
         return torch.autograd.grad(starts, leaves, given)
 
     facts = [("once", "twice", "again", "already")]
     subject.assert_raises(RuntimeError, lambda: gradients(more), "a further read of ctx.saved_tensors", naming=facts)
     got = subject.assert_accepted(lambda: gradients(0), "one read of ctx.saved_tensors")
-    subject.assert_all_same("gradients", got=got, expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=got, expected=right_gradients(polynomial))
 
 
 @keeps("CKPT-03")
@@ -143,7 +137,7 @@ def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
     """grad and backward(inputs=...) raise, and plain backward works."""
     polynomial = subject.polynomial(data, separate=None)
     outputs, leaves = _checkpointed(subject, polynomial, use_reentrant=True)
-    starts, given = _start(subject, polynomial, outputs)
+    starts, given = starts_of(subject, polynomial, outputs)
     passes = {
         "autograd.grad": lambda: torch.autograd.grad(starts, leaves, given, retain_graph=True),
         "backward(inputs=...)": lambda: torch.autograd.backward(starts, given, retain_graph=True, inputs=leaves),
@@ -152,7 +146,7 @@ def test_reentrant_checkpointing_refuses_passes_for_some_inputs(subject, data):
     facts = [("inputs", "grad")]
     subject.assert_raises(RuntimeError, passes[refused], f"{refused} of a reentrant checkpoint", naming=facts)
     subject.assert_accepted(lambda: torch.autograd.backward(starts, given), "backward of a reentrant checkpoint")
-    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=_expected(polynomial))
+    subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=right_gradients(polynomial))
 
 
 @keeps("CKPT-04")
@@ -190,18 +184,17 @@ def test_all_passes_go_through_nested_checkpoints(subject, data):
     factor = subject.draw(data, (1, -1, 3), "factor by which backward is off")
     wanted = subject.draw(data, _PASSES, "pass")
     values = np.resize((2.0, -3.0, 1.0), subject.draw(data, ((1,), (3,), (2, 2)), "shape"))
-    square = define(
-        subject,
+    square = subject.custom(
         forward=lambda x: x * x,
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
         backward=lambda ctx, g: factor * 2 * ctx.saved_tensors[0] * g,
+        generate_vmap_rule=True,
     )
-    square.generate_vmap_rule = True
 
     def f(x, left=depth):
         if left:
             return x * torch.utils.checkpoint.checkpoint(f, x, left - 1, use_reentrant=False)
-        return torch.vmap(square.apply)(x) if mapped else square.apply(x)
+        return torch.vmap(square)(x) if mapped else square(x)
 
     x = subject.tensor(values).requires_grad_()
     y = f(x)
@@ -219,13 +212,12 @@ def test_a_changed_argument_is_noticed(subject, data):
     x = subject.tensor([1.0, 2.0]).requires_grad_()
     fixed = subject.tensor(subject.draw(data, st.lists(st.integers(1, 4), min_size=2, max_size=2), "fixed argument"))
     change = subject.draw(data, ("add_", "mul_", "fill_", ""), "in-place change")
-    square = define(
-        subject,
+    square = subject.custom(
         forward=lambda ctx, x, y: (ctx.save_for_backward(x, y), x * x * y)[1],
         backward=lambda ctx, g: (2 * prod(ctx.saved_tensors) * g, None),
     )
     expected = 2 * x.detach() * fixed
-    output = torch.utils.checkpoint.checkpoint(square.apply, x, fixed, use_reentrant=reentrant)
+    output = torch.utils.checkpoint.checkpoint(square, x, fixed, use_reentrant=reentrant)
     if change:
         getattr(fixed, change)(5)
         what = "backward of a checkpoint, one of whose arguments was changed"
@@ -247,3 +239,97 @@ def test_hooks_on_saved_tensors_see_the_arguments(subject, data):
     output.sum().backward()
     expected = [20.0 * t.detach() for t in tensors]
     subject.assert_all_same("gradients at what was unpacked", got=[t.grad for t in tensors], expected=expected)
+
+
+# What holds the functions of a sequence.
+_SEQUENCES = {"list": list, "Sequential": lambda modules: torch.nn.Sequential(*modules)}
+
+
+class _Step(torch.nn.Module):
+    """Doubles by a custom Function and notes its number."""
+
+    def __init__(self, subject, number, runs):
+        super().__init__()
+        self.number, self.runs = number, runs
+        self.apply, _ = multiplying(subject, lambda x: torch.full_like(x, 2))
+
+    def forward(self, x):
+        self.runs.append(self.number)
+        return self.apply(x)
+
+
+@keeps("CKPT-17", examples=0.5)
+def test_all_segments_but_the_last_run_again(subject, data):
+    """Each function of a list or Sequential runs in forward, those before the last segment once more in the pass."""
+    x, g = drawn_pair(subject, data)
+    count, segments = subject.draw(data, ((4, 2), (3, 3), (5, 2), (2, 1), (1, 1)), "functions and segments")
+    sequence = _SEQUENCES[subject.draw(data, _SEQUENCES, "functions held by")]
+    reentrant = subject.draw(data, st.booleans(), "use_reentrant")
+    runs = []
+    functions = sequence([_Step(subject, n, runs) for n in range(count)])
+    y = torch.utils.checkpoint.checkpoint_sequential(functions, segments, x, use_reentrant=reentrant)
+    again = count // segments * (segments - 1)
+    subject.assert_equal("functions that ran in forward", got=runs, expected=list(range(count)))
+    subject.assert_same("output", got=y, expected=x.detach() * 2**count)
+    # Only the reentrant variant refuses to be asked for an input.
+    if reentrant and again:
+        asked = lambda: torch.autograd.grad(y, x, g, retain_graph=True)  # noqa: E731
+        subject.assert_raises(RuntimeError, asked, "grad of reentrant segments", naming=["use_reentrant"])
+    torch.autograd.backward(y, g, inputs=None if reentrant else [x])
+    got = sorted(runs[count:])
+    subject.assert_equal("functions that ran again in the pass, sorted", got=got, expected=list(range(again)))
+    subject.assert_same("gradient", got=x.grad, expected=g * 2**count)
+
+
+@keeps("CKPT-18")
+def test_the_reentrant_variant_needs_an_input_that_requires_grad(subject, data):
+    """Without one it warns, and its output is constant; the other variant has the gradient of a captured tensor."""
+    x, g = drawn_pair(subject, data)
+    others = subject.draw(data, st.lists(st.sampled_from((1.5, None, "text")), max_size=2), "further arguments")
+    checkpoint = torch.utils.checkpoint.checkpoint
+    double = subject.custom(forward=lambda ctx, y: 2 * y, backward=lambda ctx, g: 2 * g)
+
+    def f(y, *_):
+        return double(x) + y
+
+    constant = partial(checkpoint, f, x.detach(), *others)
+    facts = [("requires_grad", "require grad")]
+    outputs = []
+    call = lambda: outputs.append(constant(use_reentrant=True))  # noqa: E731
+    subject.assert_warns(UserWarning, call, "the reentrant variant without an input that requires grad", naming=facts)
+    got = outputs[0].requires_grad
+    subject.assert_equal("requires_grad of the output of the reentrant variant", got=got, expected=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        output = subject.assert_accepted(lambda: constant(use_reentrant=False), "the variant that is not reentrant")
+        accepted = lambda: checkpoint(f, x, *others, use_reentrant=True)  # noqa: E731
+        subject.assert_accepted(accepted, "the reentrant variant with an input that requires grad")
+    torch.autograd.backward(output, g)
+    subject.assert_same("gradient of a captured tensor", got=x.grad, expected=2 * g)
+
+
+# What the reentrant variant does not take, nor a sequence.
+_OPTIONS = {
+    "a keyword argument of the function": {"scale": 3},
+    "context_fn": {"context_fn": lambda: (nullcontext(), nullcontext())},
+    "debug": {"debug": True},
+}
+
+
+@keeps("CKPT-11", variant="refused")
+def test_keyword_arguments_are_refused_where_they_would_be_lost(subject, data):
+    """The reentrant variant and sequences raise for keyword arguments, context_fn and debug."""
+    x, _ = drawn_pair(subject, data)
+    option = subject.draw(data, _OPTIONS, "option")
+    entry = subject.draw(data, ("checkpoint", "checkpoint_sequential"), "entry")
+    given, known = _OPTIONS[option], {"preserve_rng_state": subject.draw(data, st.booleans(), "preserve_rng_state")}
+    f = lambda y, **_: operator.mul(y, 2)  # noqa: E731
+    reentrant = {"checkpoint": (True,), "checkpoint_sequential": (True, False)}[entry]
+    calls = {
+        "checkpoint": partial(torch.utils.checkpoint.checkpoint, f, x),
+        "checkpoint_sequential": partial(torch.utils.checkpoint.checkpoint_sequential, [f, f], 2, x),
+    }
+    use = {"use_reentrant": subject.draw(data, reentrant, "use_reentrant")}
+    refused = lambda: calls[entry](**given, **use)  # noqa: E731
+    subject.assert_raises(ValueError, refused, f"{entry} with {option}", naming=[next(iter(given))])
+    subject.assert_accepted(lambda: calls[entry](**known, **use), f"{entry} with preserve_rng_state")

@@ -8,7 +8,6 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
@@ -18,10 +17,10 @@ def _twos(x):
     return torch.full_like(x, 2)
 
 
-def _chain(cls, length):
+def _chain(apply, length):
     def f(x):
         for _ in range(length):
-            x = cls.apply(x)
+            x = apply(x)
         return x
 
     return f
@@ -51,8 +50,8 @@ def _state(subject):
 def _random_run(subject, data, **options):
     """A checkpointed chain of random factors, its backward, and the states of the generator around it."""
     x, g = drawn_pair(subject, data)
-    cls, factors = multiplying(subject, torch.rand_like)
-    f = _chain(cls, subject.draw(data, st.integers(1, 3), "calls in the function"))
+    apply, factors = multiplying(subject, torch.rand_like)
+    f = _chain(apply, subject.draw(data, st.integers(1, 3), "calls in the function"))
     options["use_reentrant"] = subject.draw(data, st.booleans(), "use_reentrant")
     seed, between = (subject.draw(data, st.integers(1, 5), label) for label in ("torch seed", "numbers in between"))
     entry = subject.draw(data, _ENTRIES, "entry")
@@ -104,14 +103,13 @@ def test_the_random_state_is_preserved_around_a_vmap(subject, data):
         factor = torch.rand_like(x)
         return x * factor, factor
 
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=forward,
         setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output[1]),
         backward=lambda ctx, g, _: g * ctx.saved_tensors[0],
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
-    mapped = torch.vmap(lambda x: cls.apply(x)[0], randomness=randomness)
+    mapped = torch.vmap(lambda x: apply(x)[0], randomness=randomness)
     x = torch.ones(shape, device=subject.device).requires_grad_()
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -157,8 +155,8 @@ def _changing(subject, data, changes, **options):
     """A backward whose recomputation saves another tensor; with the leaf, and its expected gradient."""
     x, g = drawn_pair(subject, data)
     change = _CHANGES[subject.draw(data, changes, "what changes when forward runs again")]
-    cls, factors = multiplying(subject, _twos, change)
-    y = torch.utils.checkpoint.checkpoint(cls.apply, x, **options)
+    apply, factors = multiplying(subject, _twos, change)
+    y = torch.utils.checkpoint.checkpoint(apply, x, **options)
     return x, lambda: torch.autograd.backward(y, g), lambda: g * factors[-1].reshape(g.shape)
 
 
@@ -189,11 +187,11 @@ def test_the_determinism_check_can_be_turned_off(subject, data):
 def test_no_other_determinism_check_is_accepted(subject, data):
     """Another value than "default" and "none" raises."""
     x, _ = drawn_pair(subject, data)
-    cls, _ = multiplying(subject, torch.rand_like)
+    apply, _ = multiplying(subject, torch.rand_like)
     other = subject.draw(data, ("values", "strict", "", "None"), "determinism_check")
 
     def call(check):
-        return torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=False, determinism_check=check)
+        return torch.utils.checkpoint.checkpoint(apply, x, use_reentrant=False, determinism_check=check)
 
     subject.assert_raises(ValueError, lambda: call(other), "an unknown determinism_check", naming=["determinism_check"])
     for known in ("default", "none"):
@@ -219,12 +217,12 @@ _STOPS = {
 def test_where_the_recomputation_stops(subject, data):
     """What follows on the last saved tensor runs again exactly if the recomputation does not stop early."""
     x, g = drawn_pair(subject, data)
-    cls, factors = multiplying(subject, _twos)
+    apply, factors = multiplying(subject, _twos)
     options, everywhere, early = _STOPS[subject.draw(data, _STOPS, "way to say it")]
     ends = []
 
     def f(x):
-        y = cls.apply(x)
+        y = apply(x)
         ends.append("end")
         return y
 
@@ -244,9 +242,9 @@ def test_forward_runs_again_under_its_autocast(subject, data):
     x, g = drawn_pair(subject, data)
     around, later = (subject.draw(data, STATES, f"autocast around {where}") for where in ("the call", "the pass"))
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")
-    cls, _ = multiplying(subject, lambda x: torch.full_like(x, 2 if autocast_state(subject) == around else 3))
+    apply, _ = multiplying(subject, lambda x: torch.full_like(x, 2 if autocast_state(subject) == around else 3))
     with autocast(subject, around):
-        y = torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=reentrant)
+        y = torch.utils.checkpoint.checkpoint(apply, x, use_reentrant=reentrant)
     with autocast(subject, later):
         torch.autograd.backward(y, g)
     what = "gradient, which is 2 g in the autocast state of the call and 3 g in another,"
@@ -257,13 +255,13 @@ def test_forward_runs_again_under_its_autocast(subject, data):
 def test_keyword_arguments_reach_both_runs(subject, data):
     """Both runs of a non-reentrant checkpoint get the keyword arguments of the call."""
     x, g = drawn_pair(subject, data)
-    cls, _ = multiplying(subject, _twos)
+    apply, _ = multiplying(subject, _twos)
     given = subject.draw(data, st.dictionaries(st.sampled_from("abc"), st.integers(0, 3)), "keyword arguments")
     seen = []
 
     def f(x, **named):
         seen.append(named)
-        return cls.apply(x)
+        return apply(x)
 
     y = torch.utils.checkpoint.checkpoint(f, x, use_reentrant=False, **given)
     torch.autograd.backward(y, g)
@@ -275,7 +273,7 @@ def test_keyword_arguments_reach_both_runs(subject, data):
 def test_each_run_has_its_context_of_context_fn(subject, data):
     """The call runs under the first context of context_fn, the recomputation under the second."""
     x, g = drawn_pair(subject, data)
-    cls, _ = multiplying(subject, _twos)
+    apply, _ = multiplying(subject, _twos)
     early = subject.draw(data, st.booleans(), "set_checkpoint_early_stop")
     inside, seen = [], []
 
@@ -289,7 +287,7 @@ def test_each_run_has_its_context_of_context_fn(subject, data):
 
     def f(x):
         seen.append(list(inside))
-        return cls.apply(x)
+        return apply(x)
 
     contexts = {"context_fn": lambda: (named("first"), named("second"))}
     with torch.utils.checkpoint.set_checkpoint_early_stop(early):
@@ -314,10 +312,10 @@ def test_debug_shows_the_operators(subject, data):
     """The error of a recomputation that differs has the operators of both runs where it is on, not where it is off."""
     options, everywhere, shown = _TRACES[subject.draw(data, _TRACES, "way to say it")]
     x, g = drawn_pair(subject, data)
-    cls, factors = multiplying(subject, _twos, _CHANGES["dtype"])
+    apply, factors = multiplying(subject, _twos, _CHANGES["dtype"])
     with torch.utils.checkpoint.set_checkpoint_debug_enabled(everywhere):
         pass_blocks(subject, data, torch.utils.checkpoint.set_checkpoint_debug_enabled, (False, True))
-        y = torch.utils.checkpoint.checkpoint(cls.apply, x, use_reentrant=False, **options)
+        y = torch.utils.checkpoint.checkpoint(apply, x, use_reentrant=False, **options)
     what = "backward whose recomputation differs"
     kind = torch.utils.checkpoint.CheckpointError
     raised = subject.assert_raises(kind, lambda: torch.autograd.backward(y, g), what)

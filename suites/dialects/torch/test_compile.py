@@ -11,7 +11,7 @@ from torch.fx.experimental import proxy_tensor
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 
 # The gradients of these Functions are too large by this factor: so a result shows whether backward was used.
 FACTOR = 4
@@ -19,16 +19,15 @@ FACTOR = 4
 SMALL = {"max_arguments": 3, "max_outputs": 2, "separate": None, "shapes": ((), (3,), (2, 3), (0,))}
 
 
-def _scaled(subject, polynomial, *, inherited=("forward", "setup_context"), name="backward", **members):
-    """The generated Function with gradients FACTOR times too large, from a method of that name."""
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
-    right = vars(cls)["backward"].__func__
+def _scaled(subject, polynomial, *, rule="backward", **members):
+    """The generated Function with gradients FACTOR times too large, from a method that is named ``rule``."""
+    body = vars(subject.body(polynomial))
+    right, entry = body["backward"].__func__, {k: body[k].__func__ for k in ("forward", "setup_context") if k in body}
 
     def backward(ctx, *cotangents):
         return tuple(g if g is None else FACTOR * g for g in right(ctx, *cotangents))
 
-    methods = {key: value for key, value in vars(cls).items() if key in inherited}
-    return type(cls)("Scaled", (torch.autograd.Function,), {**methods, name: staticmethod(backward), **members})
+    return subject.define(name="Scaled", **entry, **{rule: backward}, **members)
 
 
 def _counting(backend, ran):
@@ -49,15 +48,8 @@ def _counting(backend, ran):
 
 def _gradients(subject, polynomial, outputs, leaves, **options):
     """The gradients of the leaves that require them."""
-    cotangents = subject.tensors(polynomial.cotangents(), polynomial.dtype)
-    pairs = [(y, g) for y, g in zip(outputs, cotangents, strict=True) if g is not None]
-    starts, given = zip(*pairs, strict=True)
+    starts, given = starts_of(subject, polynomial, outputs)
     return torch.autograd.grad(starts, [x for x in leaves if x.requires_grad], given, **options)
-
-
-def _expected_gradients(polynomial):
-    found = polynomial.vjp(polynomial.cotangents())
-    return [np.asarray(FACTOR * g) for g in found if g is not None]
 
 
 def _assert_right(subject, polynomial, leaves, outputs):
@@ -65,7 +57,8 @@ def _assert_right(subject, polynomial, leaves, outputs):
     subject.assert_equal("requires_grad of the outputs of compiled code", got=flags, expected=expected)
     subject.assert_all_same("outputs of compiled code", got=outputs, expected=polynomial.forward())
     got = _gradients(subject, polynomial, outputs, leaves)
-    subject.assert_all_same("gradients of compiled code", got=got, expected=_expected_gradients(polynomial))
+    expected = [np.asarray(FACTOR * g) for g in right_gradients(polynomial)]
+    subject.assert_all_same("gradients of compiled code", got=got, expected=expected)
 
 
 def _assert_one_graph(subject, call, leaves, backend, check):
@@ -82,7 +75,7 @@ def test_a_function_is_traced_into_one_graph(subject, data):
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     backend = subject.draw(data, BACKENDS, "backend")
     dynamic = subject.draw(data, (False, True), "whether sizes are symbols")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     for x in leaves if dynamic and polynomial.shape else ():
         torch._dynamo.maybe_mark_dynamic(x, 0)
     _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
@@ -92,7 +85,7 @@ def test_a_function_is_traced_into_one_graph(subject, data):
 def test_the_default_backend_uses_the_own_backward(subject, data):
     """With inductor, outputs and gradients are those of the Function's own methods."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     with fresh():
         f = torch.compile(call, fullgraph=True)
         outputs = subject.assert_accepted(lambda: f(*leaves), "tracing a Function into one graph")
@@ -104,14 +97,13 @@ def test_a_backward_that_calls_its_parents_is_traced(subject, data):
     """A backward that calls its parent's backward is traced into one graph."""
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     backend = subject.draw(data, BACKENDS, "backend")
-    parent = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    parent = subject.body(polynomial)
 
-    class Scaled(parent):
-        @staticmethod
-        def backward(ctx, *cotangents):
-            return tuple(g if g is None else FACTOR * g for g in parent.backward(ctx, *cotangents))
+    def backward(ctx, *cotangents):
+        return tuple(g if g is None else FACTOR * g for g in parent.backward(ctx, *cotangents))
 
-    call, leaves = call_of(subject, polynomial, Scaled), new_leaves(subject, polynomial)
+    scaled = subject.define(parent, backward=backward)
+    call, leaves = subject.call_of(polynomial, scaled), new_leaves(subject, polynomial)
     check = partial(_assert_right, subject, polynomial, leaves)
     _assert_one_graph(subject, call, leaves, backend, check)
 
@@ -122,7 +114,7 @@ def test_methods_of_ctx_are_traced(subject, data):
     restrictions = {**SMALL, "max_outputs": 3, "materialize": None, "outputs": ("float", "marked", "integers")}
     polynomial = subject.polynomial(data, **restrictions)
     backend = subject.draw(data, BACKENDS, "backend")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     _assert_one_graph(subject, call, leaves, backend, partial(_assert_right, subject, polynomial, leaves))
 
 
@@ -131,20 +123,18 @@ def _assert_dirty_right(subject, data, backend, inside):
     weight, shift = subject.draw(data, st.tuples(st.sampled_from((-2, 3)), st.sampled_from((-1, 2))), "weights")
     numbers = np.asarray(subject.draw(data, st.lists(st.integers(-9, 9), min_size=1, max_size=4), "values"), float)
 
-    class Dirty(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            x.mul_(weight).add_(y)
-            ctx.mark_dirty(x)
-            return x, y * shift
+    def forward(ctx, x, y):
+        x.mul_(weight).add_(y)
+        ctx.mark_dirty(x)
+        return x, y * shift
 
-        @staticmethod
-        def backward(ctx, g, h):
-            return FACTOR * weight * g, g + FACTOR * shift * h
+    def backward(ctx, g, h):
+        return FACTOR * weight * g, g + FACTOR * shift * h
 
+    dirty = subject.define(forward=forward, backward=backward)
     leaves = [subject.tensor(numbers).requires_grad_(), subject.tensor(numbers + 1).requires_grad_()]
     primals = [x.clone() for x in leaves]
-    call = (lambda x, y: Dirty.apply(x.clone(), y)) if inside else (lambda x, y: Dirty.apply(x, y))
+    call = (lambda x, y: dirty.apply(x.clone(), y)) if inside else (lambda x, y: dirty.apply(x, y))
     changed = weight * numbers + numbers + 1
 
     def check(outputs):
@@ -178,9 +168,9 @@ def test_a_tensor_may_be_passed_twice(subject, data):
     drawn = polynomials(arguments=("tracked", "fixed"), outputs=("float",), powers=(1,), dtypes=subject.dtypes, **SMALL)
     polynomial = subject.draw(data, drawn.filter(lambda p: sum(p.needs) > 1), "function")
     backend = subject.draw(data, BACKENDS, "backend")
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
+    tracked = polynomial.tracked
     first, second = subject.draw(data, st.permutations(tracked).map(lambda p: p[:2]), "arguments that are one tensor")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     inputs = [leaves[first] if i == second else x for i, x in enumerate(leaves)]
     change = polynomial.values[first] - polynomial.values[second]
     outputs = [
@@ -201,7 +191,7 @@ def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
     polynomial = subject.polynomial(data, **{**SMALL, "outputs": outputs})
     backend = subject.draw(data, BACKENDS, "backend")
     call, leaves = (
-        call_of(subject, polynomial, _scaled(subject, polynomial, **members)),
+        subject.call_of(polynomial, _scaled(subject, polynomial, **members)),
         new_leaves(subject, polynomial),
     )
     assert_right_or_refused(backend, call, leaves, partial(_assert_right, subject, polynomial, leaves))
@@ -210,7 +200,7 @@ def _assert_same_as_uncompiled(subject, data, outputs=("float",), **members):
 @keeps("COMPILE-04", slow=True, examples=0.2)
 def test_a_function_with_jvp_runs(subject, data):
     """Outputs and gradients of a Function with jvp are right; a full graph may be refused instead."""
-    _assert_same_as_uncompiled(subject, data, jvp=staticmethod(lambda ctx, *tangents: tangents))
+    _assert_same_as_uncompiled(subject, data, jvp=lambda ctx, *tangents: tangents)
 
 
 @keeps("COMPILE-04", variant="forward", slow=True, examples=0.08)
@@ -223,7 +213,7 @@ def test_compiled_code_uses_the_own_jvp(subject, data):
     def jvp(ctx, *tangents):
         return (FACTOR * sum(w * tangents[i] for w, i in zip(weights, floating, strict=True)),)
 
-    call = call_of(subject, polynomial, _scaled(subject, polynomial, jvp=staticmethod(jvp)))
+    call = subject.call_of(polynomial, _scaled(subject, polynomial, jvp=jvp))
     primals = [x.detach() for x in new_leaves(subject, polynomial)]
 
     def check(outputs):
@@ -240,27 +230,22 @@ def test_compiled_code_uses_the_own_jvp(subject, data):
 @keeps("COMPILE-05", slow=True, examples=0.2)
 def test_a_function_with_vjp_for_backward_runs(subject, data):
     """Outputs and gradients of a Function with vjp are right; a full graph may be refused instead."""
-    _assert_same_as_uncompiled(subject, data, name="vjp")
+    _assert_same_as_uncompiled(subject, data, rule="vjp")
 
 
-def _boxed(weight, count):
+def _boxed(subject, weight, count):
     """A Function with ``count`` equal outputs whose backward gets a list."""
 
-    class Boxed(torch.autograd.Function):
-        boxed_grads_call = True
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        outputs = tuple(weight * x * x for _ in range(count))
+        return outputs if count > 1 else outputs[0]
 
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            outputs = tuple(weight * x * x for _ in range(count))
-            return outputs if count > 1 else outputs[0]
+    def backward(ctx, cotangents):
+        (x,) = ctx.saved_tensors
+        return FACTOR * weight * x * cotangents[count - 1]
 
-        @staticmethod
-        def backward(ctx, cotangents):
-            (x,) = ctx.saved_tensors
-            return FACTOR * weight * x * cotangents[count - 1]
-
-    return Boxed
+    return subject.define(forward=forward, backward=backward, boxed_grads_call=True)
 
 
 def _assert_boxed_right(subject, data, count):
@@ -268,7 +253,7 @@ def _assert_boxed_right(subject, data, count):
     shape = subject.draw(data, ((2,), (3,), (2, 3)), "shape")
     backend = subject.draw(data, BACKENDS, "backend")
     values = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
-    x, boxed = subject.tensor(values).requires_grad_(), _boxed(weight, count)
+    x, boxed = subject.tensor(values).requires_grad_(), _boxed(subject, weight, count)
 
     def check(outputs):
         last = outputs[-1] if count > 1 else outputs
@@ -298,13 +283,13 @@ def _assert_second_derivative_right_or_refused(subject, data, backends):
                         max_arguments=2, separate=None, shapes=((), (3,), (2, 3)))  # fmt: skip
     polynomial = subject.draw(data, drawn, "function")
     backend = subject.draw(data, backends, "backend")
-    call, leaves = call_of(subject, polynomial), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial), new_leaves(subject, polynomial)
     tracked = [x for x in leaves if x.requires_grad]
     (cotangent,) = polynomial.cotangents()
     with fresh():
         outputs = torch.compile(call, backend=backend)(*leaves)
         first = _gradients(subject, polynomial, outputs, leaves, create_graph=True)
-        expected = [np.asarray(g) for g in polynomial.vjp([cotangent]) if g is not None]
+        expected = right_gradients(polynomial, [cotangent])
         subject.assert_all_same("gradients of compiled code", got=first, expected=expected)
         with suppress(RuntimeError):
             second = torch.autograd.grad(
@@ -356,7 +341,7 @@ def _assert_traced(subject, data, tracers, factor):
     restrictions = {**SMALL, "shapes": ((), (3,), (2, 3))}
     polynomial = subject.polynomial(data, outputs=("float",), **restrictions)
     tracer = subject.draw(data, tracers, "tracer")
-    call, leaves = call_of(subject, polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
+    call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     with fresh():
         traced = TRACERS[tracer](SIGNATURES[len(leaves)](call), leaves)
         twice = [(2 * x).detach().requires_grad_(x.requires_grad) for x in leaves]
@@ -370,7 +355,7 @@ def _assert_traced(subject, data, tracers, factor):
     )
     got = _gradients(subject, polynomial, outputs, twice)
     scale = factor * 2 ** (polynomial.power - 1)
-    expected = [np.asarray(scale * g) for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
+    expected = [np.asarray(scale * g) for g in right_gradients(polynomial)]
     subject.assert_all_same("gradients of the traced function", got=got, expected=expected)
     return traced
 

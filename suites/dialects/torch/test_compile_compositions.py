@@ -7,7 +7,6 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
 from autograd_conformance.suites.dialects.torch._func_transforms import FORWARD, REVERSE
 from autograd_conformance.suites.dialects.torch._powers import power_function
@@ -106,7 +105,7 @@ def test_changes_in_place_are_compiled(subject, data):
         ctx.save_for_backward(x)
         return _plus(x * x, x, within)
 
-    cls, x = define(subject, forward=forward, backward=backward), subject.tensor(values).requires_grad_()
+    cls, x = subject.define(forward=forward, backward=backward), subject.tensor(values).requires_grad_()
 
     def call(x):
         return _plus(cls.apply(_plus(2 * x, x, before)), x, after)
@@ -132,7 +131,7 @@ def test_changes_of_saved_tensors_are_noticed(subject, data):
         ctx.save_for_backward({"input": x, "output": y}[changed])
         return y
 
-    cls = define(subject, forward=forward, backward=lambda ctx, g: factor * ctx.saved_tensors[0] * g)
+    cls = subject.define(forward=forward, backward=lambda ctx, g: factor * ctx.saved_tensors[0] * g)
 
     def call(x):
         twice = 2 * x
@@ -181,7 +180,7 @@ def _assert_shared_right(subject, data, backends, view, weights):
     def backward(ctx, *cotangents):
         return sum(w * g.sum() for w, g in zip(weights, cotangents, strict=True)).expand(len(values))
 
-    cls, x = define(subject, forward=forward, backward=backward), subject.tensor(values).requires_grad_()
+    cls, x = subject.define(forward=forward, backward=backward), subject.tensor(values).requires_grad_()
 
     def gradients(outputs):
         subject.assert_all_same("outputs that share memory", got=outputs, expected=[values**2, view(values**2)])
@@ -207,7 +206,7 @@ def test_unused_outputs_give_none_in_compiled_code(subject, data):
     def backward(ctx, *cotangents):
         return factor * cotangents[used] + (0 if cotangents[1 - used] is None else 100)
 
-    cls, x = define(subject, forward=forward, backward=backward), subject.tensor(values).requires_grad_()
+    cls, x = subject.define(forward=forward, backward=backward), subject.tensor(values).requires_grad_()
 
     def check(output):
         subject.assert_same("output of compiled code", got=output, expected=(used + 2) * values)
@@ -246,7 +245,7 @@ def test_calls_and_hooks_share_a_compiled_region(subject, data):
 
 
 def _doubled(subject, factor):
-    return define(subject, forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: factor * g)
+    return subject.define(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: factor * g)
 
 
 @keeps("COMPILE-15", variant="runs", slow=True, examples=0.2)
@@ -266,7 +265,7 @@ def test_runs_before_a_backward_pass_are_apart(subject, data):
         (x,) = ctx.saved_tensors
         return factor * ctx.number * x * g, None
 
-    cls = define(subject, forward=forward, backward=backward)
+    cls = subject.define(forward=forward, backward=backward)
     leaves = [subject.tensor(values).requires_grad_() for values, _ in runs]
     with fresh():
         compiled = torch.compile(lambda x, number: cls.apply(x, number), backend=backend)

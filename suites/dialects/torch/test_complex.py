@@ -13,20 +13,14 @@ COMPLEX = ("complex128", "complex64")
 REAL = {"complex128": "float64", "complex64": "float32"}
 
 
-def _function(forward, rule):
+def _function(subject, forward, rule):
     """A Function of one tensor, with the backward ``rule(cotangent, input)``."""
-
-    class Tested(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return forward(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return rule(g, *ctx.saved_tensors)
-
-    return Tested.apply
+    return subject.custom(
+        forward=forward,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
+        backward=lambda ctx, g: rule(g, *ctx.saved_tensors),
+        separate=False,
+    )
 
 
 def _power(x, n):
@@ -41,12 +35,12 @@ def _leaf(subject, values, dtype):
     return subject.tensor(np.array(values), dtype).requires_grad_()
 
 
-def _holomorphic(n, conjugated=True):
+def _holomorphic(subject, n, conjugated=True):
     def rule(g, u):
         slope = n * _power(u, n - 1)
         return g * (slope.conj() if conjugated else slope)
 
-    return _function(lambda u: _power(u, n), rule)
+    return _function(subject, lambda u: _power(u, n), rule)
 
 
 @keeps("CPLX-01")
@@ -57,7 +51,7 @@ def test_a_holomorphic_function_gives_the_conjugate_of_its_derivative(subject, d
     z = np.array(subject.draw(data, NUMBERS, "z"), complex)
     part = subject.draw(data, ("real", "imag"), "part of the output in the loss")
     leaf = _leaf(subject, z, dtype)
-    loss = getattr(_holomorphic(n)(leaf * before) * after, part).sum()
+    loss = getattr(_holomorphic(subject, n)(leaf * before) * after, part).sum()
     slope = before * n * _power(before * z, n - 1) * after * {"real": 1, "imag": -1j}[part]
     subject.assert_same("gradient", got=torch.autograd.grad(loss, leaf)[0], expected=np.conj(slope))
 
@@ -68,9 +62,9 @@ def test_gradcheck_wants_the_conjugate(subject, data):
     parts = st.sampled_from((-2, -1, 1, 2))
     numbers = st.lists(st.builds(complex, parts, parts), min_size=1, max_size=2)
     n, leaf = subject.draw(data, (2, 3), "power"), _leaf(subject, subject.draw(data, numbers, "z"), "complex128")
-    got = torch.autograd.gradcheck(_holomorphic(n), (leaf,), raise_exception=False)
+    got = torch.autograd.gradcheck(_holomorphic(subject, n), (leaf,), raise_exception=False)
     subject.assert_equal("gradcheck with the conjugate", got=got, expected=True)
-    plain = _holomorphic(n, conjugated=False)
+    plain = _holomorphic(subject, n, conjugated=False)
     got = torch.autograd.gradcheck(plain, (leaf,), raise_exception=False)
     subject.assert_equal("gradcheck without the conjugate", got=got, expected=False)
 
@@ -82,7 +76,7 @@ def test_a_real_gradient_for_a_complex_input_is_promoted(subject, data):
     given = subject.draw(data, ("float64", "float32", "float16"), "dtype of the gradient")
     factor, z = subject.draw(data, (1, -2, 3), "factor"), np.array(subject.draw(data, NUMBERS, "z"), complex)
     kind = getattr(torch, subject.supported(given))
-    real = _function(lambda z: z.real * factor, lambda g, z: (g * factor).to(kind))
+    real = _function(subject, lambda z: z.real * factor, lambda g, z: (g * factor).to(kind))
     leaf = _leaf(subject, z, dtype)
     (got,) = torch.autograd.grad(real(leaf).sum(), leaf)
     subject.assert_same("gradient", got=got, expected=factor + 0 * z)
@@ -97,7 +91,7 @@ def test_a_complex_gradient_for_a_real_input_raises(subject, data):
     x = np.array(subject.draw(data, REALS, "x"), float)
 
     def gradient(rule):
-        turned = _function(lambda x: x.to(getattr(torch, dtype)) * factor, rule)
+        turned = _function(subject, lambda x: x.to(getattr(torch, dtype)) * factor, rule)
         leaf = _leaf(subject, x, REAL[dtype])
         return torch.autograd.grad((turned(leaf) * cotangent).real.sum(), leaf)[0]
 
@@ -126,6 +120,7 @@ def test_a_real_function_of_a_complex_input(subject, data):
     z = np.array(subject.draw(data, NUMBERS, "z"), complex)
     # s = a * |u| ** 2 + Re(b * u), whose ds/du* is a * u + conj(b) / 2.
     real = _function(
+        subject,
         lambda u: a * (u.real * u.real + u.imag * u.imag) + (b * u).real,
         lambda g, u: g * (2 * a * u + complex(b).conjugate()),
     )
@@ -142,7 +137,9 @@ def test_a_complex_function_of_a_real_input(subject, data):
     before, weight = subject.draw(data, (1, -2), "factor before"), subject.draw(data, (1, -1, 2), "weight")
     after, dtype = subject.draw(data, FACTORS, "factor after"), subject.draw(data, COMPLEX, "dtype")
     x = np.array(subject.draw(data, REALS, "x"), float)
-    turned = _function(lambda u: _power(u, n) * factor, lambda g, u: (g * (n * _power(u, n - 1) * factor).conj()).real)
+    turned = _function(
+        subject, lambda u: _power(u, n) * factor, lambda g, u: (g * (n * _power(u, n - 1) * factor).conj()).real
+    )
     leaf = _leaf(subject, x, REAL[dtype])
     loss = (turned(leaf * before) * after).real.sum()
     first = before * (after * factor).real * n * _power(before * x, n - 1)

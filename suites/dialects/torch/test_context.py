@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, observing_ctx, three_tensors
-from autograd_conformance.suites.contract._derivatives import arguments, primals
-from autograd_conformance.suites.contract._handwritten import STYLES
-from autograd_conformance.suites.dialects.torch._hooks import node_of
-from autograd_conformance.suites.dialects.torch._nodes import metadata_of
+from autograd_conformance.suites.contract._derivatives import arguments
+from autograd_conformance.suites.dialects.torch._leaves import starts_of
+from autograd_conformance.suites.dialects.torch._nodes import metadata_of, node_of
 
 READ_ONLY = ("metadata", "next_functions", "requires_grad", "saved_tensors", "saved_variables")
 # The attributes that hold the arguments of the marking methods until forward is over.
@@ -33,9 +32,7 @@ MOMENTS = (*ENTRIES, "grad_fn", "backward", "freed")
 
 def _backpropagate(run):
     """One backward pass that frees the graph."""
-    cotangents = run.subject.tensors(run.polynomial.cotangents(), run.polynomial.dtype)
-    pairs = [(y, g) for y, g in zip(run.outputs, cotangents, strict=True) if g is not None]
-    torch.autograd.backward(*zip(*pairs, strict=True))
+    torch.autograd.backward(*starts_of(run.subject, run.polynomial, run.outputs))
 
 
 def _at(subject, data, moment, look, **restrictions):
@@ -152,7 +149,7 @@ def test_what_describes_the_graph_stays(subject, data):
     history = subject.draw(data, HISTORIES, "history of the tracked arguments")
     tensors = [
         HISTORIES[history](x) if tracked else x
-        for x, tracked in zip(primals(subject, polynomial), polynomial.track, strict=True)
+        for x, tracked in zip(subject.primals(polynomial), polynomial.track, strict=True)
     ]
     ends = tuple(_edge(x) for x in tensors)
     seen = []
@@ -238,7 +235,7 @@ def _first_returned(tensors):
 def test_what_is_marked_waits_on_ctx_until_forward_is_over(subject, data):
     """The pending attributes hold what the marking methods got, and are None before and afterwards."""
     marked = subject.draw(data, st.lists(st.sampled_from(tuple(PENDING)), unique=True), "filled by their methods")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     given, before, after, later = {}, {}, {}, []
 
     def waiting(ctx):
@@ -289,7 +286,7 @@ def _effects(subject, name, separate, mark):
 def test_an_assignment_does_what_the_method_does(subject, data):
     """Assigning to a pending attribute has the effect of calling its method."""
     name = subject.draw(data, tuple(PENDING), "attribute")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     got = _effects(subject, name, separate, lambda ctx, given: setattr(ctx, name, given))
     expected = _effects(subject, name, separate, lambda ctx, given: getattr(ctx, PENDING[name])(*given))
     what = "effects of the assignment (requires_grad and versions of outputs, saved tensors)"
@@ -314,7 +311,7 @@ def test_saved_variables_is_saved_tensors_with_a_warning(subject, data):
     """saved_variables has the tensors of saved_tensors and a DeprecationWarning; once freed, it raises."""
     moment = subject.draw(data, ("grad_fn", "backward"), "moment")
     positions = subject.draw(data, st.lists(st.integers(0, 6), max_size=4), "saved: inputs, outputs, None")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
 
     def mark(ctx, inputs, outputs):
         ctx.save_for_backward(*((*inputs, *outputs, None)[i] for i in positions))

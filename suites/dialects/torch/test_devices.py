@@ -14,27 +14,21 @@ from autograd_conformance.harness.running.devices import coarseness
 WEIGHTS = st.lists(st.sampled_from((-3, -2, 2, 3)), min_size=1, max_size=4)
 
 
-def _weighted(weight, note=lambda: None, gradient=lambda g: g):
+def _weighted(subject, weight, note=lambda: None, gradient=lambda g: g):
     """A Function that multiplies by ``weight``; its backward calls ``note`` and returns ``gradient(g)``."""
 
-    class Weighted(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return weight * x
+    def backward(ctx, g):
+        note()
+        return gradient(weight * g)
 
-        @staticmethod
-        def backward(ctx, g):
-            note()
-            return gradient(weight * g)
-
-    return Weighted.apply
+    return subject.custom(forward=lambda ctx, x: weight * x, backward=backward)
 
 
 def _moved_from_the_cpu(subject, data, device):
     """The gradient of a scalar that backward returned on the CPU, as it arrives; for a vector this has to raise."""
     weight = subject.draw(data, (-2, 3), "weight")
     dtype = getattr(torch, subject.draw(data, subject.dtypes, "dtype"))
-    f = _weighted(weight, gradient=lambda g: torch.full(g.shape, weight, dtype=dtype))
+    f = _weighted(subject, weight, gradient=lambda g: torch.full(g.shape, weight, dtype=dtype))
     scalar, vector = (torch.ones(shape, dtype=dtype, device=device, requires_grad=True) for shape in ((), (2,)))
     moved = partial(torch.autograd.grad, f(scalar), scalar, torch.ones_like(scalar))
     (gradient,) = subject.assert_accepted(moved, "a scalar gradient on the CPU")
@@ -113,7 +107,7 @@ def test_backward_runs_on_the_stream_of_its_forward(subject, data):
     for weight, place in zip(weights, chosen, strict=True):
         torch.accelerator.synchronize()
         with _on(streams[place]):
-            y = _weighted(weight, lambda: seen.append(streams.index(torch.accelerator.current_stream())))(y)
+            y = _weighted(subject, weight, lambda: seen.append(streams.index(torch.accelerator.current_stream())))(y)
     torch.accelerator.synchronize()
     with _on(streams[caller]):
         (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
@@ -132,7 +126,7 @@ def test_gradients_can_be_used_on_the_stream_that_called_backward(subject, data)
     x = subject.tensor([1.0, 2.0]).requires_grad_()
     _ordered(streams[forward], streams[0])
     with _on(streams[forward]):
-        y = _weighted(weight)(x) * _weighted(1)(x)
+        y = _weighted(subject, weight)(x) * _weighted(subject, 1)(x)
     _ordered(streams[caller], streams[forward])
     with _on(streams[caller]):
         g = torch.ones_like(y) * 2
@@ -154,7 +148,7 @@ def test_backward_leaves_device_and_stream(subject, data):
     with _current(caller):
         stream = streams[1] if place else torch.accelerator.current_stream()
         with _on(stream):
-            torch.autograd.grad(_weighted(2)(x).exp().sum(), x)
+            torch.autograd.grad(_weighted(subject, 2)(x).exp().sum(), x)
             found = torch.accelerator.current_device_index(), torch.accelerator.current_stream()
     subject.assert_equal("device and stream after backward", got=found, expected=(caller, stream))
 
@@ -162,26 +156,17 @@ def test_backward_leaves_device_and_stream(subject, data):
 # Copies and memory.
 
 
-def _through_the_host(reused):
+def _through_the_host(subject, reused):
     """A Function that computes the double of its input on the host, whose buffer it uses again."""
 
-    def doubled(x):
+    def doubled(ctx, x):
         host = x.cpu() * 2
         back = host.to(x.device)
         if reused:
             host.fill_(-1)
         return back
 
-    class Through(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return doubled(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return doubled(g)
-
-    return Through.apply
+    return subject.custom(forward=doubled, backward=doubled)
 
 
 @keeps("DEV-03", accelerator=True)
@@ -196,14 +181,14 @@ def test_a_copy_has_happened_when_it_returns(subject, data):
     x.requires_grad_()
     y = (x * 2)[offset:]
     for _ in range(count):
-        y = _through_the_host(reused)(y)
+        y = _through_the_host(subject, reused)(y)
     (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y) * 2)
     subject.assert_same("output", got=y, expected=2 ** (count + 1) * values[offset:])
     used = torch.where(torch.arange(4) < offset, 0.0, 1.0)
     subject.assert_same("gradient", got=gradient, expected=2 ** (count + 2) * used)
 
 
-def _with_temporaries(x):
+def _with_temporaries(ctx, x):
     """The double of a tensor, by temporary ones that were computed, and are freed while they are still needed."""
     larger = x + 1
     # The host waits, so that the values are there.
@@ -219,21 +204,12 @@ def test_freed_memory_keeps_its_values_while_work_is_queued(subject, data):
     """Functions whose temporary tensors are freed at once, while others of their size are made, are right."""
     size = subject.draw(data, (1, 1000), "elements")
     count = subject.draw(data, st.integers(1, 4), "Functions in a row")
-
-    class Temporaries(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return _with_temporaries(x)
-
-        @staticmethod
-        def backward(ctx, g):
-            return _with_temporaries(g)
-
+    double = subject.custom(forward=_with_temporaries, backward=_with_temporaries)
     values = torch.ones(size)
     x = subject.tensor(values.numpy()).requires_grad_()
     y = x
     for _ in range(count):
-        y = Temporaries.apply(y)
+        y = double(y)
     (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
     subject.assert_same("output", got=y, expected=2**count * values)
     subject.assert_same("gradient", got=gradient, expected=2**count * values)
@@ -264,27 +240,21 @@ def test_backward_runs_on_the_device_of_its_forward(subject, data):
     seen = []
     x = torch.ones(2, device=devices[mine], requires_grad=True)
     with _current(caller):
-        y = _weighted(weight, lambda: seen.append(torch.accelerator.current_device_index()))(x)
+        y = _weighted(subject, weight, lambda: seen.append(torch.accelerator.current_device_index()))(x)
         (gradient,) = torch.autograd.grad(y, x, torch.ones_like(y))
     subject.assert_equal("devices on which backward ran", got=seen, expected=[mine])
     subject.assert_equal("device of the gradient", got=gradient.device, expected=x.device)
     subject.assert_same("gradient", got=gradient, expected=torch.full((2,), float(weight)))
 
 
-def _moving(device):
+def _moving(subject, device):
     """A Function that moves its input to a device, and its gradient back."""
 
-    class Moving(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.before = x.device
-            return x.to(device) * 2
+    def forward(ctx, x):
+        ctx.before = x.device
+        return x.to(device) * 2
 
-        @staticmethod
-        def backward(ctx, g):
-            return (g * 2).to(ctx.before)
-
-    return Moving.apply
+    return subject.custom(forward=forward, backward=lambda ctx, g: (g * 2).to(ctx.before))
 
 
 @keeps("DEV-05", accelerator=True)
@@ -297,7 +267,7 @@ def test_a_graph_over_several_devices_has_right_gradients(subject, data):
     leaves = [torch.full((2,), float(n + 2), device=place, requires_grad=True) for n, place in enumerate(chosen)]
     y = leaves[0] * 1
     for leaf, place in zip(leaves[1:], chosen[1:], strict=True):
-        y = (_moving(place)(y) if by == "a Function" else y.to(place) * 2) * leaf
+        y = (_moving(subject, place)(y) if by == "a Function" else y.to(place) * 2) * leaf
     for _ in range(passes):
         torch.autograd.backward(y, torch.ones_like(y), retain_graph=True)
     whole = 2.0 ** (len(leaves) - 1) * float(torch.tensor([leaf[0].item() for leaf in leaves]).prod())

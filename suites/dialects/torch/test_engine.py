@@ -6,8 +6,8 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs, sum_of_gradients
-from autograd_conformance.suites.contract._handwritten import define_apply
 from autograd_conformance.suites.dialects.torch._engine_entries import (
     ENTRIES,
     FUNCTIONS,
@@ -22,16 +22,12 @@ from autograd_conformance.suites.dialects.torch._engine_entries import (
 MANY = ((3,), (2, 3), (0,))
 
 
-def _flags(count):
-    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
-
-
 @keeps("ENG-01")
 def test_ones_are_implied_for_one_element(subject, data):
     """A cotangent that is left out counts as one if the output has one element."""
     graph = subject.draw(data, st.sampled_from(((), (1,), (1, 1))).flatmap(lambda s: graphs(shape=s)), "graph")
     entry = subject.draw(data, ENTRIES, "entry")
-    omitted = subject.draw(data, _flags(len(graph.outputs)), "outputs whose cotangent is None")
+    omitted = subject.draw(data, flags(len(graph.outputs)), "outputs whose cotangent is None")
     leaves, _, outputs, _ = built(subject, graph)
     cotangents = [np.ones(graph.shape) if o else g for o, g in zip(omitted, graph.cotangents(), strict=True)]
     given = [None if o else subject.tensor(g, DTYPE) for o, g in zip(omitted, cotangents, strict=True)]
@@ -47,7 +43,7 @@ def test_other_outputs_need_a_cotangent(subject, data):
     """Leaving out the cotangent of an output with more elements, or none, raises."""
     graph = subject.draw(data, st.sampled_from(MANY).flatmap(lambda s: graphs(shape=s)), "graph")
     entry = subject.draw(data, ENTRIES, "entry")
-    omitted = subject.draw(data, _flags(len(graph.outputs)).filter(any), "outputs whose cotangent is None")
+    omitted = subject.draw(data, flags(len(graph.outputs)).filter(any), "outputs whose cotangent is None")
     leaves, _, outputs, _ = built(subject, graph)
     cotangents = graph.cotangents()
     given = subject.tensors([None if o else g for o, g in zip(omitted, cotangents, strict=True)], DTYPE)
@@ -68,7 +64,7 @@ def test_complex_outputs_need_a_cotangent(subject, data):
     shape = subject.draw(data, ((), (1,), (1, 1)), "shape")
     dtype = subject.draw(data, ("complex64", "complex128"), "dtype")
     x = subject.tensor(np.full(shape, 1 + 2j), dtype).requires_grad_()
-    y = define_apply(subject, lambda x: x * 2, lambda ctx, g: g * 2)(x)
+    y = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: g * 2)(x)
     what = "a cotangent left out for a complex output"
     subject.assert_raises(RuntimeError, lambda: run_pass(entry, [y], [x]), what, naming=["real", dtype])
     got = gradients(entry, [y], [x], [torch.ones_like(y)])
@@ -208,25 +204,23 @@ def test_backward_may_run_a_backward_pass(subject, data):
     weights = subject.draw(data, st.lists(st.sampled_from((1.0, -1.0)), min_size=2, max_size=2), "weights")
     ran = []
 
-    class Nested(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, level):
-            ctx.save_for_backward(x)
-            ctx.level = level
-            return x * 1
+    def forward(ctx, x, level):
+        ctx.save_for_backward(x)
+        ctx.level = level
+        return x * 1
 
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            ran.append(ctx.level)
-            if ctx.level == 0:
-                return weights[0] * g, None
-            with torch.enable_grad():
-                inner = x.detach().requires_grad_()
-                y = Nested.apply(inner, ctx.level - 1)
-            return weights[1] * gradients(entry, [y], [inner], [g])[0], None
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        ran.append(ctx.level)
+        if ctx.level == 0:
+            return weights[0] * g, None
+        with torch.enable_grad():
+            inner = x.detach().requires_grad_()
+            y = nested(inner, ctx.level - 1)
+        return weights[1] * gradients(entry, [y], [inner], [g])[0], None
 
+    nested = subject.custom(forward=forward, backward=backward)
     x = subject.tensor([1.0, 2.0]).requires_grad_()
-    got = gradients(entry, [Nested.apply(x, depth)], [x], [torch.ones_like(x)])
+    got = gradients(entry, [nested(x, depth)], [x], [torch.ones_like(x)])
     subject.assert_equal("levels in the order in which they ran", got=ran, expected=list(range(depth, -1, -1)))
     subject.assert_same("gradient", got=got[0], expected=np.full(2, weights[0] * weights[1] ** depth))

@@ -8,7 +8,8 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._grad_and_backward import function_of_tensors, with_changed_gradients
+from autograd_conformance.strategies.generated_functions import flags
+from autograd_conformance.suites.contract._grad_and_backward import with_changed_gradients
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs
 from autograd_conformance.suites.dialects.torch._engine_entries import (
     BACKWARD,
@@ -20,10 +21,6 @@ from autograd_conformance.suites.dialects.torch._engine_entries import (
     run_pass,
 )
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves
-
-
-def _flags(count):
-    return st.lists(st.booleans(), min_size=count, max_size=count).map(tuple)
 
 
 @keeps("ENG-07")
@@ -84,7 +81,7 @@ def test_zeros_replace_none_from_a_backward(subject, data):
         subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found))
     )
     leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
-    outputs = function_of_tensors(subject, polynomial, cls)(*leaves)
+    outputs = subject.call_of(polynomial, cls)(*leaves)
     got = torch.autograd.grad(outputs, leaves, subject.tensors(cotangents, polynomial.dtype), materialize_grads=True)
     zeros = np.zeros(polynomial.shape)
     expected = [zeros if i in withheld else g for i, g in enumerate(polynomial.vjp(cotangents))]
@@ -96,7 +93,7 @@ def test_zeros_replace_none_from_a_backward(subject, data):
 def test_backward_accumulates_into_the_given_inputs_alone(subject, data):
     """backward(inputs=...) adds to .grad of the given leaves only."""
     graph = subject.draw(data, graphs(), "graph")
-    wanted = subject.draw(data, _flags(graph.leaves).filter(any), "inputs")
+    wanted = subject.draw(data, flags(graph.leaves).filter(any), "inputs")
     entry = subject.draw(data, (BACKWARD, METHOD), "entry")
     passes = subject.draw(data, st.integers(1, 2), "passes")
     leaves, _, outputs, _ = built(subject, graph)
@@ -142,7 +139,7 @@ def test_backward_refuses_no_inputs(subject, data):
 def test_nodes_that_no_input_of_backward_needs_do_not_run(subject, data):
     """backward(inputs=...) runs only the nodes that lead to the given inputs."""
     graph = subject.draw(data, graphs(min_leaves=2), "graph")
-    wanted = subject.draw(data, _flags(graph.leaves).filter(lambda flags: any(flags) and not all(flags)), "inputs")
+    wanted = subject.draw(data, flags(graph.leaves).filter(lambda flags: any(flags) and not all(flags)), "inputs")
     leaves, _, outputs, ran = built(subject, graph)
     inputs = [x for x, want in zip(leaves, wanted, strict=True) if want]
     run_pass(BACKWARD, outputs, leaves, subject.tensors(graph.cotangents(), DTYPE), inputs=inputs)

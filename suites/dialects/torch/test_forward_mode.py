@@ -8,7 +8,7 @@ from torch.autograd.gradcheck import gradcheck
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.contract._jvp_functions import drawn_jvp_function, right_rule, with_jvp
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # Small shapes, so that gradcheck is fast.
 SMALL = ((), (1,), (2,))
@@ -23,7 +23,7 @@ def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
     kinds = {"arguments": ("tracked", "None"), "outputs": ("float",)}
     polynomial = drawn_jvp_function(subject, data, shapes=SMALL, **kinds)
     wrong = subject.draw(data, ("neither", "jvp", "backward"), "which is wrong")
-    rule, body = right_rule(polynomial), polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    rule, body = right_rule(polynomial), subject.body(polynomial)
 
     def jvp(ctx, *given):
         return tuple(t if t is None or wrong != "jvp" else 3 * t for t in rule(ctx, *given))
@@ -31,7 +31,7 @@ def test_gradcheck_verifies_jvp_if_asked_to(subject, data):
     def backward(ctx, *given):
         return tuple(g if g is None or wrong != "backward" else 3 * g for g in body.backward(ctx, *given))
 
-    f = call_of(subject, polynomial, with_jvp(subject, polynomial, jvp, backward=backward))
+    f = subject.call_of(polynomial, with_jvp(subject, polynomial, jvp, backward=backward))
     inputs = _wide_leaves(subject, polynomial)
     got = [gradcheck(f, inputs, check_forward_ad=flag, raise_exception=False) for flag in (False, True)]
     what = "gradcheck without and with check_forward_ad"
@@ -44,7 +44,7 @@ def test_gradcheck_verifies_jvp_behind_an_output_that_is_not_differentiable(subj
     mixed = polynomials(arguments=("tracked",), outputs=("float", "marked"), shapes=SMALL, separate=None)
     behind = mixed.filter(lambda p: "marked" in p.outputs and p.outputs[-1] == "float")
     polynomial = subject.draw(data, behind, "function")
-    f, inputs = call_of(subject, polynomial, with_jvp(subject, polynomial)), _wide_leaves(subject, polynomial)
+    f, inputs = subject.call_of(polynomial, with_jvp(subject, polynomial)), _wide_leaves(subject, polynomial)
     got = gradcheck(f, inputs, check_forward_ad=True, raise_exception=False)
     subject.assert_equal("gradcheck with check_forward_ad of a right jvp", got=got, expected=True)
 
@@ -74,7 +74,7 @@ def test_tangents_end_with_their_level(subject, data):
     polynomial = drawn_jvp_function(subject, data, arguments=("tracked",), outputs=("float",))
     calls = subject.draw(data, st.integers(0, 2), "further calls")
     leaving = subject.draw(data, LEAVING, "level left by")
-    f = call_of(subject, polynomial, with_jvp(subject, polynomial))
+    f = subject.call_of(polynomial, with_jvp(subject, polynomial))
     made = []
     try:
         with forward_ad.dual_level():

@@ -130,7 +130,7 @@ def test_a_transform_that_raises_is_over(subject, data):
     def stop(*_):
         raise _Raised
 
-    wrong = type(right)("Wrong", (right,), {method: staticmethod(stop)})
+    wrong = subject.define(right, **{method: stop})
     x = subject.tensor([1.0, 2.0])
     stopped = lambda x: transform(lambda x: torch.sum(wrong.apply(x)), x)  # noqa: E731
     what = f"a transform of a Function whose {method} raises"
@@ -193,7 +193,7 @@ def test_func_jvp_needs_a_jvp(subject, data):
     def moved(cls):
         return torch.func.jvp(float_function(subject, polynomial, cls), xs, tuple(map(torch.ones_like, xs)))
 
-    missing = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    missing = subject.body(polynomial)
     what = "func.jvp of a Function without jvp"
     subject.assert_raises(NotImplementedError, lambda: moved(missing), what, naming=["jvp"])
     subject.assert_accepted(lambda: moved(transformable(subject, polynomial)), "func.jvp of a Function with jvp")
@@ -295,7 +295,7 @@ def test_an_expanded_gradient_is_summed_under_func_grad(subject, data):
 def test_unused_outputs_give_none_under_func_grad_if_asked_to(subject, data):
     """Unused outputs give zeros or None under func.grad, as set_materialize_grads says."""
     polynomial = drawn_function(subject, data, materialize=None)
-    floats = [o for o, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     used = subject.draw(data, st.sets(st.sampled_from(floats), min_size=1).map(sorted), "outputs that are used")
     cotangents = polynomial.cotangents([o in used for o in range(len(polynomial.outputs))])
     cls, seen = transformable(subject, polynomial), []

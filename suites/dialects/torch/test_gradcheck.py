@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 SHAPES = ((), (1,), (2,), (2, 2))
 MODES = st.fixed_dictionaries({"fast_mode": st.booleans(), "check_undefined_grad": st.booleans()})
@@ -29,35 +28,34 @@ def _polynomials(outputs=("float",), shapes=SHAPES, **restrictions):
 
 def _altered(subject, polynomial, change, cotangents=lambda given: given):
     """The Function with gradients ``change(position, gradient)``, computed from ``cotangents(given)``."""
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    cls = subject.body(polynomial)
 
     def backward(ctx, *given):
         return tuple(change(position, g) for position, g in enumerate(cls.backward(ctx, *cotangents(given))))
 
-    return type(cls)("Altered", (cls,), {"backward": staticmethod(backward)})
+    return subject.define(cls, backward=backward)
 
 
 def _changed(subject, polynomial, position, output, change):
     """The Function with a wrong gradient from one output to one argument."""
-    cls = polynomial.body(subject.implementation.xp, subject.implementation.ag)
+    cls = subject.body(polynomial)
 
     def backward(ctx, *given):
         changed = [change(g) if o == output and g is not None else g for o, g in enumerate(given)]
         right, wrong = cls.backward(ctx, *given), cls.backward(ctx, *changed)
         return (*right[:position], wrong[position], *right[position + 1 :])
 
-    return type(cls)("Changed", (cls,), {"backward": staticmethod(backward)})
+    return subject.define(cls, backward=backward)
 
 
 def _one_gradient(subject, data, polynomial):
     """Draw the positions of the argument and the output between which the derivative will be wrong."""
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
-    return subject.draw(data, tracked, "argument whose gradient is wrong"), subject.draw(data, floats, "from output")
+    position = subject.draw(data, polynomial.tracked, "argument whose gradient is wrong")
+    return position, subject.draw(data, polynomial.float_outputs, "from output")
 
 
 def _gradcheck(subject, polynomial, cls=None, **options):
-    return torch.autograd.gradcheck(call_of(subject, polynomial, cls), new_leaves(subject, polynomial), **options)
+    return torch.autograd.gradcheck(subject.call_of(polynomial, cls), new_leaves(subject, polynomial), **options)
 
 
 @keeps("CHECK-01")
@@ -94,7 +92,7 @@ def test_gradcheck_accepts_what_its_tolerances_allow(subject, data):
     step = subject.draw(data, ({}, {"eps": 1e-6}, {"eps": 1e-3}), "options of the step")
 
     def check(forward, slope, x, **more):
-        cls = define(subject, forward=lambda ctx, x: forward(x), backward=lambda ctx, g: slope * g)
+        cls = subject.define(forward=lambda ctx, x: forward(x), backward=lambda ctx, g: slope * g)
         inputs = (subject.tensor(x, "float64").requires_grad_(),)
         return torch.autograd.gradcheck(cls.apply, inputs, raise_exception=False, **fast, **more)
 
@@ -129,9 +127,9 @@ def test_gradcheck_checks_the_parts_asked_for(subject, data):
     rule = _by_numpy(2.0) if "batched" in wrong else lambda ctx, g: 3 * g
     name = wrong.split()[-1]
     rules = dict.fromkeys(("backward", "jvp"), lambda ctx, g: 2 * g) | ({} if right else {name: rule})
-    cls = define(subject, forward=lambda ctx, x: 2 * x, **rules)
+    apply = subject.custom(forward=lambda ctx, x: 2 * x, **rules)
     x = subject.tensor([1.0, 2.0], "float64").requires_grad_()
-    got = torch.autograd.gradcheck(cls.apply, (x,), raise_exception=False, **options)
+    got = torch.autograd.gradcheck(apply, (x,), raise_exception=False, **options)
     subject.assert_equal(f"gradcheck with {sorted(options)}", got=got, expected=right or not noticed)
 
 
@@ -158,7 +156,7 @@ def test_some_input_must_require_grad(subject, data):
     polynomial = subject.draw(data, _polynomials(), "function")
     raising = subject.draw(data, st.booleans(), "raise_exception")
     constants = [x.detach() for x in new_leaves(subject, polynomial)]
-    check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), constants, raise_exception=raising)
+    check = partial(torch.autograd.gradcheck, subject.call_of(polynomial), constants, raise_exception=raising)
     subject.assert_raises(
         (ValueError, RuntimeError), check, "gradcheck without tracked inputs", naming=["requires_grad"]
     )
@@ -184,7 +182,7 @@ def test_inputs_must_not_overlap_themselves(subject, data):
     def check(layout):
         inputs = new_leaves(subject, polynomial)
         inputs[position] = LAYOUTS[layout](subject.tensor([1.0, 2.0, 3.0, -1.0])).requires_grad_()
-        return torch.autograd.gradcheck(call_of(subject, polynomial), inputs, fast_mode=fast)
+        return torch.autograd.gradcheck(subject.call_of(polynomial), inputs, fast_mode=fast)
 
     what = "gradcheck of an input that overlaps itself"
     subject.assert_raises((RuntimeError, ValueError), lambda: check(overlapping), what)
@@ -200,7 +198,7 @@ def test_inputs_in_single_precision_are_warned_of(subject, data):
     low = subject.draw(data, ("float32", "float16", "bfloat16"), "its dtype")
     inputs = new_leaves(subject, polynomial)
     lower = [x.detach().to(getattr(torch, low)).requires_grad_() if i == position else x for i, x in enumerate(inputs)]
-    check = partial(torch.autograd.gradcheck, call_of(subject, polynomial), raise_exception=False)
+    check = partial(torch.autograd.gradcheck, subject.call_of(polynomial), raise_exception=False)
     what = "gradcheck of an input in lower precision"
     subject.assert_warns(UserWarning, lambda: check(lower), what, naming=[position, "precision"])
     with warnings.catch_warnings():
@@ -239,7 +237,7 @@ def test_a_backward_that_varies_is_caught(subject, data):
 def test_a_missing_gradient_is_caught(subject, data):
     """gradcheck fails if backward returns None for an input that has a gradient."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
-    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument without gradient")
+    position = subject.draw(data, polynomial.tracked, "argument without gradient")
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: None if p == position else g)
     check = partial(_gradcheck, subject, polynomial, cls)
@@ -314,7 +312,7 @@ def test_gradients_of_the_right_dtype_are_accepted(subject, data):
 def test_gradients_of_another_dtype_are_caught(subject, data):
     """check_grad_dtypes rejects a gradient in another dtype."""
     polynomial = subject.draw(data, _polynomials(separate=None), "function")
-    position = subject.draw(data, [i for i, need in enumerate(polynomial.needs) if need], "argument")
+    position = subject.draw(data, polynomial.tracked, "argument")
     dtype = getattr(torch, subject.draw(data, ("float32", "float16", "bfloat16"), "dtype of its gradient"))
     modes = subject.draw(data, MODES, "options")
     cls = _altered(subject, polynomial, lambda p, g: g.to(dtype) if p == position else g)
@@ -379,7 +377,7 @@ def test_without_differentiable_outputs_nothing_may_vary(subject, data):
     modes = subject.draw(data, MODES, "options")
     check = partial(_gradcheck, subject, polynomial)
     assert_check_fails(subject, "gradcheck of an output that varies and is marked", check, ["zero"], **modes)
-    f = call_of(subject, polynomial)
+    f = subject.call_of(polynomial)
     inputs = new_leaves(subject, polynomial)
     steps = partial(torch.autograd.gradcheck, lambda *xs: f(*map(torch.round, xs)), inputs, **modes)
     got = subject.assert_accepted(steps, "gradcheck of a step function")

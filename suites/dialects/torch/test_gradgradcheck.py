@@ -9,51 +9,43 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
+from autograd_conformance.suites.dialects.torch._powers import save_inputs
 
 
-def _power(exponent, weight, kind="right", factor=1, contiguous=None):
+def _power(subject, exponent, weight, kind="right", factor=1, contiguous=None):
     """``weight * x ** exponent`` with a backward of this kind; ``factor`` is that of its wrong second derivative."""
     first, second = weight * exponent, weight * exponent * (exponent - 1)
     in_backward, in_jvp = (factor if kind == wrong else 1 for wrong in ("wrong backward", "wrong jvp"))
 
-    class Slope(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            ctx.save_for_forward(x)
-            return first * x ** (exponent - 1)
+    def backward_of_slope(ctx, g):
+        given = g + 0 * g.sum().item() if kind == "unbatchable" else g
+        return in_backward * second * ctx.saved_tensors[0] ** (exponent - 2) * given
 
-        @staticmethod
-        def backward(ctx, g):
-            given = g + 0 * g.sum().item() if kind == "unbatchable" else g
-            return in_backward * second * ctx.saved_tensors[0] ** (exponent - 2) * given
+    slope = subject.custom(
+        forward=lambda x: first * x ** (exponent - 1),
+        setup_context=save_inputs,
+        backward=backward_of_slope,
+        jvp=lambda ctx, t: in_jvp * second * ctx.saved_tensors[0] ** (exponent - 2) * t,
+        separate=False,
+    )
 
-        @staticmethod
-        def jvp(ctx, t):
-            return in_jvp * second * ctx.saved_tensors[0] ** (exponent - 2) * t
+    def forward(ctx, x):
+        ctx.save_for_backward(first * x ** (exponent - 1) if kind == "intermediate" else x)
+        ctx.save_for_forward(x)
+        return weight * x**exponent
 
-    class Power(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(first * x ** (exponent - 1) if kind == "intermediate" else x)
-            ctx.save_for_forward(x)
-            return weight * x**exponent
+    def backward(ctx, g):
+        if contiguous is not None:
+            contiguous.append(g.is_contiguous())
+        (saved,) = ctx.saved_tensors
+        return g * (saved if kind == "intermediate" else slope(saved))
 
-        @staticmethod
-        def backward(ctx, g):
-            if contiguous is not None:
-                contiguous.append(g.is_contiguous())
-            (saved,) = ctx.saved_tensors
-            return g * (saved if kind == "intermediate" else Slope.apply(saved))
-
-        @staticmethod
-        def jvp(ctx, t):
-            return t * Slope.apply(ctx.saved_tensors[0])
-
-    class Once(Power):
-        backward = staticmethod(torch.autograd.function.once_differentiable(Power.backward))
-
-    return (Once if kind == "once differentiable" else Power).apply
+    once = torch.autograd.function.once_differentiable(backward)
+    return subject.custom(
+        forward=forward,
+        backward=once if kind == "once differentiable" else backward,
+        jvp=lambda ctx, t: t * slope(ctx.saved_tensors[0]),
+    )
 
 
 POWERS = st.fixed_dictionaries(
@@ -85,7 +77,7 @@ def _assert_passes(subject, what, check, function, x, **options):
 def _assert_second_derivative_checked(subject, data, kind, options):
     factor = subject.draw(data, (2, -1), "factor of the wrong second derivative")
     with _drawn(subject, data) as (power, x):
-        right, wrong = _power(*power), _power(*power, kind, factor)
+        right, wrong = _power(subject, *power), _power(subject, *power, kind, factor)
         _assert_passes(subject, "gradcheck of a right first derivative", torch.autograd.gradcheck, wrong, x)
         _assert_passes(subject, "gradgradcheck of right derivatives", torch.autograd.gradgradcheck, right, x, **options)
         check = partial(torch.autograd.gradgradcheck, wrong, x, **options)
@@ -113,7 +105,7 @@ def test_gradgradcheck_checks_batches(subject, data):
     """With check_batched_grad it rejects a derivative that cannot be batched."""
     fast = subject.draw(data, st.booleans(), "fast_mode")
     with _drawn(subject, data) as (power, x):
-        function, check = _power(*power, "unbatchable"), torch.autograd.gradgradcheck
+        function, check = _power(subject, *power, "unbatchable"), torch.autograd.gradgradcheck
         _assert_passes(subject, "gradgradcheck without check_batched_grad", check, function, x, fast_mode=fast)
         batched = partial(check, function, x, check_batched_grad=True, fast_mode=fast)
         assert_check_fails(subject, "gradgradcheck of a derivative that cannot be batched", batched)
@@ -125,7 +117,7 @@ def test_gradgradcheck_gives_cotangents_that_are_not_contiguous(subject, data):
     wanted = subject.draw(data, st.booleans(), "gen_non_contig_grad_outputs")
     seen = []
     with _drawn(subject, data) as (power, x):
-        function = _power(*power, contiguous=seen)
+        function = _power(subject, *power, contiguous=seen)
         _assert_passes(
             subject, "gradgradcheck", torch.autograd.gradgradcheck, function, x, gen_non_contig_grad_outputs=wanted
         )
@@ -139,7 +131,7 @@ def test_gradcheck_does_not_tell_whether_backward_is_differentiable(subject, dat
     kind = subject.draw(data, ("once differentiable", "intermediate"), "backward")
     fast = subject.draw(data, st.booleans(), "fast_mode")
     with _drawn(subject, data) as (power, x):
-        right, once = _power(*power), _power(*power, kind)
+        right, once = _power(subject, *power), _power(subject, *power, kind)
         _assert_passes(subject, f"gradcheck of {kind}", torch.autograd.gradcheck, once, x, fast_mode=fast)
         _assert_passes(subject, "gradgradcheck of a right one", torch.autograd.gradgradcheck, right, x, fast_mode=fast)
         check = partial(torch.autograd.gradgradcheck, once, x, fast_mode=fast)

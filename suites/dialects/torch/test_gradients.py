@@ -8,7 +8,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._grad_and_backward import (
     argument_gradients,
     drawn_way,
-    function_of_tensors,
+    replaced,
     with_changed_gradients,
     with_rule,
 )
@@ -16,10 +16,6 @@ from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 # How many backward passes run, and from where: grad, Tensor.backward or autograd.backward.
 PASSES = st.lists(st.sampled_from(("grad", "method", "function")), min_size=1, max_size=4)
-
-
-def _replaced(gradients, position, value):
-    return (*gradients[:position], value, *gradients[position + 1 :])
 
 
 @keeps("GRAD-06", variant="allow_unused")
@@ -31,7 +27,7 @@ def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
     cls = with_changed_gradients(
         subject, polynomial, lambda found: tuple(None if i in withheld else g for i, g in enumerate(found))
     )
-    outputs = function_of_tensors(subject, polynomial, cls)(*leaves)
+    outputs = subject.call_of(polynomial, cls)(*leaves)
     given = subject.tensors(cotangents, polynomial.dtype)
     subject.assert_raises(
         RuntimeError,
@@ -51,12 +47,11 @@ def test_grad_raises_for_none_unless_unused_is_allowed(subject, data):
 def test_a_gradient_on_another_device_raises(subject, data):
     """A gradient on another device raises, and the error names both devices and the position."""
     polynomial = subject.polynomial(data, separate=None, shapes=((1,), (3,), (2, 3)))
-    tracked = [i for i, need in enumerate(polynomial.needs) if need]
-    position = subject.draw(data, tracked, "position of the argument")
+    position = subject.draw(data, polynomial.tracked, "position of the argument")
     other = subject.draw(data, sorted({"cpu", "meta"} - {subject.device}), "device of the gradient")
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
     value = torch.ones(polynomial.shape, dtype=getattr(torch, polynomial.dtype), device=other)
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, value))
+    cls = with_changed_gradients(subject, polynomial, lambda found: replaced(found, position, value))
     subject.assert_raises(
         RuntimeError,
         lambda: argument_gradients(subject, way, polynomial, cotangents, cls),
@@ -71,8 +66,8 @@ def _cotangents_after_passes(subject, data, passes, rule):
     """Run passes with the backward ``rule``; returns the cotangents, their values before, and .grad of the leaves."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_outputs=1, shapes=((1,), (3,), (2, 3)))
     count, leaves = len(polynomial.arguments), new_leaves(subject, polynomial)
-    f = function_of_tensors(
-        subject, polynomial, with_rule(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count)))
+    f = subject.call_of(
+        polynomial, with_rule(subject, polynomial, lambda got: tuple(rule(got[0]) for _ in range(count)))
     )
     before = [polynomial.cotangents(salt=n)[0] for n in range(len(passes))]
     given = subject.tensors(before, polynomial.dtype)
@@ -127,13 +122,13 @@ def test_a_sparse_gradient_stays_sparse(subject, data):
     values = np.resize([0.0, 2.0, 0.0, -1.0, 3.0], polynomial.shape)
     sparse = subject.tensor(values, polynomial.dtype).to_sparse(len(polynomial.shape) - dense)
     way, cotangents = drawn_way(subject, data), polynomial.cotangents()
-    cls = with_changed_gradients(subject, polynomial, lambda found: _replaced(found, position, sparse))
+    cls = with_changed_gradients(subject, polynomial, lambda found: replaced(found, position, sparse))
     got = argument_gradients(subject, way, polynomial, cotangents, cls)
     layouts = [g.layout for g in got if g is not None]
     wanted = [torch.sparse_coo if i == position else torch.strided for i in polynomial.tensors]
     subject.assert_equal("layouts of the gradients", got=layouts, expected=wanted)
     found = [g.to_dense() if i == position else g for i, g in enumerate(got)]
-    expected = _replaced(polynomial.vjp(cotangents), position, values)
+    expected = replaced(polynomial.vjp(cotangents), position, values)
     subject.assert_all_same("gradients", got=found, expected=expected)
 
 
@@ -145,19 +140,10 @@ def test_sparse_gradients_accumulate(subject, data):
     )
     x = subject.tensor(np.zeros((2, 3)), "float32").requires_grad_()
     values = np.resize([0.0, 2.0, -1.0], (2, 3))
-
-    class Sparse(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, sparse):
-            ctx.sparse = sparse
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, cotangent):
-            return (cotangent.to_sparse() if ctx.sparse else cotangent), None
-
+    rules = {True: lambda ctx, g: g.to_sparse(), False: lambda ctx, g: g}
     for sparse in passes:
-        Sparse.apply(x, sparse).backward(subject.tensor(values, "float32"))
+        double = subject.custom(forward=lambda ctx, x: x * 2, backward=rules[sparse])
+        double(x).backward(subject.tensor(values, "float32"))
     subject.assert_equal("whether .grad is sparse", got=x.grad.is_sparse, expected=all(passes))
     total = x.grad.to_dense() if x.grad.is_sparse else x.grad
     subject.assert_same(".grad", got=total, expected=values * len(passes))

@@ -1,4 +1,6 @@
-"""Hooks on nodes: what they get and what they may change."""
+"""Hooks on nodes: what they get and what they may change; and the order in which all hooks run."""
+
+from functools import partial
 
 import numpy as np
 import torch
@@ -6,23 +8,25 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.polynomials import TENSORS
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
-    floats_of,
-    node_of,
+    backward,
+    check_until_removed,
     passed,
-    some_cotangents,
+    register,
     times,
-    watched,
 )
+from autograd_conformance.suites.dialects.torch._nodes import floats_of, node_of
 
 
 @keeps("HOOK-01")
 def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
     """Pre-hooks see and replace the cotangents in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, materialize=None)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the pre-hooks")
     removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "pre-hooks removed after a pass")
     run, got = subject.run(polynomial), []
@@ -37,17 +41,14 @@ def test_pre_hooks_replace_the_cotangents_until_removed(subject, data):
         assert_got(subject, "pre-hook", "cotangents", got, seen)
         subject.assert_all_same("gradients", got=gradients, expected=polynomial.vjp(left))
 
-    handles = [add(factor) for factor in factors]
-    check(factors)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(factors) if i not in removed])
+    check_until_removed(factors, removed, add, check)
 
 
 @keeps("HOOK-02")
 def test_post_hooks_replace_the_gradients_until_removed(subject, data):
     """Post-hooks see the cotangents and replace the gradients in order; removed ones no longer run."""
     polynomial = subject.polynomial(data, arguments=TENSORS)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     factors = subject.draw(data, FACTORS, "factors of the post-hooks")
     removed = subject.draw(data, st.sets(st.sampled_from(range(len(factors)))), "post-hooks removed after a pass")
     run, inputs, outputs = subject.run(polynomial), [], []
@@ -69,17 +70,14 @@ def test_post_hooks_replace_the_gradients_until_removed(subject, data):
         assert_got(subject, "post-hook", "cotangents", outputs, [cotangents] * len(active))
         subject.assert_all_same("gradients", got=got, expected=left)
 
-    handles = [add(factor) for factor in factors]
-    check(factors)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(factors) if i not in removed])
+    check_until_removed(factors, removed, add, check)
 
 
 @keeps("HOOK-03")
 def test_post_hooks_get_an_entry_for_each_tensor(subject, data):
     """Post-hooks get one gradient for each tensor argument and none for other arguments."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     run, got = subject.run(polynomial), []
     node_of(run).register_hook(lambda gradients, given: got.append(gradients))
     run.gradients(cotangents)
@@ -186,7 +184,7 @@ def test_what_a_hook_of_a_tensor_returns_is_differentiated(subject, data):
 def test_hooks_may_be_registered_on_ctx(subject, data):
     """Hooks registered on ctx in forward run, and so do post-hooks registered during backward."""
     polynomial = subject.polynomial(data, arguments=TENSORS, separate=None)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     pre = subject.draw(data, FACTORS, "factors of the pre-hooks registered in forward")
     post = subject.draw(data, FACTORS, "factors of the post-hooks registered in forward")
     late = subject.draw(data, FACTORS, "factors of the post-hooks registered in backward")
@@ -202,10 +200,56 @@ def test_hooks_may_be_registered_on_ctx(subject, data):
     def backward(ctx):
         [add_post_hook(ctx, factor) for factor in late]
 
-    run = subject.run(polynomial, cls=watched(subject, polynomial, forward=forward, backward=backward))
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, lambda ctx, *_: forward(ctx), backward))
     got = run.gradients(cotangents)
     *seen, left = passed(cotangents, pre)
     assert_got(subject, "pre-hook", "cotangents", given, seen)
     *seen, left = passed(polynomial.vjp(left), post + late)
     assert_got(subject, "post-hook", "gradients", gradients, seen)
     subject.assert_all_same("gradients", got=got, expected=left)
+
+
+AT_NODE = ("tensor's hook", "pre-hook", "backward", "post-hook")
+AT_LEAF = ("tensor's hook", "pre-hook", "post-accumulate hook", "post-hook")
+
+
+@keeps("HOOK-06")
+def test_hooks_of_a_node_run_in_the_documented_order(subject, data):
+    """Around a node: tensor hooks, pre-hooks, backward, post-hooks, each kind in order of registration."""
+    polynomial = subject.polynomial(data, outputs=("float",))
+    several = st.lists(st.sampled_from(("tensor's hook", "pre-hook", "post-hook")), min_size=2, max_size=6)
+    kinds = subject.draw(data, several, "registered")
+    output = subject.draw(data, range(len(polynomial.outputs)), "output with hooks")
+    log = []
+    run = subject.run(polynomial, cls=observing_ctx(subject, polynomial, leave=lambda ctx: log.append((0, "backward"))))
+    for number, kind in enumerate(kinds):
+        register(kind, run.outputs[output], node_of(run), partial(log.append, (number, kind)))
+    run.gradients(polynomial.cotangents())
+    expected = sorted([*enumerate(kinds), (0, "backward")], key=lambda it: AT_NODE.index(it[1]))
+    subject.assert_equal("order of what ran", got=log, expected=expected)
+
+
+@keeps("HOOK-06", variant="leaf")
+def test_hooks_of_a_leaf_run_in_the_documented_order(subject, data):
+    """Around a leaf: tensor hook, pre-hook, .grad is set, post-accumulate hook, post-hook."""
+    polynomial = subject.polynomial(data)
+    run, log = subject.run(polynomial), []
+    nodes = [node for node, _ in node_of(run).next_functions if node is not None]
+    node = nodes[subject.draw(data, range(len(nodes)), "leaf")]
+    for kind in subject.draw(data, st.permutations(AT_LEAF), "registered"):
+        register(kind, node.variable, node, lambda kind=kind: log.append((kind, node.variable.grad is not None)))
+    backward(run, polynomial.cotangents())
+    expected = list(zip(AT_LEAF, (False, False, True, True), strict=True))
+    subject.assert_equal("what ran, in order, and whether .grad was set", got=log, expected=expected)
+
+
+@keeps("HOOK-06", variant="retain_grad")
+def test_pre_hooks_run_before_a_retained_grad_is_set(subject, data):
+    """A node's pre-hook runs before a retained .grad of its output is set."""
+    polynomial = subject.polynomial(data, outputs=("float",))
+    run, got = subject.run(polynomial), []
+    kept = run.outputs[subject.draw(data, range(len(polynomial.outputs)), "output that retains its grad")]
+    kept.retain_grad()
+    node_of(run).register_prehook(lambda given: got.append(kept.grad is not None))
+    run.gradients(polynomial.cotangents())
+    subject.assert_equal("whether pre-hooks see a retained .grad", got=got, expected=[False])

@@ -9,13 +9,11 @@ from torch.autograd import graph
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.contract._garbage import without_collector
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._hooks import (
     backward,
-    floats_of,
-    leaves_of,
-    tracked,
 )
+from autograd_conformance.suites.dialects.torch._leaves import right_gradients
+from autograd_conformance.suites.dialects.torch._nodes import floats_of, leaves_of
 
 # Kinds of arguments, so that often several require grad.
 KINDS = ("tracked", "tracked", "fixed", "integers", "number")
@@ -38,7 +36,7 @@ def _members(subject, data, needed, leaves):
 
 
 def _floats(polynomial, cotangents):
-    return [g for g, kind in zip(cotangents, polynomial.outputs, strict=True) if kind == "float"]
+    return [cotangents[o] for o in polynomial.float_outputs]
 
 
 def _passes(subject, data, polynomial, leaves, *, partial):
@@ -81,7 +79,7 @@ def test_mode_all_waits_for_the_last_needed_gradient(subject, data):
 
 def _needed(polynomial, cotangents, inputs):
     """The gradients that a pass needs of the leaves, the float outputs and a stranger."""
-    gradients = enumerate(tracked(polynomial, polynomial.vjp(cotangents)))
+    gradients = enumerate(right_gradients(polynomial, cotangents))
     wanted = [g if inputs is None or i in inputs else None for i, g in gradients]
     return [*wanted, *_floats(polynomial, cotangents), None]
 
@@ -113,14 +111,14 @@ def test_mode_any_gets_the_first_gradient(subject, data):
 def test_mode_all_takes_the_tensor_that_a_pass_starts_from(subject, data):
     """Mode all gets the cotangent of an output from which the pass starts."""
     polynomial = subject.polynomial(data)
-    floats = [i for i, kind in enumerate(polynomial.outputs) if kind == "float"]
+    floats = polynomial.float_outputs
     start = subject.draw(data, floats, "output with a cotangent")
     cotangents = polynomial.cotangents([i == start for i in range(len(polynomial.outputs))])
     run, got = subject.run(polynomial), []
     graph.register_multi_grad_hook([run.outputs[start], *leaves_of(run)], got.append)
     backward(run, cotangents)
     subject.assert_equal("number of calls of a hook on an output and leaves", got=len(got), expected=1)
-    expected = [cotangents[start], *tracked(polynomial, polynomial.vjp(cotangents))]
+    expected = [cotangents[start], *right_gradients(polynomial, cotangents)]
     subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
 
 
@@ -146,7 +144,7 @@ def test_mode_all_fires_in_autograd_grad(subject, data):
     graph.register_multi_grad_hook(leaves_of(run), got.append)
     subject.assert_accepted(lambda: run.gradients(cotangents), "autograd.grad where its inputs have a hook in mode all")
     subject.assert_equal("number of calls of the hook", got=len(got), expected=1)
-    expected = tracked(polynomial, polynomial.vjp(cotangents))
+    expected = right_gradients(polynomial, cotangents)
     subject.assert_all_same("gradients that the hook gets", got=got[0], expected=expected)
 
 
@@ -155,9 +153,9 @@ def test_gradients_are_let_go_after_the_pass(subject, data):
     """Mode all keeps no gradient after the pass that computed it, however many passes there were."""
     count = subject.draw(data, (1, 2, 3), "number of tensors")
     passes = subject.draw(data, (1, 2, 3), "passes")
-    double = define(subject, forward=lambda _, x: 2 * x, backward=lambda _, g: 2 * g)
+    double = subject.custom(forward=lambda _, x: 2 * x, backward=lambda _, g: 2 * g)
     leaves = [subject.tensor([n + 1.0]).requires_grad_() for n in range(count)]
-    output, seen = sum(map(double.apply, leaves)), []
+    output, seen = sum(map(double, leaves)), []
     handle = graph.register_multi_grad_hook(leaves, lambda found: seen.extend(map(weakref.ref, found)))
     with without_collector():
         for _ in range(passes):
@@ -175,9 +173,9 @@ def test_mode_any_takes_tensors_that_require_no_grad(subject, data):
     """A hook in mode any may be on tensors of which some require no grad; it fires for the others."""
     flags = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=4).filter(any), "requires grad")
     tensors = [subject.tensor([1.0 + n]).requires_grad_(flag) for n, flag in enumerate(flags)]
-    double = define(subject, forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 3 * g)
+    double = subject.custom(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 3 * g)
     seen = []
     what = "a hook in mode any on tensors of which some require no grad"
     subject.assert_accepted(lambda: graph.register_multi_grad_hook(tensors, seen.append, mode="any"), what)
-    sum(double.apply(x) for x in tensors).backward()
+    sum(double(x) for x in tensors).backward()
     subject.assert_all_same("gradients in the hook", got=seen, expected=[subject.tensor([3.0])])

@@ -7,27 +7,26 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._hooks import (
     FACTORS,
     assert_got,
     backward,
-    floats_of,
-    leaves_of,
-    node_of,
+    check_until_removed,
     passed,
     register,
     scaled,
-    some_cotangents,
-    tracked,
-    watched,
 )
+from autograd_conformance.suites.dialects.torch._leaves import right_gradients
+from autograd_conformance.suites.dialects.torch._nodes import floats_of, leaves_of, node_of
 
 
 @keeps("HOOK-05")
 def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data):
     """Hooks of an output replace its cotangent before backward runs; removed ones no longer run."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the output's hooks")
     after = subject.draw(data, FACTORS, "factors of each leaf's hooks")
     output = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output with hooks")
@@ -46,11 +45,8 @@ def test_tensor_hooks_replace_the_gradient_before_the_node_sees_it(subject, data
         given = [left if i == output else g for i, g in enumerate(cotangents)]
         subject.assert_all_same("gradients", got=gradients, expected=passed(polynomial.vjp(given), after)[-1])
 
-    handles = [add(factor) for factor in before]
     [leaf.register_hook(partial(scaled, factor)) for leaf in leaves_of(run) for factor in after]
-    check(before)
-    [handles[i].remove() for i in removed]
-    check([factor for i, factor in enumerate(before) if i not in removed])
+    check_until_removed(before, removed, add, check)
 
 
 @keeps("HOOK-05", variant="refused")
@@ -76,12 +72,12 @@ def test_tensors_that_require_no_grad_take_no_hook(subject, data):
 def test_retained_grads_are_what_tensor_hooks_left(subject, data):
     """A retained .grad has what all hooks made of it, registered before or after retain_grad."""
     polynomial = subject.polynomial(data)
-    cotangents = some_cotangents(subject, data, polynomial)
+    cotangents = drawn_cotangents(subject, data, polynomial)
     before = subject.draw(data, FACTORS, "factors of the hooks registered before retain_grad")
     after = subject.draw(data, FACTORS, "factors of the hooks registered after retain_grad")
     kept = subject.draw(data, [i for i, g in enumerate(cotangents) if g is not None], "output that retains its grad")
     seen = []
-    cls = watched(subject, polynomial, backward=lambda ctx: seen.append(run.outputs[kept].grad))
+    cls = observing_ctx(subject, polynomial, leave=lambda ctx: seen.append(run.outputs[kept].grad))
     run = subject.run(polynomial, cls=cls)
     [run.outputs[kept].register_hook(partial(scaled, factor)) for factor in before]
     run.outputs[kept].retain_grad()
@@ -133,7 +129,7 @@ def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     [backward(run, cotangents, inputs=leaves if asked else None) for _ in range(passes)]
     [handle.remove() for each in handles for handle, gone in zip(each, hooks, strict=True) if gone]
     backward(run, cotangents)
-    for each, gradient in zip(got, tracked(polynomial, polynomial.vjp(cotangents)), strict=True):
+    for each, gradient in zip(got, right_gradients(polynomial, cotangents), strict=True):
         for seen, gone in zip(each, hooks, strict=True):
             expected = [np.asarray(n * gradient) for n in range(1, passes + (1 if gone else 2))]
             subject.assert_all_same(".grad that the hook of a leaf sees", got=seen, expected=expected)

@@ -73,24 +73,19 @@ def test_hooks_stay_with_the_value_that_they_were_registered_on(subject, data):
     factor = subject.draw(data, st.sampled_from((2, 3, -1)), "factor of each change")
     seen = {}
 
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            x *= factor
-            ctx.mark_dirty(x)
-            return x
+    def forward(ctx, x):
+        x *= factor
+        ctx.mark_dirty(x)
+        return x
 
-        @staticmethod
-        def backward(ctx, cotangent):
-            return factor * cotangent
-
+    scale = subject.custom(forward=forward, backward=lambda ctx, cotangent: factor * cotangent)
     leaf = subject.tensor([1.0, 2.0]).requires_grad_()
     x = with_history(leaf)
     for position, event in enumerate(events):
         if event == "hook":
             x.register_hook(lambda g, at=position: seen.__setitem__(at, g.clone()))
         else:
-            Scale.apply(x)
+            scale(x)
     x.backward(subject.tensor([1.0, -1.0]))
     hooks = [i for i, event in enumerate(events) if event == "hook"]
     # Hooks of later values run first; hooks of one value run in order of registration.

@@ -5,7 +5,6 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define_apply
 from autograd_conformance.suites.dialects.torch._engine_entries import BACKWARD, ENTRIES, GRAD, METHOD, run_pass
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
@@ -48,7 +47,7 @@ def test_backward_sees_cotangents_as_they_lie(subject, data):
     layout = subject.draw(data, LAYOUTS, "layout of the cotangent")
     create = subject.draw(data, st.booleans(), "create_graph")
     seen = []
-    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: (seen.append(g), g * 2)[1])
     g = _made(subject, shape, dtype, layout)
     x = _made(subject, shape, dtype, "row-major").requires_grad_()
     run_pass(entry, [double(x)], [x], [g], create_graph=create)
@@ -64,7 +63,7 @@ def test_backward_sees_empty_cotangents(subject, data):
     shape = subject.draw(data, ((0,), (0, 3), (2, 0), (0, 0)), "shape")
     turned = subject.draw(data, st.booleans(), "whether the cotangent is transposed")
     seen = []
-    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: (seen.append(g), g * 2)[1])
     x = subject.tensor(np.zeros(shape)).requires_grad_()
     g = subject.tensor(np.zeros(shape[::-1])).permute(*range(len(shape))[::-1]) if turned else torch.zeros_like(x)
     run_pass(entry, [double(x)], [x], [g])
@@ -85,7 +84,7 @@ def test_built_in_consumers_hand_on_views(subject, data):
     name = subject.draw(data, consumers, "consumer")
     consume, strides = consumers[name]
     seen = []
-    double = define_apply(subject, lambda x: x * 2, lambda ctx, g: (seen.append(g), g * 2)[1])
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: (seen.append(g), g * 2)[1])
     x = _made(subject, shape, dtype, "row-major").requires_grad_()
     y = consume(double(x))
     y.backward(torch.ones(y.shape, dtype=y.dtype, device=y.device))
@@ -101,7 +100,7 @@ def test_grad_lies_like_its_leaf_and_is_added_to_in_place(subject, data):
     lies, returned = subject.draw(data, LAYOUTS, "leaf"), subject.draw(data, LAYOUTS, "gradient")
     leaf = _made(subject, shape, dtype, lies).requires_grad_()
     expected = leaf.stride() if LAYOUTS[lies][1] else _row_major(shape)
-    call = define_apply(subject, lambda x: x * 2, lambda ctx, g: _made(subject, shape, dtype, returned))
+    call = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: _made(subject, shape, dtype, returned))
     grads = []
     for entry in entries:
         run_pass(entry, [call(leaf)], [leaf], [torch.ones_like(leaf)])
@@ -120,7 +119,7 @@ def test_create_graph_replaces_grad(subject, data):
     shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
     lies = subject.draw(data, LAYOUTS, "leaf")
     leaf = _made(subject, shape, dtype, lies).requires_grad_()
-    square = define_apply(subject, lambda x: x * x, lambda ctx, g: 2 * leaf * g)
+    square = subject.custom(forward=lambda ctx, x: x * x, backward=lambda ctx, g: 2 * leaf * g)
     before = leaf.grad = _made(subject, shape, dtype, "row-major", factor=3.0)
     held = subject.implementation.numpy(before)
     passes = subject.draw(data, st.integers(1, 2), "passes")
@@ -141,7 +140,7 @@ def test_gradients_keep_the_layout_that_backward_gave_them(subject, data):
     lies, returned = subject.draw(data, LAYOUTS, "input"), subject.draw(data, LAYOUTS, "gradient")
     x = _made(subject, shape, dtype, lies).requires_grad_()
     gradient = _made(subject, shape, dtype, returned)
-    y = define_apply(subject, lambda x: x * 2, lambda ctx, g: gradient)(x)
+    y = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: gradient)(x)
     got = run_pass(GRAD, [y], [x], [torch.ones_like(y)])[0]
     subject.assert_equal("strides of what grad returns", got=got.stride(), expected=gradient.stride())
     subject.assert_same("gradient", got=got, expected=gradient)

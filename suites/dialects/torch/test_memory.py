@@ -12,7 +12,7 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY
 from autograd_conformance.suites.contract._storing_calls import drawn_storing
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 
 @keeps("MEM-04", variant="outputs")
@@ -23,23 +23,17 @@ def test_the_memory_of_saved_outputs_goes_before_the_next_node_runs(subject, dat
     retained = subject.draw(data, passes, "retain_graph of each backward pass")
     storages, seen = [], []
 
-    class First(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, cotangent):
-            seen.append(storages[0].expired())
-            return cotangent * 2
+    def backward(ctx, cotangent):
+        seen.append(storages[0].expired())
+        return cotangent * 2
 
     def note(_, known):
         storages.append(StorageWeakRef(known["output"].untyped_storage()))
 
     x, fixed = subject.tensors([function.values[kind] for kind in ("input", "fixed input")], function.dtype)
-    body = function.body(torch.autograd, note)
+    body, first = function.body(torch.autograd, note), subject.custom(forward=lambda ctx, x: x * 2, backward=backward)
     with without_collector():
-        result = body.apply(First.apply(x.requires_grad_()), fixed)[-1] * 2
+        result = body.apply(first(x.requires_grad_()), fixed)[-1] * 2
         for kept in retained:
             torch.autograd.backward(result, torch.ones_like(result), retain_graph=kept)
     what = "memory of the saved output is free when the next node runs, in each pass"
@@ -71,7 +65,7 @@ def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
     way = subject.draw(data, BACKWARD, "backward pass by")
     times = subject.draw(data, st.integers(1, 2), "backward passes")
     leaves = new_leaves(subject, polynomial)
-    (output,) = call_of(subject, polynomial)(*leaves)
+    (output,) = subject.call_of(polynomial)(*leaves)
     (cotangent,) = subject.tensors(polynomial.cotangents(), polynomial.dtype)
     tracked = [x for x in leaves if x.requires_grad]
     with every_warning():

@@ -54,21 +54,19 @@ def test_an_inference_tensor_that_is_not_saved_may_be_an_argument(subject, data)
         kinds.sort()
     x = subject.tensor(subject.draw(data, ENTRIES, "each argument"))
 
-    class Weighted(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *xs):
-            ctx.save_for_backward(*(x for x, kind in zip(xs, kinds, strict=True) if kind == "tracked"))
-            return sum(n * x * x for n, x in enumerate(xs, 1))
+    def forward(ctx, *xs):
+        ctx.save_for_backward(*(x for x, kind in zip(xs, kinds, strict=True) if kind == "tracked"))
+        return sum(n * x * x for n, x in enumerate(xs, 1))
 
-        @staticmethod
-        def backward(ctx, g):
-            saved = iter(ctx.saved_tensors)
-            return tuple(2 * n * next(saved) * g if kind == "tracked" else None for n, kind in enumerate(kinds, 1))
+    def backward(ctx, g):
+        saved = iter(ctx.saved_tensors)
+        return tuple(2 * n * next(saved) * g if kind == "tracked" else None for n, kind in enumerate(kinds, 1))
 
+    weighted = subject.custom(forward=forward, backward=backward)
     with torch.inference_mode():
         arguments = [x.clone() for _ in kinds]
     leaves = [x.clone().requires_grad_() if kind == "tracked" else a for a, kind in zip(arguments, kinds, strict=True)]
-    y = subject.assert_accepted(lambda: Weighted.apply(*leaves), "an inference tensor as argument of a recorded call")
+    y = subject.assert_accepted(lambda: weighted(*leaves), "an inference tensor as argument of a recorded call")
     subject.assert_same("output", got=y, expected=sum(n * x * x for n in range(1, len(kinds) + 1)))
     subject.assert_equal("requires_grad of the output", got=y.requires_grad, expected=True)
     tracked = {n: leaf for n, (leaf, kind) in enumerate(zip(leaves, kinds, strict=True), 1) if kind == "tracked"}
@@ -83,18 +81,14 @@ def test_forward_mode_is_off_under_inference_mode(subject, data):
     outputs = subject.draw(data, st.integers(1, 3), "number of outputs")
     x = subject.tensor(subject.draw(data, ENTRIES, "x"))
 
-    class Multiples(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return tuple(n * x for n in range(1, outputs + 1))
+    def multiples(ctx, x):
+        return tuple(n * x for n in range(1, outputs + 1))
 
-        @staticmethod
-        def jvp(ctx, t):
-            return tuple(n * t for n in range(1, outputs + 1))
+    apply = subject.custom(forward=multiples, jvp=multiples)
 
     def f(dual):
         with _enabled() if enabled else torch.inference_mode():
-            return Multiples.apply(dual)
+            return apply(dual)
 
     primals, tangents = subject.implementation.jvp(f, [x], [3 * torch.ones_like(x)])
     subject.assert_all_same("outputs", got=primals, expected=[n * x for n in range(1, outputs + 1)])
@@ -124,17 +118,10 @@ def test_grad_mode_is_that_of_the_block(subject, data):
     around = subject.draw(data, tuple(_MODES)[:-1], "around all of them")
     leaf, got, expected = subject.tensor([1.0, 2.0]).requires_grad_(), [], []
 
-    class Double(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return 2 * x
-
-        @staticmethod
-        def backward(ctx, g):
-            return 2 * g
+    double = subject.custom(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: 2 * g)
 
     def call(leave=False):
-        got.append(Double.apply(leaf).requires_grad)
+        got.append(double(leaf).requires_grad)
         if leave:
             raise Left
 

@@ -1,9 +1,9 @@
 """ctx.needs_input_grad with default arguments and in passes for some inputs."""
 
-import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.strategies.generated_functions import flags
 
 # What may be passed for the three parameters that have defaults.
 PASSED = st.lists(st.sampled_from(("tracked", "fixed", "number")), max_size=3)
@@ -20,14 +20,12 @@ def test_combined_style_counts_what_is_passed(subject, data):
     """In the combined style there is one flag for each argument that was passed."""
     seen = []
 
-    class Defaults(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, a=None, b=2, c="text"):
-            seen.append(ctx.needs_input_grad)
-            return x * 2
+    def forward(ctx, x, a=None, b=2, c="text"):
+        seen.append(ctx.needs_input_grad)
+        return x * 2
 
     kinds = subject.draw(data, PASSED, "passed next to the first argument")
-    Defaults.apply(*_arguments(subject, kinds))
+    subject.custom(name="Defaults", forward=forward)(*_arguments(subject, kinds))
     expected = (True, *(kind == "tracked" for kind in kinds))
     subject.assert_equal("ctx.needs_input_grad", got=seen[0], expected=expected)
 
@@ -37,17 +35,13 @@ def test_separate_style_counts_every_parameter(subject, data):
     """With setup_context there is one flag for each parameter, also those left at their defaults."""
     seen = []
 
-    class Defaults(torch.autograd.Function):
-        @staticmethod
-        def forward(x, a=None, b=2, c="text"):
-            return x * 2
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            seen.append((len(inputs), ctx.needs_input_grad))
-
+    apply = subject.custom(
+        name="Defaults",
+        forward=lambda x, a=None, b=2, c="text": x * 2,
+        setup_context=lambda ctx, inputs, output: seen.append((len(inputs), ctx.needs_input_grad)),
+    )
     kinds = subject.draw(data, PASSED, "passed next to the first argument")
-    Defaults.apply(*_arguments(subject, kinds))
+    apply(*_arguments(subject, kinds))
     expected = (True, *(kind == "tracked" for kind in kinds), *(False,) * (3 - len(kinds)))
     subject.assert_equal("number of inputs, ctx.needs_input_grad", got=seen[0], expected=(4, expected))
 
@@ -56,7 +50,7 @@ def _flags_in_a_partial_backward(subject, data):
     """The arguments whose gradients a pass asks for, and the flags that its backward gets."""
     polynomial = subject.polynomial(data, arguments=("tracked",), max_arguments=4)
     count = len(polynomial.tensors)
-    some = st.lists(st.booleans(), min_size=count, max_size=count).map(tuple).filter(any)
+    some = flags(count).filter(any)
     wanted = subject.draw(data, some, "inputs of autograd.grad")
     run = subject.run(polynomial)
     run.gradients(polynomial.cotangents(), wrt=wanted)

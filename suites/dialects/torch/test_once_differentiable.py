@@ -7,33 +7,20 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.suites.dialects.torch._powers import save_inputs
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), min_size=1, max_size=3)
 
 
-def _power(n, once=True):
+def _power(subject, n, once=True):
     """x ** n, by default with a backward that is declared once-differentiable."""
 
-    class Power(torch.autograd.Function):
-        @staticmethod
-        def forward(x):
-            return x**n
+    def slope(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * n * x ** (n - 1)
 
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.save_for_forward(*inputs)
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return g * n * x ** (n - 1)
-
-        jvp = backward
-
-    if once:
-        Power.backward = staticmethod(torch.autograd.function.once_differentiable(Power.backward))
-    return Power.apply
+    backward = torch.autograd.function.once_differentiable(slope) if once else slope
+    return subject.custom(forward=lambda x: x**n, setup_context=save_inputs, backward=backward, jvp=slope)
 
 
 @keeps("ONCE-03", variant="strict")
@@ -48,9 +35,9 @@ def test_grad_of_a_gradient_raises_where_no_input_may_be_unused(subject, data):
         (first,) = torch.autograd.grad(f(x), x, g, create_graph=True)
         return torch.autograd.grad(first.sum(), [variables[name] for name in wanted])
 
-    subject.assert_raises(RuntimeError, lambda: second(_power(n)), "grad of a gradient")
+    subject.assert_raises(RuntimeError, lambda: second(_power(subject, n)), "grad of a gradient")
     what = "grad of a gradient that is not declared once-differentiable"
-    subject.assert_accepted(lambda: second(_power(n, once=False)), what)
+    subject.assert_accepted(lambda: second(_power(subject, n, once=False)), what)
 
 
 @keeps("ONCE-05")
@@ -58,7 +45,7 @@ def test_nested_func_grad_raises(subject, data):
     """func.grad is right, and a nested one raises and names once_differentiable."""
     n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
     more = subject.draw(data, (0, 1, 2), "factor of a further term")
-    once, x = _power(n), subject.tensor(xs)
+    once, x = _power(subject, n), subject.tensor(xs)
 
     def f(x):
         return (once(x) + more * x * x).sum()
@@ -89,7 +76,7 @@ def test_forward_mode_over_a_cotangent_that_moves(subject, data):
 def _forward_over_reverse(subject, data, outer):
     """A power, its base, and the tangent of the gradient of a product of ``outer`` such powers."""
     n, xs = subject.draw(data, (2, 3), "power"), subject.draw(data, ENTRIES, "x")
-    once, x = _power(n), subject.tensor(xs)
+    once, x = _power(subject, n), subject.tensor(xs)
     first = torch.func.grad(lambda x: torch.sum(once(x) if outer == 1 else once(x) * once(x)))
     got = first(x)
     subject.assert_same("func.grad", got=got, expected=outer * n * np.array(xs) ** (outer * n - 1))
@@ -101,7 +88,7 @@ def test_backward_for_some_inputs_with_other_terms_raises(subject, data):
     """backward(inputs=...) of a gradient with other terms raises and names once_differentiable."""
     n, xs = subject.draw(data, (1, 2, 3), "power"), subject.draw(data, ENTRIES, "x")
     x = subject.tensor(xs).requires_grad_()
-    (first,) = torch.autograd.grad((_power(n)(x) ** 2 + x**3).sum(), x, create_graph=True)
+    (first,) = torch.autograd.grad((_power(subject, n)(x) ** 2 + x**3).sum(), x, create_graph=True)
     what = "backward of a gradient for some inputs"
     naming = ["once_differentiable"]
     subject.assert_raises(RuntimeError, lambda: first.sum().backward(inputs=[x]), what, naming=naming)

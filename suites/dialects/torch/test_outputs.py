@@ -7,7 +7,6 @@ from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.suites.contract._constant_outputs import SHAPES, Constants, output_lists, uses
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, three_tensors
-from autograd_conformance.suites.contract._handwritten import STYLES, define_apply
 
 # Dtypes in which the other tests do not compute.
 SMALL_FLOATS = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "complex32")
@@ -22,7 +21,7 @@ def _returning(subject, data, dtypes):
     def forward(x):
         return x * 2, *(torch.empty(shape, dtype=getattr(torch, name), device=x.device) for name, shape in constants)
 
-    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = subject.custom(forward=forward, separate=subject.draw(data, st.booleans(), "separate style"))
     return f(subject.tensor([1.0, 2.0]).requires_grad_())
 
 
@@ -53,7 +52,7 @@ def test_a_tensor_returned_twice_has_the_last_output_nr(subject, data):
         fresh = (x * 1, x * 2)
         return tuple(fresh[which] for which in pattern)
 
-    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = subject.custom(forward=forward, separate=subject.draw(data, st.booleans(), "separate style"))
     outputs = f(subject.tensor([1.0, 2.0]).requires_grad_())
     last = {which: i for i, which in enumerate(pattern)}
     got = [y.output_nr for y in outputs]
@@ -84,7 +83,7 @@ def test_outputs_have_the_class_that_forward_gave_them(subject, data):
         plain = x.detach().as_subclass(torch.Tensor)
         return tuple((plain * 2).as_subclass(CLASSES[name]) for name in returned)
 
-    f = define_apply(subject, forward, separate=subject.draw(data, STYLES, "separate style"))
+    f = subject.custom(forward=forward, separate=subject.draw(data, st.booleans(), "separate style"))
     outputs = f(x.requires_grad_())
     names = [type(y).__name__ for y in outputs]
     subject.assert_equal("classes of the outputs", got=names, expected=returned)
@@ -96,10 +95,9 @@ def test_outputs_have_the_class_that_forward_gave_them(subject, data):
 def test_a_call_on_a_parameter_gives_plain_tensors(subject, data):
     """Outputs of a call on a Parameter are plain tensors, also the Parameter itself and views of it."""
     as_is = subject.draw(data, st.booleans(), "argument returned as it is")
-    f = define_apply(
-        subject,
-        lambda x: (x if as_is else x * 2, x.view(2, 1), x + 1),
-        separate=subject.draw(data, STYLES, "separate style"),
+    f = subject.custom(
+        forward=lambda x: (x if as_is else x * 2, x.view(2, 1), x + 1),
+        separate=subject.draw(data, st.booleans(), "separate style"),
     )
     parameter = torch.nn.Parameter(subject.tensor([1.0, 2.0]), requires_grad=subject.draw(data, (True, False), "grad"))
     names = [type(y).__name__ for y in f(parameter)]
@@ -119,7 +117,7 @@ def test_no_backward_starts_from_a_marked_output(subject, data):
     """Every way to start a pass from a marked output raises; without the mark it works."""
     start = STARTS[subject.draw(data, STARTS, "backward pass")]
     position = subject.draw(data, st.integers(0, 2), "output that it starts from")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     leaves = [x.requires_grad_() for x in subject.tensors(THREE)]
 
     def call(mark):
@@ -138,7 +136,7 @@ def test_materialization_can_be_switched_off_for_marked_outputs_alone(subject, d
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True, twice=True), "outputs")
     used = subject.draw(data, uses(outputs), "outputs used")
     flag = subject.draw(data, st.booleans(), "_materialize_non_diff_grads")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     constants = Constants(subject, outputs, lambda ctx: setattr(ctx, "_materialize_non_diff_grads", flag), separate)
     pairs = zip(constants.materialized(constants.pull(used)), outputs, strict=True)
     constants.assert_given([g if flag or output.differentiable else None for g, output in pairs])
@@ -150,7 +148,7 @@ def test_a_node_behind_undefined_gradients_runs(subject, data):
     floating = [dtype for dtype in subject.implementation.dtypes if dtype in FLOATING]
     outputs = subject.draw(data, output_lists(floating), "outputs")
     materialize = subject.draw(data, st.booleans(), "set_materialize_grads")
-    separate = subject.draw(data, STYLES, "separate style")
+    separate = subject.draw(data, st.booleans(), "separate style")
     inner = Constants(subject, outputs, lambda ctx: ctx.set_materialize_grads(materialize), separate)
     x = subject.tensor([1.0, 2.0]).requires_grad_()
     ends = [torch._C._functions.UndefinedGrad()(y) for y in inner.apply(x)]
@@ -165,7 +163,7 @@ def test_hooks_see_none_where_backward_gets_zeros(subject, data):
     """Hooks of the node see None for unused outputs, while backward gets zeros."""
     outputs = subject.draw(data, output_lists(subject.implementation.dtypes, marked=True), "outputs")
     used = subject.draw(data, uses(outputs), "outputs used")
-    constants = Constants(subject, outputs, separate=subject.draw(data, STYLES, "separate style"))
+    constants = Constants(subject, outputs, separate=subject.draw(data, st.booleans(), "separate style"))
     made, pullback = constants.call()
     seen, node = [], next(y.grad_fn for y in made if y.grad_fn is not None)
     node.register_prehook(lambda cotangents: seen.append(("prehook", cotangents)))

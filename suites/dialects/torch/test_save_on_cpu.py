@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.dialects.torch._hooks import watched
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "complex64", "int64", "uint8", "bool")
 LAYOUTS = {
@@ -23,7 +23,7 @@ def test_save_on_cpu_gives_saved_tensors_back(subject, data):
     polynomial = subject.polynomial(data, separate=None)
     pinned = subject.draw(data, (False, True), "pin_memory")
     cotangents, seen = polynomial.cotangents(), []
-    cls = watched(subject, polynomial, backward=lambda ctx: seen.extend(ctx.saved_tensors))
+    cls = observing_ctx(subject, polynomial, leave=lambda ctx: seen.extend(ctx.saved_tensors))
     run = subject.run(polynomial, cls=cls, under=lambda: graph.save_on_cpu(pin_memory=pinned))
     got = run.gradients(cotangents)
     subject.assert_all_same("gradients", got=got, expected=polynomial.vjp(cotangents))
@@ -45,19 +45,17 @@ def test_save_on_cpu_gives_back_tensors_of_every_kind(subject, data):
     saved = [LAYOUTS[form](torch.tensor(values, dtype=getattr(torch, dtype), **options)) for dtype, form in kinds]
     got = []
 
-    class Saver(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, *others):
-            ctx.save_for_backward(*others)
-            return 2 * x
+    def forward(ctx, x, *others):
+        ctx.save_for_backward(*others)
+        return 2 * x
 
-        @staticmethod
-        def backward(ctx, g):
-            got.extend(ctx.saved_tensors)
-            return (2 * g, *(None for _ in saved))
+    def backward(ctx, g):
+        got.extend(ctx.saved_tensors)
+        return (2 * g, *(None for _ in saved))
 
+    apply = subject.custom(forward=forward, backward=backward)
     with graph.save_on_cpu(pin_memory=pinned):
-        y = Saver.apply(torch.ones(2, **options).requires_grad_(), *saved)
+        y = apply(torch.ones(2, **options).requires_grad_(), *saved)
     subject.assert_accepted(y.sum().backward, "a backward pass")
     describe = lambda t: (t.dtype, t.layout, t.device, t.shape)  # noqa: E731
     what = "dtypes, layouts, devices and shapes of what comes back"

@@ -12,7 +12,7 @@ from torch.autograd import graph
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 
 # The origins of the arguments of a call.
 ORIGINS = {
@@ -24,26 +24,25 @@ ORIGINS = {
 SHAPES = ((2,), (), (0,), (1, 3))
 
 
-def _saver(saved, reads=1, got=None, separate=False):
-    """A Function: the sum of its arguments. It saves those at these positions, its output for -1, and None for None."""
+def _saver(subject, saved, reads=1, got=None, separate=False, note=lambda ctx, tensors: None):
+    """A Function: the sum of its arguments. It saves those at these positions, its output for -1, and None for None.
+
+    ``note(ctx, tensors)`` runs where it saves them.
+    """
     record = [] if got is None else got
 
     def keep(ctx, tensors, output):
         ctx.count = len(tensors)
+        note(ctx, tensors)
         ctx.save_for_backward(*(None if i is None else [*tensors, output][i] for i in saved))
-
-    def combined(ctx, *tensors):
-        output = sum(tensors)
-        keep(ctx, tensors, output)
-        return output
 
     def backward(ctx, g):
         record.extend(ctx.saved_tensors for _ in range(reads))
         return (g,) * ctx.count
 
-    styles = {True: {"forward": lambda *tensors: sum(tensors), "setup_context": keep}, False: {"forward": combined}}
-    methods = {name: staticmethod(method) for name, method in {**styles[separate], "backward": backward}.items()}
-    return type("Saver", (torch.autograd.Function,), methods)
+    return subject.custom(
+        forward=lambda *tensors: sum(tensors), setup_context=keep, backward=backward, separate=separate
+    )
 
 
 def _arguments(subject, data):
@@ -78,7 +77,7 @@ def test_hooks_run_per_saved_tensor_and_per_access(subject, data):
         return packed[key]
 
     with graph.saved_tensors_hooks(pack, unpack):
-        output = _saver(saved, reads, got, separate).apply(*tensors)
+        output = _saver(subject, saved, reads, got, separate)(*tensors)
     expected = [None if i is None else [*tensors, output][i] for i in saved]
     subject.assert_all_same("tensors packed", got=packed, expected=[x for x in expected if x is not None])
     [output.sum().backward(retain_graph=True) for _ in range(passes)]
@@ -101,7 +100,7 @@ def test_pack_hooks_see_the_live_tensor_without_grad_mode(subject, data):
         return tensor.detach()
 
     with graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        output = _saver(saved, separate=separate).apply(*tensors)
+        output = _saver(subject, saved, separate=separate)(*tensors)
     live = [[*tensors, output][i] for i in saved]
     expected = [(tensor.requires_grad, tensor.grad_fn, False) for tensor in live]
     subject.assert_equal("requires_grad, grad_fn and grad mode seen by pack hooks", got=seen, expected=expected)
@@ -131,10 +130,9 @@ def test_what_is_packed_may_be_anything_and_keeps_its_place_in_the_graph(subject
     form = subject.draw(data, forms, "packed into")
     leaves, cotangents = new_leaves(subject, polynomial), polynomial.cotangents()
     with graph.saved_tensors_hooks(*forms[form]):
-        call = call_of(subject, polynomial)
+        call = subject.call_of(polynomial)
         outputs = subject.assert_accepted(lambda: call(*leaves), f"a pack hook that returns a {form}")
-    pairs = zip(outputs, subject.tensors(cotangents, polynomial.dtype), strict=True)
-    starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
+    starts, given = starts_of(subject, polynomial, outputs)
     first = torch.autograd.grad(starts, leaves, given, create_graph=True)
     expected = polynomial.vjp(cotangents)
     subject.assert_all_same("gradients", got=first, expected=expected)
@@ -152,21 +150,15 @@ def test_saved_outputs_keep_their_place_in_the_graph(subject, data):
     powers = st.lists(st.sampled_from((1.0, -1.0, 2.0, -0.5)), max_size=3)
     x = subject.tensor(subject.draw(data, powers, "x"), subject.draw(data, subject.dtypes, "dtype"))
 
-    class Reciprocal(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = 1 / x
-            ctx.save_for_backward(y)
-            return y
-
-        @staticmethod
-        def backward(ctx, g):
-            (y,) = ctx.saved_tensors
-            return -g * y * y
-
+    reciprocal = subject.custom(
+        forward=lambda x: 1 / x,
+        setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output),
+        backward=lambda ctx, g: -g * ctx.saved_tensors[0] ** 2,
+        separate=False,
+    )
     leaf, ones = x.clone().requires_grad_(), torch.ones_like(x)
     with graph.saved_tensors_hooks(*forms[form]):
-        y = Reciprocal.apply(leaf)
+        y = reciprocal(leaf)
     (first,) = torch.autograd.grad(y, leaf, ones, create_graph=True)
     subject.assert_same("derivative of 1 / x", got=first, expected=-1 / x**2)
     (second,) = subject.assert_accepted(lambda: torch.autograd.grad(first, leaf, ones), "second derivatives")
@@ -186,13 +178,13 @@ def test_the_innermost_of_nested_hooks_applies(subject, data):
         return tensor
 
     def call_within(level):
-        outputs.append(_saver([0]).apply(*tensors))
+        outputs.append(_saver(subject, [0])(*tensors))
         if level < depth:
             hooks = graph.saved_tensors_hooks(partial(note, f"pack {level}"), partial(note, f"unpack {level}"))
             with suppress(Left), hooks:
                 call_within(level + 1)
                 leave(leaving)
-        outputs.append(_saver([0]).apply(*tensors))
+        outputs.append(_saver(subject, [0])(*tensors))
 
     call_within(0)
     [output.sum().backward(inputs=tensors[:1]) for output in outputs]
@@ -225,7 +217,7 @@ def test_hooks_that_are_disabled_cannot_be_entered(subject, data):
     def check(message):
         what = f"{hooks} where disabled"
         subject.assert_raises(RuntimeError, lambda: _enter(hooks), what, naming=[f"{message}"])
-        subject.assert_accepted(lambda: _saver([0]).apply(*tensors), "a call where hooks are disabled")
+        subject.assert_accepted(lambda: _saver(subject, [0])(*tensors), "a call where hooks are disabled")
 
     def disable(message, *others):
         with suppress(Left), graph.disable_saved_tensors_hooks(message):
@@ -255,11 +247,11 @@ def test_pack_hooks_that_change_their_tensor_raise(subject, data):
     saved = _saved(subject, data, tensors, -1)
     change = subject.draw(data, CHANGES, "in-place change")
     separate = subject.draw(data, st.booleans(), "separate style")
-    saver = _saver(saved, separate=separate)
+    saver = _saver(subject, saved, separate=separate)
 
     def call(given):
         with graph.saved_tensors_hooks(lambda t: CHANGES[change](given(t)), lambda t: t):
-            return saver.apply(*tensors)
+            return saver(*tensors)
 
     facts = [("in place", "in-place", "inplace", "modify", "modifying", "modified")]
     subject.assert_raises(RuntimeError, lambda: call(lambda t: t), "a pack hook that changes its tensor", naming=facts)
@@ -275,7 +267,7 @@ def test_unpack_hooks_that_return_no_tensor_raise(subject, data):
 
     def run(unpacked):
         with graph.saved_tensors_hooks(lambda t: t, unpacked):
-            output = _saver([0]).apply(*tensors)
+            output = _saver(subject, [0])(*tensors)
         return output.sum().backward()
 
     what = f"an unpack hook that returns {kind}"
@@ -290,18 +282,15 @@ def test_hooks_see_neither_attributes_nor_calls_that_are_not_recorded(subject, d
     tensors = _arguments(subject, data)
     saved = _saved(subject, data, tensors)
     recorded = subject.draw(data, ("recorded", "without grad mode", "of tensors that require no grad"), "call")
-    saver, packed = _saver(saved), []
+    packed = []
 
-    class Keeper(saver):
-        @staticmethod
-        def forward(ctx, *tensors):
-            ctx.first, ctx.others = tensors[0], list(tensors)
-            return saver.forward(ctx, *tensors)
+    def note(ctx, tensors):
+        ctx.first, ctx.others = tensors[0], list(tensors)
 
     given = [t.detach() for t in tensors] if recorded.startswith("of") else tensors
     hooks = graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t)
     with hooks, torch.set_grad_enabled(recorded != "without grad mode"):
-        Keeper.apply(*given)
+        _saver(subject, saved, note=note)(*given)
     expected = [given[i] for i in saved] if recorded == "recorded" else []
     subject.assert_all_same("tensors packed", got=packed, expected=expected)
 
@@ -341,21 +330,17 @@ def test_each_call_gets_back_what_it_saved(subject, data):
     x = subject.tensor(np.full(subject.draw(data, SHAPES, "shape"), 3.0))
     leaf = x.detach().requires_grad_()
 
-    class Square(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        def backward(ctx, g):
-            return 2 * ctx.saved_tensors[0] * g
-
+    square = subject.custom(
+        forward=lambda x: x * x,
+        setup_context=lambda ctx, inputs, _: ctx.save_for_backward(*inputs),
+        backward=lambda ctx, g: 2 * ctx.saved_tensors[0] * g,
+        separate=False,
+    )
     calls = []
     with graph.allow_mutation_on_saved_tensors():
         for step in steps:
             if step == "call":
-                calls.append((Square.apply(leaf), subject.implementation.numpy(2 * x)))
+                calls.append((square(leaf), subject.implementation.numpy(2 * x)))
             else:
                 CHANGES[step](x)
         got = [torch.autograd.grad(y, leaf, torch.ones_like(y))[0] for y, _ in calls]
@@ -388,20 +373,15 @@ def test_saved_tensors_are_let_go_where_mutation_ends(subject, data):
     leaving = subject.draw(data, LEAVING, "block left by")
     refs = []
 
-    class Tripled(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            saved = 3 * x
-            refs.append(weakref.ref(saved))
-            ctx.save_for_backward(saved)
-            return x * 3
+    def forward(ctx, x):
+        saved = 3 * x
+        refs.append(weakref.ref(saved))
+        ctx.save_for_backward(saved)
+        return x * 3
 
-        @staticmethod
-        def backward(ctx, g):
-            return 3 * g
-
+    tripled = subject.custom(forward=forward, backward=lambda ctx, g: 3 * g)
     with suppress(Left), graph.allow_mutation_on_saved_tensors() as state:
-        output = Tripled.apply(x)
+        output = tripled(x)
         leave(leaving)
     kept = (state, output.grad_fn)
     subject.assert_accepted(lambda: _enter("allow_mutation_on_saved_tensors"), "a block after it")
@@ -417,7 +397,7 @@ def test_nodes_list_saved_tensors_that_take_one_pair_of_hooks(subject, data):
     saved = _saved(subject, data, tensors)
     chosen = subject.draw(data, range(len(saved)), "index of the saved tensor with hooks")
     packed, unpacked, got = [], [], []
-    output = _saver(saved, got=got).apply(*tensors)
+    output = _saver(subject, saved, got=got)(*tensors)
     node = output.grad_fn
 
     def pack(tensor):

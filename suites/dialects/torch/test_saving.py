@@ -156,22 +156,17 @@ def test_inference_tensors_cannot_be_saved(subject, data):
     made = subject.draw(data, ("before the call", "in forward"), "inference tensor made")
     before, after = (subject.draw(data, st.integers(0, 2), f"tensors saved {side} it") for side in ("before", "after"))
 
-    class Saves(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, given):
-            with torch.inference_mode():
-                tensor = {"before the call": given, "in forward": given * 2}[made]
-            ctx.save_for_backward(*[x] * before, tensor, *[x] * after)
-            return x * 2
+    def forward(ctx, x, given):
+        with torch.inference_mode():
+            tensor = {"before the call": given, "in forward": given * 2}[made]
+        ctx.save_for_backward(*[x] * before, tensor, *[x] * after)
+        return x * 2
 
-        @staticmethod
-        def backward(ctx, cotangent):
-            return cotangent * 2, None
-
+    saves = subject.custom(forward=forward, backward=lambda ctx, cotangent: (cotangent * 2, None))
     x = subject.tensor([1.0, 2.0])
     with torch.inference_mode():
         given = x.clone()
-    recorded, unrecorded = (partial(Saves.apply, x.clone().requires_grad_(flag), given) for flag in (True, False))
+    recorded, unrecorded = (partial(saves, x.clone().requires_grad_(flag), given) for flag in (True, False))
     subject.assert_raises(RuntimeError, recorded, "saving an inference tensor", naming=["inference"])
     subject.assert_accepted(unrecorded, "saving an inference tensor in a call that is not recorded")
 

@@ -22,19 +22,14 @@ def _check_no_second_derivative(subject, data, kinds):
     kept, xs = subject.draw(data, kinds, "kept on ctx"), subject.draw(data, ENTRIES, "x")
     compute, rule = KEPT[kept]
 
-    class Kept(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            y = compute(x)
-            ctx.kept = {"input": x, "output": y, "intermediate": x * 1}[kept]
-            return y
+    def forward(ctx, x):
+        y = compute(x)
+        ctx.kept = {"input": x, "output": y, "intermediate": x * 1}[kept]
+        return y
 
-        @staticmethod
-        def backward(ctx, g):
-            return rule(g, ctx.kept)
-
+    apply = subject.custom(forward=forward, backward=lambda ctx, g: rule(g, ctx.kept))
     x, g = subject.tensor(xs).requires_grad_(), subject.tensor(np.full(len(xs), 3.0))
-    (first,) = torch.autograd.grad(Kept.apply(x), x, g.requires_grad_(), create_graph=True)
+    (first,) = torch.autograd.grad(apply(x), x, g.requires_grad_(), create_graph=True)
     slope = rule(1, {"output": 1 / x}.get(kept, x)).detach()
     subject.assert_same("first derivative", got=first, expected=3 * slope)
     second = torch.autograd.grad(first.sum(), (x, g), allow_unused=True)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
-from autograd_conformance.suites.dialects.torch._hooks import watched
-from autograd_conformance.suites.dialects.torch._leaves import call_of, new_leaves
+from autograd_conformance.suites.contract._ctx_observers import observing_ctx
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 
 # Seconds after which a thread counts as stuck.
 PATIENCE = 60
@@ -39,15 +39,9 @@ def _in_threads(actions, *, at_once):
 def _pass(subject, polynomial):
     """A function that runs a pass over one recorded call; by default it frees the graph."""
     leaves = new_leaves(subject, polynomial)
-    outputs = call_of(subject, polynomial)(*leaves)
-    pairs = zip(outputs, subject.tensors(polynomial.cotangents(), polynomial.dtype), strict=True)
-    starts, given = zip(*((y, g) for y, g in pairs if g is not None), strict=True)
+    starts, given = starts_of(subject, polynomial, subject.call_of(polynomial)(*leaves))
     inputs = [x for x in leaves if x.requires_grad]
     return lambda **options: torch.autograd.grad(starts, inputs, given, **options)
-
-
-def _expected(polynomial):
-    return [g for g in polynomial.vjp(polynomial.cotangents()) if g is not None]
 
 
 def _failed(results):
@@ -64,7 +58,7 @@ def test_passes_over_separate_graphs_run_on_the_threads_that_call_them(subject, 
     def pass_over(polynomial):
         ran = []
         run = host.run(
-            polynomial, cls=watched(host, polynomial, backward=lambda ctx: ran.append(threading.get_ident()))
+            polynomial, cls=observing_ctx(host, polynomial, leave=lambda ctx: ran.append(threading.get_ident()))
         )
         gradients = run.gradients(polynomial.cotangents())
         return gradients, [ident == threading.get_ident() for ident in ran]
@@ -88,7 +82,7 @@ def test_a_graph_that_a_thread_has_used_up_is_so_for_all(subject, data):
     backward = _pass(subject, polynomial)
     first, *others = _in_threads([backward] * count, at_once=False)
     subject.assert_equal("error of the first pass", got=_failed([first]), expected=[])
-    subject.assert_all_same("gradients of the first pass", got=first, expected=_expected(polynomial))
+    subject.assert_all_same("gradients of the first pass", got=first, expected=right_gradients(polynomial))
     for result in others:
         what = "a further pass in another thread"
         subject.assert_raises(RuntimeError, lambda result=result: _raise(result), what, naming=[SECOND_TIME])
@@ -110,4 +104,4 @@ def test_a_retained_graph_serves_threads_at_once(subject, data):
     results += _in_threads([backward], at_once=False)
     subject.assert_equal("errors of passes with retain_graph, and of one after them", got=_failed(results), expected=[])
     for result in results:
-        subject.assert_all_same("gradients", got=result, expected=_expected(polynomial))
+        subject.assert_all_same("gradients", got=result, expected=right_gradients(polynomial))

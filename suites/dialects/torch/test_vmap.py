@@ -5,7 +5,6 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._batches import (
     batch_loss,
     call_function,
@@ -14,6 +13,7 @@ from autograd_conformance.suites.dialects.torch._batches import (
     with_vmap_method,
 )
 from autograd_conformance.suites.dialects.torch._func_transforms import transformable
+from autograd_conformance.suites.dialects.torch._powers import save_inputs
 
 FACTORS = (1, -1, 2)
 
@@ -102,8 +102,7 @@ def test_a_generated_rule_works_at_several_levels(subject, data):
         "setup_context": lambda ctx, inputs, output: ctx.save_for_backward(*inputs),
         "backward": lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]),
     }
-    product = define(subject, **methods)
-    product.generate_vmap_rule = True
+    product = subject.custom(**methods, generate_vmap_rule=True)
     kept = [tuple(n if each[i] else 1 for n, each in zip(sizes, levels, strict=True)) for i in range(2)]
     arrays = [np.arange(1.0 + i, 1.0 + i + np.prod(shape)).reshape(shape) for i, shape in enumerate(kept)]
     batched = [[n for n, each in zip(sizes, levels, strict=True) if each[i]] for i in range(2)]
@@ -115,11 +114,11 @@ def test_a_generated_rule_works_at_several_levels(subject, data):
         return f(*given)
 
     x, y = (np.broadcast_to(a, sizes) for a in arrays)
-    subject.assert_same("output", got=mapped(product.apply), expected=x * y)
-    got = mapped(torch.func.grad(product.apply, argnums=(0, 1)))
+    subject.assert_same("output", got=mapped(product), expected=x * y)
+    got = mapped(torch.func.grad(product, argnums=(0, 1)))
     subject.assert_all_same("gradients of each call", got=got, expected=[y, x])
     leaves = [t.clone().requires_grad_() for t in tensors]
-    got = torch.autograd.grad(torch.sum(mapped(product.apply, leaves)), leaves)
+    got = torch.autograd.grad(torch.sum(mapped(product, leaves)), leaves)
     shared = [tuple(n for n, each in enumerate(levels) if not each[i]) for i in range(2)]
     expected = [np.sum(g, axis=axes) for g, axes in zip((y, x), shared, strict=True)]
     subject.assert_all_same("gradients of all calls", got=got, expected=expected)
@@ -130,20 +129,19 @@ def test_a_generated_rule_maps_what_jvp_alone_saves(subject, data):
     """vmap of jvp and jvp of vmap give the tangents of every call where nothing is saved for backward."""
     axes = subject.draw(data, ((0, 0), (0, None), (None, 0)), "batched dimensions of x and y")
     inside = subject.draw(data, (False, True), "vmap of jvp, not jvp of vmap")
-    product = define(
-        subject,
+    product = subject.custom(
         forward=lambda x, y: x * y,
         setup_context=lambda ctx, inputs, output: ctx.save_for_forward(*inputs),
         jvp=lambda ctx, t, u: t * ctx.saved_tensors[1] + u * ctx.saved_tensors[0],
+        generate_vmap_rule=True,
     )
-    product.generate_vmap_rule = True
     x, y, t, u = arrays = [n + np.arange(2 if axis is None else 6).reshape(-1, 2) for n, axis in enumerate(axes * 2)]
     given = subject.tensors([1.0 * a if len(a) > 1 else 1.0 * a[0] for a in arrays])
     if inside:
-        f = lambda x, y, t, u: torch.func.jvp(product.apply, (x, y), (t, u))[1]  # noqa: E731
+        f = lambda x, y, t, u: torch.func.jvp(product, (x, y), (t, u))[1]  # noqa: E731
         got = torch.func.vmap(f, in_dims=axes * 2)(*given)
     else:
-        got = torch.func.jvp(torch.func.vmap(product.apply, in_dims=axes), given[:2], given[2:])[1]
+        got = torch.func.jvp(torch.func.vmap(product, in_dims=axes), given[:2], given[2:])[1]
     subject.assert_same("tangents", got=got, expected=1.0 * (t * y + u * x))
 
 
@@ -156,20 +154,19 @@ def test_a_generated_rule_takes_what_backward_returns(subject, data):
     axis = subject.draw(data, range(len(shape) + 1), "batched dimension")
     inside = subject.draw(data, (False, True), "vmap of grad, not grad of vmap")
     shared = lambda g: torch.full(shape, 5.0, dtype=g.dtype, device=g.device)  # noqa: E731
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x: 3 * x,
-        setup_context=lambda ctx, inputs, output: None,
+        separate=True,
         backward=lambda ctx, g: (shared(g) if constant else 3 * g).expand((*lead, *shape)),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
     weights = 1.0 + np.arange(2 * np.prod(shape, dtype=int)).reshape(2, *shape)
     x, w = subject.tensors([np.moveaxis(-weights, 0, axis), weights])
     if inside:
-        loss = lambda x, w: torch.sum(cls.apply(x) * w)  # noqa: E731
+        loss = lambda x, w: torch.sum(apply(x) * w)  # noqa: E731
         got = torch.func.vmap(torch.func.grad(loss), in_dims=(axis, 0))(x, w)
     else:
-        got = torch.func.grad(lambda x: torch.sum(torch.func.vmap(cls.apply, in_dims=axis)(x) * w))(x)
+        got = torch.func.grad(lambda x: torch.sum(torch.func.vmap(apply, in_dims=axis)(x) * w))(x)
     each = np.prod(lead, dtype=int) * (5 + 0 * weights if constant else 3 * weights)
     subject.assert_same("gradients", got=got, expected=each if inside else np.moveaxis(each, 0, axis))
 
@@ -185,18 +182,17 @@ def test_a_generated_rule_passes_on_that_an_output_is_unused(subject, data):
         seen.append([g is None for g in cotangents])
         return sum(n * g for n, g in enumerate(cotangents, 2) if g is not None)
 
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x: (2 * x, 3 * x),
         setup_context=lambda ctx, inputs, output: ctx.set_materialize_grads(False),
         backward=backward,
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
     x = np.arange(6.0).reshape(3, 2)
     if inside:
-        f = torch.func.vmap(torch.func.grad(lambda x: torch.sum(cls.apply(x)[used])))
+        f = torch.func.vmap(torch.func.grad(lambda x: torch.sum(apply(x)[used])))
     else:
-        f = torch.func.grad(lambda x: torch.sum(torch.func.vmap(cls.apply)(x)[used]))
+        f = torch.func.grad(lambda x: torch.sum(torch.func.vmap(apply)(x)[used]))
     got = subject.assert_accepted(lambda: f(subject.tensor(x)), "a gradient where one output is not used")
     subject.assert_equal("whether backward gets None", got=seen, expected=[[used == 1, used == 0]])
     subject.assert_same("gradients", got=got, expected=used + 2 + 0 * x)
@@ -234,19 +230,14 @@ def test_an_output_that_all_calls_share_is_mapped(subject, data):
         x, y = ctx.saved_tensors
         return (y, x), (0 * y, weight + 0 * y)
 
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(*inputs)
-        ctx.save_for_forward(*inputs)
-
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x, y: (x * y, weight * y),
-        setup_context=setup_context,
+        setup_context=save_inputs,
         backward=lambda ctx, g, h: tuple(g * a + h * b for a, b in zip(*slopes(ctx), strict=True)),
         jvp=lambda ctx, t, u: tuple(a * t + b * u for a, b in slopes(ctx)),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
-    mapped = torch.func.vmap(cls.apply, in_dims=(0, None))
+    mapped = torch.func.vmap(apply, in_dims=(0, None))
     x = 1 + np.arange(size * np.prod(shape, dtype=int)).reshape(size, *shape).astype(float)
     xs = subject.tensors([x, np.full(shape, 5.0)])
     if forward:
@@ -263,8 +254,8 @@ def test_a_rule_is_generated_or_written_not_both(subject, data):
     """A class with both kinds of rule raises; either kind alone works."""
     batch = drawn_batch(subject, data)
     generated = transformable(subject, batch.polynomial)
-    by_hand = with_vmap_method(generated)
-    both = type(by_hand)("Both", (by_hand,), {"generate_vmap_rule": True})
+    by_hand = with_vmap_method(subject, generated)
+    both = subject.define(by_hand, name="Both", generate_vmap_rule=True)
 
     def mapped(cls):
         return torch.func.vmap(call_function(batch, cls), in_dims=batch.axes)(*batch.tensors(subject))
@@ -281,7 +272,7 @@ def test_the_vmap_method_gets_where_the_batch_is(subject, data):
     batch = drawn_batch(subject, data)
     randomness = subject.draw(data, ("error", "same", "different"), "randomness")
     outputs = subject.tensors(batch.outputs(), batch.polynomial.dtype)
-    cls, seen = with_vmap_method(transformable(subject, batch.polynomial)), []
+    cls, seen = with_vmap_method(subject, transformable(subject, batch.polynomial)), []
 
     def vmap(*given):
         seen.append(given)
@@ -364,8 +355,8 @@ def _mapped_over(subject, x, count, returned, out_dims):
     def forward(x):
         return outputs_of([x] * (count or 1))
 
-    cls = define(subject, forward=forward, setup_context=lambda ctx, inputs, output: None, vmap=vmap)
-    return torch.func.vmap(cls.apply)(subject.tensor(x))
+    apply = subject.custom(forward=forward, separate=True, vmap=vmap)
+    return torch.func.vmap(apply)(subject.tensor(x))
 
 
 @keeps("VMAP-06")
@@ -378,14 +369,14 @@ def test_the_vmap_method_runs_at_the_levels_that_batch_an_argument(subject, data
     def vmap(info, in_dims, *args):
         seen.append(info.batch_size)
         batched = any(dim is not None for dim in in_dims)
-        return cls.apply(*moved_to_front(in_dims, args)), 0 if batched else None
+        return apply(*moved_to_front(in_dims, args)), 0 if batched else None
 
     def forward(*args):
         return 2 * args[len(others[0])]
 
-    cls = define(subject, forward=forward, setup_context=lambda ctx, inputs, output: None, vmap=vmap)
+    apply = subject.custom(forward=forward, separate=True, vmap=vmap)
     before, after = ([None if a is None else subject.tensor(a) for a in each] for each in others)
-    f = lambda x, y: cls.apply(*before, x, *after) + 0 * y  # noqa: E731
+    f = lambda x, y: apply(*before, x, *after) + 0 * y  # noqa: E731
     for batches in reversed(levels):
         f = torch.func.vmap(f, in_dims=(0 if batches else None, 0))
     shape = [size for size, batches in zip(sizes, levels, strict=True) if batches]
@@ -403,5 +394,7 @@ def test_vmap_keeps_the_own_backward(subject, data):
     factor = subject.draw(data, FACTORS, "factor by which backward is off")
     by_hand = subject.draw(data, (False, True), "batching rule written by hand")
     generated = transformable(subject, batch.polynomial, backward=factor)
-    got, cotangents = _gradient_of_all(subject, data, batch, with_vmap_method(generated) if by_hand else generated)
+    got, cotangents = _gradient_of_all(
+        subject, data, batch, with_vmap_method(subject, generated) if by_hand else generated
+    )
     subject.assert_all_same("gradients", got=got, expected=batch.summed(batch.gradients(cotangents, factor)))

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 
 # A rule that works element by element keeps the batch where it is, most others move it to the front.
 METHODS = ("forward", "backward", "jvp")
@@ -24,18 +23,16 @@ def _negated(moves, terms):
 
 def _minus(subject, moving, used, gives):
     """A Function of x and w: -x, or -(x + w) if w is ``used``. Backward gives w a gradient of its own or None."""
-    cls = define(
-        subject,
+    return subject.custom(
         forward=lambda x, w: _negated("forward" in moving, [x, w] if used else [x]),
-        setup_context=lambda ctx, inputs, output: None,
+        separate=True,
         backward=lambda ctx, g: (
             _negated("backward" in moving, [g]),
             _negated("backward" in moving, [g]) if gives else None,
         ),
         jvp=lambda ctx, t, u: _negated("jvp" in moving, [t, u] if used else [t]),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
-    return cls.apply
 
 
 # The gradients by x and w of sum(c * f(x, w) ** 2), or their derivatives along the tangents t and u.
@@ -161,14 +158,13 @@ def test_a_generated_rule_keeps_the_randomness(subject, data):
     random = lambda x: x * torch.rand_like(x)  # noqa: E731
     plain = {"forward": lambda x: 2 * x, "backward": lambda ctx, g: 2 * g, "jvp": lambda ctx, t: 2 * t}
     noisy = {"forward": random, "backward": lambda ctx, g: random(g), "jvp": lambda ctx, t: random(t)}
-    cls = define(subject, **{**plain, method: noisy[method]}, setup_context=lambda ctx, inputs, output: None)
-    cls.generate_vmap_rule = True
+    apply = subject.custom(**{**plain, method: noisy[method]}, separate=True, generate_vmap_rule=True)
     x = subject.tensor(np.ones((*shape[:axis], 3, *shape[axis:])))
 
     def results():
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(1)
-            found = transforms(cls.apply, x, in_dims=axis, **options)
+            found = transforms(apply, x, in_dims=axis, **options)
         return found if found.shape == (3, *shape) else found.movedim(axis, 0)
 
     what = f"random numbers in {method}"

@@ -1,28 +1,19 @@
-"""What transforms of torch.func do not see of a custom Function, and how they call it."""
+"""How transforms of torch.func call a custom Function, and what they do not see of it."""
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
-from torch.autograd import functional
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
-from autograd_conformance.suites.contract._jvp_functions import expected_tangents, some_tangents
 from autograd_conformance.suites.dialects.torch._func_transforms import (
-    assert_hessians,
-    assert_jacobians,
     drawn_function,
-    expected_floats,
-    float_function,
     float_primals,
     positions_of,
     transformable,
     weighted_loss,
-    weights_of,
 )
 
 FACTORS = (2.0, -1.0, 3.0)
-SMALL = ((), (1,), (2,), (2, 1))
 
 # Derivatives of a function of several vectors, at those, by each of them.
 DERIVATIVES = {
@@ -49,7 +40,7 @@ def test_a_captured_tensor_has_no_gradient(subject, data):
     def f(*xs):
         outside = [x for x, taken in zip(xs, captured, strict=True) if taken]
         direct = [x for x, taken in zip(xs, captured, strict=True) if not taken]
-        return _sum_times(subject, outside).apply(xs[0].new_ones(2), *direct)
+        return _sum_times(subject, outside)(xs[0].new_ones(2), *direct)
 
     got = derivatives(f, subject.tensors(arrays, dtype))
     product = np.prod([a for a, taken in zip(arrays, captured, strict=True) if taken], axis=0) * np.ones(2)
@@ -68,8 +59,7 @@ def _sum_times(subject, outside):
     def setup_context(ctx, inputs, output):
         ctx.count = len(inputs)
 
-    return define(
-        subject,
+    return subject.custom(
         name="Capturing",
         forward=lambda *xs: product(sum(xs)),
         setup_context=setup_context,
@@ -98,10 +88,10 @@ def test_a_tensor_assigned_to_ctx_is_not_tracked(subject, data):
         ctx.kept = keep(inputs[0], output)
 
     forward = lambda x: factor * x * x  # noqa: E731
-    cls = define(
-        subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: factor * g * take(ctx.kept)
+    apply = subject.custom(
+        forward=forward, setup_context=setup_context, backward=lambda ctx, g: factor * g * take(ctx.kept)
     )
-    first = torch.func.grad(lambda x: torch.sum(cls.apply(x)))
+    first = torch.func.grad(lambda x: torch.sum(apply(x)))
     x = subject.tensor(np.ones(shape))
     subject.assert_same("first derivative", got=first(x), expected=factor * take(keep(x, forward(x))))
     second = torch.func.grad(lambda x: torch.sum(first(x)))(x)
@@ -125,12 +115,12 @@ def test_func_grad_differentiates_changes_in_place(subject, data):
         ctx.mark_dirty(inputs[0])
         ctx.factor = inputs[1]
 
-    cls = define(subject, forward=forward, setup_context=setup_context, backward=lambda ctx, g: (ctx.factor * g, None))
+    apply = subject.custom(forward=forward, setup_context=setup_context, backward=lambda ctx, g: (ctx.factor * g, None))
 
     def loss(x):
         changed = x * x
         for factor in factors:
-            output = cls.apply(changed, factor)
+            output = apply(changed, factor)
         return torch.sum(output if returned else changed)
 
     derivative = torch.func.grad(loss)
@@ -149,14 +139,11 @@ def test_vjp_is_backward_by_another_name(subject, data):
     def weighted(xs):
         return sum(factor * x for factor, x in zip(factors, xs, strict=True))
 
-    cls = define(
-        subject,
-        forward=lambda *xs: weighted(xs),
-        setup_context=lambda ctx, inputs, output: None,
-        vjp=lambda ctx, g: tuple(factor * g for factor in factors),
+    apply = subject.custom(
+        forward=lambda *xs: weighted(xs), separate=True, vjp=lambda ctx, g: tuple(factor * g for factor in factors)
     )
     xs = subject.tensors([np.ones(2)] * len(factors))
-    got = subject.assert_accepted(lambda: derivatives(cls.apply, xs), "a transform of a Function that defines vjp")
+    got = subject.assert_accepted(lambda: derivatives(apply, xs), "a transform of a Function that defines vjp")
     subject.assert_all_same("gradients", got=got, expected=[np.full(2, factor) for factor in factors])
 
 
@@ -182,9 +169,7 @@ def _linear(subject, forward):
         "backward": lambda ctx, g: (ctx.slope * g, None, None),
         "jvp": lambda ctx, t, *_: ctx.slope * t,
     }
-    cls = define(subject, forward=forward, setup_context=setup_context, **rules)
-    cls.generate_vmap_rule = True
-    return cls
+    return subject.custom(forward=forward, setup_context=setup_context, **rules, generate_vmap_rule=True)
 
 
 def _slope(tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]):
@@ -200,12 +185,12 @@ def test_positional_parameters_may_be_passed_by_keyword(subject, data):
     named = st.permutations(tuple(values)[positional:]).map(tuple)
     keywords = subject.draw(data, named, "passed by keyword, in this order, as far as not left out")
     omitted = subject.draw(data, st.sets(st.sampled_from(("tens", "ones"))).map(sorted), "left out")
-    cls = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
+    apply = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
 
     def call(x):
         given = {**values, "x": x}
         by_keyword = {name: given[name] for name in keywords if name not in omitted}
-        return cls.apply(*tuple(given.values())[:positional], **by_keyword)
+        return apply(*tuple(given.values())[:positional], **by_keyword)
 
     got = subject.assert_accepted(lambda: slope_under(call, subject.tensor(np.ones(2))), "arguments by keyword")
     passed = {name: values[name] for name in DEFAULTS if name not in keywords or name not in omitted}
@@ -233,136 +218,12 @@ def _assert_refused(subject, data, transforms, what):
     open_to_all = _linear(subject, lambda x, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
     keyword_only = _linear(subject, lambda x, *, tens=DEFAULTS["tens"], ones=DEFAULTS["ones"]: x * _slope(tens, ones))
 
-    def slope_of(cls):
-        return slope_under(lambda x: cls.apply(x, **{name: value}), x)
+    def slope_of(apply):
+        return slope_under(lambda x: apply(x, **{name: value}), x)
 
     subject.assert_raises(TypeError, lambda: slope_of(keyword_only), what, naming=["keyword", tuple(DEFAULTS)])
     got = subject.assert_accepted(lambda: slope_of(open_to_all), "a positional parameter by keyword")
     subject.assert_same("slope", got=got, expected=np.full(2, _slope(**{name: value})))
-
-
-@keeps("FUNC-11")
-def test_functional_vjp(subject, data):
-    """functional.vjp gives right outputs and gradients for either style of forward."""
-    polynomial = drawn_function(subject, data, separate=None)
-    cotangents = polynomial.cotangents()
-    f, xs, given = _plain(subject, polynomial, cotangents)
-    outputs, got = functional.vjp(f, xs, given)
-    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
-    expected = [polynomial.vjp(cotangents)[i] for i in polynomial.floating]
-    subject.assert_all_same("gradients", got=got, expected=expected)
-
-
-@keeps("FUNC-11", variant="jvp")
-def test_functional_jvp_needs_no_jvp(subject, data):
-    """functional.jvp gives right tangents although the Function has no jvp."""
-    polynomial = drawn_function(subject, data, separate=None)
-    tangents = some_tangents(polynomial, polynomial.floating)
-    given = subject.tensors([tangents[i] for i in polynomial.floating], polynomial.dtype)
-    f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
-    outputs, got = functional.jvp(f, xs, given)
-    subject.assert_all_same("outputs", got=outputs, expected=expected_floats(polynomial))
-    expected = [t for t in expected_tangents(polynomial, tangents) if t is not None]
-    subject.assert_all_same("tangents", got=got, expected=expected)
-
-
-@keeps("FUNC-11", variant="jacobian", examples=0.4)
-def test_functional_jacobian(subject, data):
-    """functional.jacobian is right, vectorized or not."""
-    polynomial = drawn_function(subject, data, separate=None, shapes=SMALL)
-    vectorize = subject.draw(data, (False, True), "vectorize")
-    f, xs, _ = _plain(subject, polynomial, polynomial.cotangents())
-    got = functional.jacobian(f, xs, vectorize=vectorize)
-    assert_jacobians(subject, polynomial, positions_of(polynomial), got)
-
-
-@keeps("FUNC-11", variant="hessian", examples=0.4)
-def test_functional_hessian(subject, data):
-    """functional.hessian is right."""
-    polynomial = drawn_function(subject, data, separate=None, shapes=SMALL, powers=(2,))
-    cotangents = polynomial.cotangents()
-    f, xs, given = _plain(subject, polynomial, cotangents)
-    got = functional.hessian(lambda *xs: sum(torch.sum(y * g) for y, g in zip(f(*xs), given, strict=True)), xs)
-    assert_hessians(subject, polynomial, positions_of(polynomial), cotangents, got)
-
-
-# Products with the Hessian: by which function, and whether a number of the caller multiplies from the left.
-PRODUCTS = {"vhp": functional.vhp, "hvp": functional.hvp}
-
-
-@keeps("FUNC-11", variant="products")
-def test_products_with_the_hessian(subject, data):
-    """vhp and hvp give the product with the Hessian, for a tensor or a tuple of them, recorded if wanted."""
-    name = subject.draw(data, PRODUCTS, "function")
-    bare = subject.draw(data, (False, True), "a tensor, not a tuple")
-    recorded = subject.draw(data, ({}, {"create_graph": False}, {"create_graph": True}), "options")
-    unit = subject.draw(data, (False, True), "of one element, without a vector")
-    shape = () if unit else (2,)
-    x, y = (subject.tensor(np.resize(values, shape)).requires_grad_() for values in ((2.0, -3.0), (5.0, 7.0)))
-    v = [torch.full_like(t, n) for n, t in ((1.0, x), (2.0, y))]
-    # Cubic, so that the product still depends on the arguments; backward has twice its value.
-    cube = _cube(subject)
-    f = (lambda a: cube.apply(a).sum()) if bare else (lambda a, b: (cube.apply(a) * b).sum())
-    given = (x,) if unit and bare else ((x, v[0]) if bare else ((x, y), tuple(v)))
-    value, got = PRODUCTS[name](f, *given, **recorded)
-    expected = [12 * x * v[0]] if bare else [12 * x * y * v[0] + 6 * x**2 * v[1], 6 * x**2 * v[0]]
-    subject.assert_same("value", got=value, expected=f(*((x,) if bare else (x, y))).detach())
-    products = [got] if bare else got
-    subject.assert_equal("type of the product", got=isinstance(got, torch.Tensor), expected=bare)
-    subject.assert_all_same(f"product by {name}", got=products, expected=[e.detach() for e in expected])
-    on = [bool(recorded.get("create_graph"))] * len(products)
-    subject.assert_equal("requires_grad of the product", got=[p.requires_grad for p in products], expected=on)
-
-
-def _cube(subject):
-    """The cube of a tensor, whose backward is twice as large."""
-
-    class Cube(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x**3
-
-        @staticmethod
-        def backward(ctx, g):
-            return 6 * ctx.saved_tensors[0] ** 2 * g
-
-    return Cube
-
-
-# Derivatives by autograd.functional of a function of x and y, and which part of it concerns y.
-STRICT = {
-    "vjp": (lambda f, xs, **o: functional.vjp(f, xs, torch.ones_like(xs[0]), **o)[1][1]),
-    "jvp": (lambda f, xs, **o: functional.jvp(lambda y: f(xs[0], y), xs[1], torch.ones_like(xs[1]), **o)[1]),
-    "jacobian": (lambda f, xs, **o: functional.jacobian(f, xs, **o)[1]),
-    "hessian": (lambda f, xs, **o: functional.hessian(lambda *each: f(*each).sum(), xs, **o)[1][1]),
-    "vhp": (lambda f, xs, **o: functional.vhp(lambda *each: f(*each).sum(), xs, tuple(xs), **o)[1][1]),
-    "hvp": (lambda f, xs, **o: functional.hvp(lambda *each: f(*each).sum(), xs, tuple(xs), **o)[1][1]),
-}
-
-
-@keeps("FUNC-11", variant="strict")
-def test_an_independent_input_has_zeros_unless_strict(subject, data):
-    """For an input on which the output does not depend there are zeros, and an error with strict=True."""
-    name = subject.draw(data, STRICT, "function")
-    options = subject.draw(data, ({}, {"strict": False}), "options")
-    cube, xs = _cube(subject), tuple(subject.tensors([np.array([2.0, -3.0]), np.ones(2)]))
-
-    def f(x, y):
-        return cube.apply(x)
-
-    got = subject.assert_accepted(lambda: STRICT[name](f, xs, **options), f"functional.{name}")
-    subject.assert_same("what concerns the other input", got=got, expected=torch.zeros_like(got))
-    refused = lambda: STRICT[name](f, xs, strict=True)  # noqa: E731
-    subject.assert_raises(
-        RuntimeError, refused, f"functional.{name} with strict=True", naming=[("independent", "differentiable")]
-    )
-
-
-def _plain(subject, polynomial, cotangents):
-    """The Function without jvp as a function of its floating tensors, these tensors, and its cotangents."""
-    f = float_function(subject, polynomial, polynomial.body(subject.implementation.xp, subject.implementation.ag))
-    return f, float_primals(subject, polynomial), weights_of(subject, polynomial, cotangents)
 
 
 @keeps("FUNC-12")

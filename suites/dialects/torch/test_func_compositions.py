@@ -5,7 +5,6 @@ import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.suites.contract._handwritten import define
 from autograd_conformance.suites.dialects.torch._func_transforms import (
     FORWARD,
     REVERSE,
@@ -127,18 +126,17 @@ def test_setup_context_gets_the_tensors_of_one_call(subject, data):
         ctx.shape, ctx.number = inputs[0].shape, number
         seen.append((tuple(inputs[0].shape), tuple(output.shape), ctx.needs_input_grad))
 
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x: torch.sum(x),
         setup_context=setup_context,
         backward=lambda ctx, g: ctx.number * g.expand(ctx.shape),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
     x = subject.tensor(np.ones((*shape[:axis], 2, *shape[axis:])))
     if inside:
-        got = torch.func.vmap(torch.func.grad(cls.apply), in_dims=axis, out_dims=axis)(x)
+        got = torch.func.vmap(torch.func.grad(apply), in_dims=axis, out_dims=axis)(x)
     else:
-        got = torch.func.grad(lambda x: torch.sum(torch.func.vmap(cls.apply, in_dims=axis)(x)))(x)
+        got = torch.func.grad(lambda x: torch.sum(torch.func.vmap(apply, in_dims=axis)(x)))(x)
     subject.assert_equal("shapes in setup_context, and flags", got=seen[-1], expected=(shape, (), (True,)))
     subject.assert_same("gradients", got=got, expected=np.full(x.shape, float(number)))
 
@@ -161,16 +159,15 @@ def test_other_tensors_may_be_saved_for_jvp_under_vmap(subject, data):
         x, y = ctx.saved_tensors[::-1] if swapped else ctx.saved_tensors
         return t * y + u * x
 
-    product = define(
-        subject,
+    product = subject.custom(
         forward=lambda x, y: x * y,
         setup_context=setup_context,
         backward=lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]),
         jvp=jvp,
+        generate_vmap_rule=True,
     )
-    product.generate_vmap_rule = True
     arrays = _pairs(axes)
-    xs, mapped = _as_drawn(subject, arrays), torch.func.vmap(product.apply, in_dims=axes)
+    xs, mapped = _as_drawn(subject, arrays), torch.func.vmap(product, in_dims=axes)
 
     def derivatives():
         if forward:
@@ -195,15 +192,14 @@ def test_outputs_are_marked_under_vmap(subject, data):
     def ordered(plain, marked):
         return (marked, plain) if first else (plain, marked)
 
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x: ordered(3 * x, torch.sign(x)),
         setup_context=lambda ctx, inputs, output: ctx.mark_non_differentiable(output[not first]),
         backward=lambda ctx, *cotangents: 3 * cotangents[first],
         jvp=lambda ctx, t: ordered(3 * t, None),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
-    x, mapped = subject.tensor(np.ones(shape)), torch.func.vmap(cls.apply)
+    x, mapped = subject.tensor(np.ones(shape)), torch.func.vmap(apply)
     if forward:
         tangents = lambda: torch.func.jvp(mapped, (x,), (torch.ones_like(x),))[1]  # noqa: E731
         got = subject.assert_accepted(tangents, "forward mode of a vmap with a marked output")
@@ -226,18 +222,17 @@ def test_inputs_are_changed_in_place_under_vmap(subject, data):
         x *= factor
         return x
 
-    cls = define(
-        subject,
+    apply = subject.custom(
         forward=lambda x: changed(x),
         setup_context=lambda ctx, inputs, output: ctx.mark_dirty(*inputs),
         backward=lambda ctx, g: factor * g,
         jvp=lambda ctx, t: changed(t),
+        generate_vmap_rule=True,
     )
-    cls.generate_vmap_rule = True
 
     def f(x):
         square = x * x
-        output = cls.apply(square)
+        output = apply(square)
         return output if returned else square
 
     x = np.resize((2.0, -3.0, 1.0), shape)
@@ -262,7 +257,7 @@ def test_transforms_give_backward_a_list(subject, data):
         seen.append([type(argument) for argument in given])
         return sum(n * g for n, g in enumerate(given[0], 1))
 
-    cls = define(subject, forward=forward, setup_context=lambda ctx, inputs, output: None, backward=backward)
+    cls = subject.define(forward=forward, separate=True, backward=backward)
     cls.boxed_grads_call = cls.generate_vmap_rule = True
 
     def total(x):
