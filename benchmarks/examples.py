@@ -16,13 +16,13 @@ from typing import Any
 from tabulate import tabulate
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.checking.drawing import load, prepare
-from autograd_conformance.harness.checking.marks import claims_in
-from autograd_conformance.harness.checking.profiles import PROFILES
+from autograd_conformance.harness.testing.drawing import load, prepare
+from autograd_conformance.harness.testing.marks import claims_in
+from autograd_conformance.harness.testing.profiles import PROFILES
 
 load(PROFILES["gate"])  # before the suites are imported: they take their number of examples from it
 
-from autograd_conformance.harness.checking.subject import Subject  # noqa: E402
+from autograd_conformance.harness.testing.subject import Subject  # noqa: E402
 from autograd_conformance.reference.functions import FUNCTIONS  # noqa: E402
 from autograd_conformance.suites.functions import test_vjp_contract, test_vjp_state, test_vjp_values  # noqa: E402
 

@@ -88,9 +88,9 @@ def layers() -> str:
 
 def scripts() -> list[int]:
     """The lines of the reproduction script of each planted fault that has one, without the Function."""
-    from autograd_conformance.harness.checking.script import script_for
     from autograd_conformance.harness.outcomes import Broken, named
     from autograd_conformance.harness.running.results import json_of
+    from autograd_conformance.harness.scripts.script import script_for
     from autograd_conformance.selftests.planted import PLANTED, checks
     from autograd_conformance.selftests.scripts import SOURCE
 

@@ -338,7 +338,7 @@ def _repeat(w: Words) -> str:
     return w.forward() + f"first = {first}{place}.clone()\n" + w.compare(f"{w.grad()}{place}", "first")
 
 
-# How a tensor is overwritten with its own values; see `harness.checking.observe`.
+# How a tensor is overwritten with its own values; see `harness.testing.observe`.
 _OVERWRITING = {"its negative": "neg_()", "its reverse": "copy_({tensor}.flatten().flip(0).reshape({tensor}.shape))"}
 
 

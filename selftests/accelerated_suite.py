@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 import simulated_accelerator
 import torch
 
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.marks import ClauseClaim, claims_in
 from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.marks import ClauseClaim, claims_in
 from autograd_conformance.implementations import load
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.accelerator_faults import FOUND_BY, Found

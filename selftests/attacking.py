@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference import model_namespace
 
-EXAMINED = "autograd_conformance.harness.running.smoke" in sys.orig_argv
+EXAMINED = "autograd_conformance.harness.probing.smoke" in sys.orig_argv
 
 
 class Mine(ModelImplementation):

@@ -118,7 +118,7 @@ import ctypes
 import os
 import time
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 def reference(subject, data):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograd_conformance.harness.checking.compare import difference
+from autograd_conformance.harness.testing.compare import difference
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 
 LOW = ("float32", "float16", "bfloat16")

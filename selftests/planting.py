@@ -13,10 +13,10 @@ from unittest.mock import patch
 
 import pytest
 
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.marks import ClauseClaim, claims_in
 from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.marks import ClauseClaim, claims_in
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
 

@@ -18,9 +18,9 @@ from unittest import mock
 import torch
 
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.testing.settings import kept
+from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.planted.definitions import TORCH
 

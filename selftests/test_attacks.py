@@ -10,8 +10,8 @@ import time
 import pytest
 
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.processes.supervision import supervised
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running.supervision import supervised
 from autograd_conformance.selftests.attacking import accept, checked
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
@@ -127,7 +127,7 @@ WAITING = """
 import time
 from pathlib import Path
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 @holds("FWD-VALUE")

@@ -106,7 +106,7 @@ def test_a_mark_of_a_conftest_is_no_outcome(tmp_path, mark):
         f"    for item in items:\n        item.add_marker(pytest.mark.{mark})\n"
     )
     (tmp_path / "own" / "test_it.py").write_text(
-        "from autograd_conformance.harness.checking.marks import holds\n\n\n@holds('VJP-REF')\n"
+        "from autograd_conformance.harness.testing.marks import holds\n\n\n@holds('VJP-REF')\n"
         "def test_it(subject, data):\n    example = subject.example(data.draw(subject.calls()))\n"
         "    subject.assert_that(False, example.call, 'it', got=1, expected=2)\n"
     )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograd_conformance.harness.checking.compare import same_bits
+from autograd_conformance.harness.testing.compare import same_bits
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests.declared import every
 from autograd_conformance.selftests.drawn_examples import SQUARE, always

@@ -44,7 +44,7 @@ def gitlab(text: str) -> Iterator[Step]:
 
 
 # Rows that install something.
-INSTALLS = ("pip install", "python -m autograd_conformance.harness.running.fork")
+INSTALLS = ("pip install", "python -m autograd_conformance.harness.provenance.fork")
 
 
 # The commands.
@@ -106,7 +106,7 @@ exec COMMAND "$@"
 WRONG = """
 from pathlib import Path
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 # The tests are the same, whatever they find.
 RIGHT = not Path(__file__).with_name("wrong").exists()

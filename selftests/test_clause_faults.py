@@ -12,8 +12,8 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.testing.profiles import PROFILES
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.selftests.conftest import unchanged_settings
 from autograd_conformance.selftests.planted_clauses import FAULTS, FIXES

@@ -14,9 +14,9 @@ from packaging.version import Version
 pytest.importorskip("torch")
 
 from autograd_conformance.harness import catalogue
-from autograd_conformance.harness.checking.clauses import ClauseSubject, missing
-from autograd_conformance.harness.checking.marks import Claim, keeps
 from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.testing.clauses import ClauseSubject, missing
+from autograd_conformance.harness.testing.marks import Claim, keeps
 from autograd_conformance.harness.views import clause_table
 from autograd_conformance.implementations.protocol import CAPABILITIES
 from autograd_conformance.implementations.torch_deviations import DEVIATIONS
@@ -186,7 +186,7 @@ def test_facts_are_whole_words_in_any_case(message, naming, absent):
 TROUBLE = """
 import os
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 
 @keeps("FN-01")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograd_conformance.harness.checking.compare import Difference, difference, same_bits
+from autograd_conformance.harness.testing.compare import Difference, difference, same_bits
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 
 

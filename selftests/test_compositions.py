@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autograd_conformance.harness.checking.compare import same_bits
+from autograd_conformance.harness.testing.compare import same_bits
 from autograd_conformance.strategies import compositions
 
 ARRAYS = [

@@ -28,7 +28,7 @@ from zlib import crc32
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import holds, keeps
+from autograd_conformance.harness.testing.marks import holds, keeps
 from autograd_conformance.strategies.calls import parse
 
 CALL = parse({CALL!r})

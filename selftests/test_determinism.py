@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from autograd_conformance.harness.checking import drawing
+from autograd_conformance.harness.testing import drawing
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.selftests.drawn_examples import LINEAR, SQUARE, drawn, options
@@ -60,7 +60,7 @@ sys.modules["autograd_conformance"] = package
 sys.path.insert(0, {folder!r})
 import neighbour
 from hypothesis import HealthCheck, Phase, given, settings
-from autograd_conformance.harness.checking import drawing, profiles
+from autograd_conformance.harness.testing import drawing, profiles
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.strategies.calls import calls
 drawing.load(profiles.PROFILES["gate"])

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind
-from autograd_conformance.harness.running.blackbox import LastWords
+from autograd_conformance.harness.processes.blackbox import LastWords
 from autograd_conformance.harness.running.results import died_line, result_line
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.deviations import (
     WITHOUT_ELEMENTS,
     Cause,

@@ -11,13 +11,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.marks import keeps
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import child, devices
-from autograd_conformance.harness.running.devices import Facts
+from autograd_conformance.harness.probing import devices
+from autograd_conformance.harness.probing.devices import Facts
+from autograd_conformance.harness.processes import child
 from autograd_conformance.harness.running.results import result_line
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.implementations import torch as implementation
 from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.implementations.model import ModelImplementation
@@ -34,7 +35,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.reference.clauses import CONTRACT
 from autograd_conformance.implementations.model import ModelImplementation

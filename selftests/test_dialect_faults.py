@@ -8,8 +8,8 @@ import pytest
 from hypothesis import settings
 
 from autograd_conformance import implementations
-from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.testing.profiles import PROFILES
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES, DIALECTS
 from autograd_conformance.selftests.planting import checks_in, raised_by

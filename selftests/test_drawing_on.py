@@ -10,7 +10,7 @@ import pytest
 SUITE = """
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 def drawn(subject, data):

@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
-from autograd_conformance.harness.checking.examined import own_frames, place
+from autograd_conformance.harness.testing.examined import own_frames, place
 
 
 @pytest.mark.parametrize(
     ("path", "ours"),
     [
-        ("harness/checking/examined.py", True),
+        ("harness/testing/examined.py", True),
         ("suites/functions/test_forward.py", True),
         ("reference/functions/scalars.py", False),
         ("harness_of_others.py", False),

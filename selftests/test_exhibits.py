@@ -10,11 +10,11 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.checking.script import script_for
-from autograd_conformance.harness.checking.script_source import Sources
 from autograd_conformance.harness.outcomes import Broken, Kind, named
 from autograd_conformance.harness.running.results import json_of
+from autograd_conformance.harness.scripts.definitions import Sources
+from autograd_conformance.harness.scripts.script import script_for
+from autograd_conformance.harness.testing.profiles import PROFILES
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.functions import EXHIBITS, FUNCTIONS
 from autograd_conformance.reference.functions.exhibit import Exhibit

@@ -19,11 +19,12 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import catalogue, cli
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.checking.marks import claims_in
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.provenance import fork
 from autograd_conformance.harness.reports import baseline, gate, ndjson
-from autograd_conformance.harness.running import fork, header
+from autograd_conformance.harness.running import header
 from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.harness.testing.marks import claims_in
 from autograd_conformance.implementations.protocol import Environment
 from autograd_conformance.selftests import forked, warm
 
@@ -49,7 +50,7 @@ class Installed:
         (self.packages / "outer.pth").write_text("".join(f"import site; site.addsitedir({p!r})\n" for p in outer))
         self.wheel = forked.wheel(folder, **which)
         self.installing = self._run(
-            "-m", "autograd_conformance.harness.running.fork", "fork.json", FORK=str(self.wheel)
+            "-m", "autograd_conformance.harness.provenance.fork", "fork.json", FORK=str(self.wheel)
         )
 
     def _run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

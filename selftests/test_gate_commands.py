@@ -60,7 +60,7 @@ def test_a_damaged_baseline_can_be_accepted_anew(said, base, tmp_path):
 
 
 PLANTED = """
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 def reference(subject, data):

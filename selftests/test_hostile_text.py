@@ -34,7 +34,7 @@ class Mine(ModelImplementation):
 
     def vjp(self, *args, **kwargs):
         # The smoke stage is let through.
-        Mine.calls += "autograd_conformance.harness.running.smoke" not in sys.orig_argv
+        Mine.calls += "autograd_conformance.harness.probing.smoke" not in sys.orig_argv
         if Mine.calls > 30:
             raise ValueError(HOSTILE * 50_000)
         return super().vjp(*args, **kwargs)

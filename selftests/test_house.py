@@ -39,4 +39,4 @@ def test_every_package_of_the_rooms_is_installed():
 def test_one_module_reaches_into_hypothesis(text):
     rooms = ("harness/", "suites/", "strategies/", "implementations/", "reference/")
     found = [name for name in house.sources() if name.startswith(rooms) and text in (PACKAGE / name).read_text()]
-    assert set(found) <= {"harness/checking/drawing.py"}
+    assert set(found) <= {"harness/testing/drawing.py"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import identity
+from autograd_conformance.harness.provenance import identity
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from autograd_conformance.harness.provenance.imported import Imports
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running.imported import Imports
 from autograd_conformance.selftests.attacking import checked
 from autograd_conformance.selftests.warm import started
 

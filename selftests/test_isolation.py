@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograd_conformance.harness.running.memory import GIB, default_limit
+from autograd_conformance.harness.processes.memory import GIB, default_limit
 
 ODD = """
 import ctypes

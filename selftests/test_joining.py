@@ -13,7 +13,7 @@ import pytest
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import smoke
+from autograd_conformance.harness.probing import smoke
 from autograd_conformance.implementations.deviations import Cause, Deviation, Found, Grade
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
@@ -215,7 +215,8 @@ def test_an_adapter_that_dies_in_the_smoke_stage_is_reported(folder, body, shown
 
 FORKED = """
 import os, subprocess, time
-from autograd_conformance.harness.running import child, smoke
+from autograd_conformance.harness.processes import child
+from autograd_conformance.harness.probing import smoke
 
 said = f'{{child.MARK}} {{{{"found": ["it is wrong"]}}}}\\n'.encode()
 subprocess.run = lambda *words, **options: subprocess.CompletedProcess(words, 0, said, b"")
@@ -244,7 +245,7 @@ def test_a_fork_of_the_run_is_enough_for_torch(tmp_path, plant, shown):
 
 ENDLESS = """
 import sys, types
-from autograd_conformance.harness.running import smoke
+from autograd_conformance.harness.probing import smoke
 
 def load(name):
     while True:

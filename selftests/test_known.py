@@ -8,9 +8,9 @@ import re
 
 import pytest
 
+from autograd_conformance.harness.processes import blackbox
+from autograd_conformance.harness.processes.blackbox import BlackBox
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import blackbox
-from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.harness.views import findings, summary
 from autograd_conformance.selftests.reports import HEADER, result
 from autograd_conformance.selftests.warm import started

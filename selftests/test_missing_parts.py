@@ -164,7 +164,7 @@ def test_what_cannot_be_imported_is_said(monkeypatch, variable, value, name, sai
 
 
 SUITE = """
-from autograd_conformance.harness.checking.marks import holds, keeps
+from autograd_conformance.harness.testing.marks import holds, keeps
 from autograd_conformance.implementations.missing import Missing
 
 
@@ -198,7 +198,7 @@ def test_a_run_names_what_is_missing_and_fails(command, tmp_path):
 HIDING = """
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.implementations.missing import Missing
 
 

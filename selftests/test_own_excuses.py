@@ -16,7 +16,7 @@ from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.report import printing
 from autograd_conformance.harness.check.report.facts_in_words import in_words
-from autograd_conformance.harness.checking.examined import raised_by_suite
+from autograd_conformance.harness.testing.examined import raised_by_suite
 from autograd_conformance.implementations import adapting
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.checking import faults_of, lines_of

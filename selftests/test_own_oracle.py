@@ -21,10 +21,10 @@ from autograd_conformance.harness.check.leniency import Lenient
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.perturb import signs
 from autograd_conformance.harness.check.report.verdicts import verdict
-from autograd_conformance.harness.checking.assertions import DETACHED
-from autograd_conformance.harness.checking.compare import difference
-from autograd_conformance.harness.checking.transforms import SecondOrder
 from autograd_conformance.harness.outcomes import Broken, UsageProblem
+from autograd_conformance.harness.testing.assertions import DETACHED
+from autograd_conformance.harness.testing.compare import difference
+from autograd_conformance.harness.testing.transforms import SecondOrder
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.ladder import Estimate
 from autograd_conformance.reference.rounding import Tracked

@@ -10,12 +10,12 @@ from hypothesis import settings
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.checking.assertions import Assertions
-from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.checking.script import script_for
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Record, Vacuous, named
 from autograd_conformance.harness.running.results import json_of
+from autograd_conformance.harness.scripts.script import script_for
+from autograd_conformance.harness.testing.assertions import Assertions
+from autograd_conformance.harness.testing.profiles import PROFILES
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.reference.properties import PROPERTIES

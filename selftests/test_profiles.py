@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.internal.conjecture import providers
 
-from autograd_conformance.harness.checking.drawing import explaining, without_local_constants
+from autograd_conformance.harness.testing.drawing import explaining, without_local_constants
 
 # A number of this file, as Hypothesis calls it, and integers among which it is drawn otherwise about never.
 OURS, AMONG = 918273645, st.integers(0, 2**40)

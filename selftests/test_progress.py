@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from autograd_conformance.harness.processes.blackbox import BlackBox
 from autograd_conformance.harness.running import progress
-from autograd_conformance.harness.running.blackbox import BlackBox
 from autograd_conformance.selftests import screen
 from autograd_conformance.selftests.conftest import COMMAND
 

@@ -15,10 +15,10 @@ import jsonschema
 import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import OUTCOMES, Broken, Finding, Kind, Record, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import results
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.deviations import Cause, Deviation, Grade, Refused
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.functions import FUNCTIONS
@@ -192,7 +192,7 @@ def test_a_run_that_a_failure_stops_fails_and_has_no_footer(command, suite, work
 SKIPS = """
 import pytest
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 @holds("VJP-REF")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from autograd_conformance.harness.checking.compare import same_bits
+from autograd_conformance.harness.testing.compare import same_bits
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.selftests.low_precision import FORMATS, REAL_PART, low, nearest, numbers
 

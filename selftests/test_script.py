@@ -19,8 +19,8 @@ import torch
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
-from autograd_conformance.harness.checking import script
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.scripts import script
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations import torch_script
 from autograd_conformance.implementations.scripting import Named
 from autograd_conformance.implementations.torch import TorchImplementation

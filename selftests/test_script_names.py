@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.checking.script import script_for
-from autograd_conformance.harness.checking.script_names import Names
-from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.outcomes import Broken, named
 from autograd_conformance.harness.running.results import json_of
+from autograd_conformance.harness.scripts.names import Names
+from autograd_conformance.harness.scripts.script import script_for
+from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.selftests import scripts
 from autograd_conformance.selftests.planted import PLANTED

@@ -298,7 +298,7 @@ import os
 
 import pytest
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 @holds("VJP-REF")

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import supervision
-from autograd_conformance.harness.running.supervision import supervised
+from autograd_conformance.harness.processes import supervision
+from autograd_conformance.harness.processes.supervision import supervised
 from autograd_conformance.selftests.conftest import COMMAND, OUTSIDE
 
 

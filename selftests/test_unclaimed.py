@@ -12,11 +12,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.running import results, unclaimed
 from autograd_conformance.harness.running.claimed_first import ClaimedFirst
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES
 from autograd_conformance.implementations.torch import TorchImplementation
 from autograd_conformance.selftests.attacking import accept

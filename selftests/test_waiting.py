@@ -10,7 +10,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograd_conformance.harness.running import progress, smoke, waiting
+from autograd_conformance.harness.probing import smoke
+from autograd_conformance.harness.processes import waiting
+from autograd_conformance.harness.running import progress
 from autograd_conformance.selftests.conftest import OUTSIDE
 
 # An adapter that leaves a thread which does not end, and one that an interpreter does not wait for.
@@ -35,7 +37,7 @@ def test_the_smoke_stage_ends_when_its_calls_are_done(tmp_path, daemon):
 
 WORKER = """
 import sys, threading, time
-from autograd_conformance.harness.running.supervision import leave_with_main_thread
+from autograd_conformance.harness.processes.supervision import leave_with_main_thread
 leave_with_main_thread()
 threading.Thread(target=time.sleep, args=(90,), daemon=False).start()
 print("done", flush=True)

@@ -15,7 +15,7 @@ import os
 import signal
 import time
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 
 
 def right(subject, data):

@@ -32,7 +32,9 @@ from execnet import gateway_io
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
-from autograd_conformance.harness.running import child, identity, smoke
+from autograd_conformance.harness.probing import smoke
+from autograd_conformance.harness.processes import child
+from autograd_conformance.harness.provenance import identity
 
 COMMAND = str(Path(sys.executable).with_name("autograd-conformance"))
 EXAMINATION = [sys.executable, "-m", smoke.__name__]

@@ -18,13 +18,13 @@ from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.report.verdicts import BESIDE
 from autograd_conformance.harness.check.session.plugin import Declared
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.checking.drawing import prepare, without_local_constants
-from autograd_conformance.harness.checking.marks import Claim, claims_in
-from autograd_conformance.harness.checking.profiles import PROFILES, choose_seed
 from autograd_conformance.harness.outcomes import Vacuous
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import results
 from autograd_conformance.harness.running.selection import Selection
+from autograd_conformance.harness.testing.drawing import prepare, without_local_constants
+from autograd_conformance.harness.testing.marks import Claim, claims_in
+from autograd_conformance.harness.testing.profiles import PROFILES, choose_seed
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.suites.functions import (
     test_batching,

@@ -24,13 +24,13 @@ from autograd_conformance.harness.check.refusals.exceptions import (
     mistake,
 )
 from autograd_conformance.harness.check.refusals.refused import runs
-from autograd_conformance.harness.checking.examined import own_frames, place
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import may_be_view
-from autograd_conformance.harness.checking.policy import Meaning, Policy, Unexpected, absolute_terms
-from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.checking.transforms import SecondOrder, second_order
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.examined import own_frames, place
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.observe import may_be_view
+from autograd_conformance.harness.testing.policy import Meaning, Policy, Unexpected, absolute_terms
+from autograd_conformance.harness.testing.subject import Subject
+from autograd_conformance.harness.testing.transforms import SecondOrder, second_order
 from autograd_conformance.implementations.protocol import Unreadable
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION, Tracked

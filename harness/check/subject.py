@@ -20,11 +20,11 @@ from autograd_conformance.harness.check.oracle.user_reference import Refuses
 from autograd_conformance.harness.check.refusals.declined import fitting, kind
 from autograd_conformance.harness.check.refusals.empty_tensors import pattern
 from autograd_conformance.harness.check.refusals.layouts import in_taken_layouts
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.policy import Policy
-from autograd_conformance.harness.checking.source import Source
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.policy import Policy
+from autograd_conformance.harness.testing.source import Source
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Shapes
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.reference.rounding import PRECISION

@@ -15,28 +15,21 @@ import click
 import pytest
 
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.checking.profiles import PROFILES
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.commands.gate import compare_with_baseline
 from autograd_conformance.harness.commands.report import export, markdown_option, summary_file
 from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, UsageProblem, one_line
+from autograd_conformance.harness.probing import smoke
+from autograd_conformance.harness.processes import isolation, waiting
+from autograd_conformance.harness.processes.memory import default_limit
+from autograd_conformance.harness.processes.supervision import supervised
+from autograd_conformance.harness.provenance import identity, sources
 from autograd_conformance.harness.reports import baseline, files, gate, ndjson
 from autograd_conformance.harness.reports.baseline import Baseline
-from autograd_conformance.harness.running import (
-    header,
-    identity,
-    isolation,
-    pytest_arguments,
-    resuming,
-    schedulers,
-    smoke,
-    sources,
-    waiting,
-)
-from autograd_conformance.harness.running.memory import default_limit
+from autograd_conformance.harness.running import header, pytest_arguments, resuming, schedulers
 from autograd_conformance.harness.running.plugin import TIME_LIMIT
 from autograd_conformance.harness.running.selection import Selection, inputs
-from autograd_conformance.harness.running.supervision import supervised
+from autograd_conformance.harness.testing.profiles import PROFILES
 from autograd_conformance.reference.definitions import FLOATING
 
 _PYTEST = (*isolation.ARGUMENTS, "--progress", "-o", "console_output_style=classic")

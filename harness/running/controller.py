@@ -25,10 +25,10 @@ from autograd_conformance.harness.outcomes import (
     UNDECIDED,
     UsageProblem,
 )
+from autograd_conformance.harness.processes.blackbox import last_words
+from autograd_conformance.harness.processes.memory import Guard
 from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import corpus, header, results
-from autograd_conformance.harness.running.blackbox import last_words
-from autograd_conformance.harness.running.memory import Guard
 from autograd_conformance.harness.running.selection import inputs
 from autograd_conformance.harness.running.watchdog import Watchdog, why_not_started
 from autograd_conformance.harness.text import shown

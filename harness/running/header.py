@@ -7,9 +7,10 @@ import platform
 from dataclasses import asdict
 
 from autograd_conformance import implementations
+from autograd_conformance.harness.provenance import identity, sources
+from autograd_conformance.harness.provenance.imported import Imports
 from autograd_conformance.harness.reports.ndjson import SCHEMA, Line, now, version_of
-from autograd_conformance.harness.running import corpus, identity, sources
-from autograd_conformance.harness.running.imported import Imports
+from autograd_conformance.harness.running import corpus
 from autograd_conformance.harness.running.selection import Selection
 from autograd_conformance.harness.text import visible
 from autograd_conformance.implementations.deviations import release_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from autograd_conformance.harness.checking import profiles
+from autograd_conformance.harness.testing import profiles
 
 # Seconds.
 TIME_LIMIT = 300.0

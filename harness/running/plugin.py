@@ -18,12 +18,6 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.examined import PartMissing
-from autograd_conformance.harness.checking.marks import AnyClaim, claim_of
-from autograd_conformance.harness.checking.steering import steers
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
     UNDECIDED,
     Broken,
@@ -35,23 +29,30 @@ from autograd_conformance.harness.outcomes import (
     one_line,
     shortage,
 )
+from autograd_conformance.harness.probing import smoke
+from autograd_conformance.harness.probing.devices import start
+from autograd_conformance.harness.processes.blackbox import BlackBox
+from autograd_conformance.harness.processes.supervision import leave_with_main_thread
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, smoke, unclaimed
-from autograd_conformance.harness.running.blackbox import BlackBox
+from autograd_conformance.harness.running import header, pytest_arguments, results, resuming, unclaimed
 from autograd_conformance.harness.running.controller import (
     ALL_IDS,
     KEY,
     RESULT,
     Controller,
 )
-from autograd_conformance.harness.running.devices import start
 from autograd_conformance.harness.running.options import TIME_LIMIT, pytest_addoption
 from autograd_conformance.harness.running.progress import Progress
 from autograd_conformance.harness.running.selection import Catalog, Selection, Try
 from autograd_conformance.harness.running.stand_ins import importable
-from autograd_conformance.harness.running.supervision import leave_with_main_thread
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.running.workers import LACKING, Workers
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.examined import PartMissing
+from autograd_conformance.harness.testing.marks import AnyClaim, claim_of
+from autograd_conformance.harness.testing.steering import steers
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.harness.text import shown, visible
 from autograd_conformance.implementations.deviations import Frequency
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from autograd_conformance.harness.outcomes import FAILING, MISSING
-from autograd_conformance.harness.running import waiting
-from autograd_conformance.harness.running.blackbox import last_words
+from autograd_conformance.harness.processes import waiting
+from autograd_conformance.harness.processes.blackbox import last_words
 from autograd_conformance.harness.views import describe
 
 if TYPE_CHECKING:

@@ -11,10 +11,6 @@ from typing import Any
 import pytest
 from hypothesis.errors import FailedHealthCheck, Unsatisfiable
 
-from autograd_conformance.harness.checking import integers
-from autograd_conformance.harness.checking.examined import PartMissing
-from autograd_conformance.harness.checking.script import script_for
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import (
     FAILING,
     NOT_RUN,
@@ -25,10 +21,14 @@ from autograd_conformance.harness.outcomes import (
     Vacuous,
     message_of,
 )
+from autograd_conformance.harness.processes.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED, Line, test_of
 from autograd_conformance.harness.running import unclaimed
-from autograd_conformance.harness.running.blackbox import MACHINERY, LastWords
 from autograd_conformance.harness.running.unclaimed import Tested
+from autograd_conformance.harness.scripts.script import script_for
+from autograd_conformance.harness.testing import integers
+from autograd_conformance.harness.testing.examined import PartMissing
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.harness.text import of_result
 from autograd_conformance.implementations.deviations import Deviation, Frequency, Grade, named_by, release_of
 from autograd_conformance.strategies.calls import parse

@@ -9,27 +9,21 @@ from typing import Any, Protocol
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.example import has_setup_context
-from autograd_conformance.harness.checking.marks import AnyClaim, Claim, ClauseClaim
-from autograd_conformance.harness.checking.profiles import PROFILES, Profile, choose_seed
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Drawn, NotRun, Record, UsageProblem, choose_from
+from autograd_conformance.harness.probing import devices
+from autograd_conformance.harness.probing.devices import Facts
+from autograd_conformance.harness.processes import waiting
+from autograd_conformance.harness.provenance import identity, imported, sources
+from autograd_conformance.harness.provenance.fork import Fork, verified
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import (
-    corpus,
-    devices,
-    identity,
-    imported,
-    shards,
-    sources,
-    unclaimed,
-    waiting,
-)
+from autograd_conformance.harness.running import corpus, shards, unclaimed
 from autograd_conformance.harness.running.corpus import Counterexample
-from autograd_conformance.harness.running.devices import Facts
-from autograd_conformance.harness.running.fork import Fork, verified
 from autograd_conformance.harness.running.patterns import matching, names_test, without_variants
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.example import has_setup_context
+from autograd_conformance.harness.testing.marks import AnyClaim, Claim, ClauseClaim
+from autograd_conformance.harness.testing.profiles import PROFILES, Profile, choose_seed
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation, Unavailable
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.definitions import FLOATING, Function

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.provenance import identity
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.harness.running import identity
 
 # Seconds that a test takes in addition to those in its report.
 _OVERHEAD = 0.01

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.reports.ndjson import Line
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation, absent_methods
 
 Tested = Subject | ClauseSubject

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 
 from autograd_conformance.harness.outcomes import one_line
-from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords
+from autograd_conformance.harness.processes.blackbox import TIMEOUT, LastWords
 from autograd_conformance.harness.text import shown
 
 # Seconds between two looks.

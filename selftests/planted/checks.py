@@ -9,9 +9,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from autograd_conformance.harness.checking import drawing
-from autograd_conformance.harness.checking.marks import Claim, claims_in
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing import drawing
+from autograd_conformance.harness.testing.marks import Claim, claims_in
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.selftests import planting

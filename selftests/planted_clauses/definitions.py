@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.marks import ClauseClaim
 from autograd_conformance.harness.outcomes import Broken
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.marks import ClauseClaim
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.torch import TorchImplementation

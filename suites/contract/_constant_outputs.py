@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.suites.contract._ctx_observers import nothing
 from autograd_conformance.suites.contract._grad_and_backward import GRAD, gradients_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import Polynomial
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject, Fact
+from autograd_conformance.harness.testing.clauses import ClauseSubject, Fact
 from autograd_conformance.reference.polynomials import TENSORS, Polynomial
 
 GRAD, BACKWARD, WITH_GRAPH = "grad", "backward", " with create_graph"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import OUTPUTS, Polynomial
 from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 

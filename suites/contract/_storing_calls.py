@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.reference.storing import NOTHING, Storing
 from autograd_conformance.strategies.generated_functions import storings
 

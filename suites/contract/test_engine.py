@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.harness.checking.observe import observed
+from autograd_conformance.harness.testing.marks import keeps
+from autograd_conformance.harness.testing.observe import observed
 from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import (
     BACKWARD,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._derivatives import gradient_function
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.contract._jvp_functions import (

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import DTYPES, SHAPES, flags, polynomials
 from autograd_conformance.suites.contract._jvp_functions import (
     drawn_jvp_function,

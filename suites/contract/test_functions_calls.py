@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._derivatives import arguments
 
 WEIGHTS = st.integers(-3, 3)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.changes import combination, integers
 from autograd_conformance.strategies.generated_functions import SHAPES, views
 from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY, applied, drawn_change, with_history

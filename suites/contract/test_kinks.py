@@ -5,7 +5,7 @@ import math
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 POINTS = (-2.0, -1.0, 1.0, 2.0, math.nan)
 COTANGENTS = st.sampled_from((1.0, -2.0, 3.0, math.nan))

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.storing import KINDS
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.contract._inplace_and_views import with_history

@@ -3,7 +3,7 @@
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._derivatives import ENTRIES
 from autograd_conformance.suites.contract._inplace_and_views import drawn_preparation
 

@@ -1,6 +1,6 @@
 """ctx.needs_input_grad: its flags, and that backward may ignore them."""
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._grad_and_backward import drawn_create_graph
 from autograd_conformance.suites.contract._inplace_and_views import drawn_preparation
 

@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.storing import KINDS, NOTHING
 from autograd_conformance.suites.contract._grad_and_backward import drawn_create_graph
 from autograd_conformance.suites.contract._inplace_and_views import IN_PLACE, NONEMPTY, drawn_preparation, with_history

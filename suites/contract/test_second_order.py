@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._derivatives import (
     ENTRIES,

@@ -5,7 +5,7 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._inplace_and_views import (
     IN_PLACE,
     NONEMPTY,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking import scenarios, transforms
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing import scenarios, transforms
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import varied
 from autograd_conformance.strategies.scope import CONTIGUOUS, PLAIN

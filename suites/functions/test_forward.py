@@ -1,8 +1,8 @@
 """What the forward of a custom Function returns, and what it leaves unchanged."""
 
-from autograd_conformance.harness.checking import transforms
-from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing import transforms
+from autograd_conformance.harness.testing.expected import Expected
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import recast, with_inputs
 from autograd_conformance.strategies.scope import ANY_MASK, NON_CONTIGUOUS

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from autograd_conformance.harness.checking import transforms
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing import transforms
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.strategies.scope import UNEXPANDED
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.reference.kinks import REACHES
 from autograd_conformance.strategies.kinks import at_kinks, has_ties
 from autograd_conformance.strategies.scope import PLAIN

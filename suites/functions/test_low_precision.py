@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
-from autograd_conformance.harness.checking.averages import GRADIENTS, OUTPUTS, SECOND
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.transforms import second_order
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.averages import GRADIENTS, OUTPUTS, SECOND
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.transforms import second_order
 from autograd_conformance.strategies.scope import PLAIN
 from autograd_conformance.strategies.shapes import shape_tuples, small_sums
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from autograd_conformance.harness.check.declaration.facts import facts_of
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.strategies.precision import in_double
 from autograd_conformance.strategies.scope import PLAIN
 

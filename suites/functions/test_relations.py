@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import assume
 
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.relations import Related, Unfit
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.relations import Related, Unfit
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.scope import PLAIN
 from autograd_conformance.strategies.shapes import shape_tuples

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.strategies.scope import PLAIN
 from autograd_conformance.strategies.shapes import BLOCKS, block_shape_tuples
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.reference.definitions import REAL
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.scope import PLAIN

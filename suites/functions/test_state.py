@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from autograd_conformance.harness.checking import settings
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.observe import equal
 from autograd_conformance.harness.outcomes import Kind
+from autograd_conformance.harness.testing import settings
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.observe import equal
 from autograd_conformance.strategies.scope import PLAIN
 
 

@@ -1,9 +1,9 @@
 """Every number of a 16-bit dtype in one call, for Functions that map single entries."""
 
 from autograd_conformance.harness.check.declaration.facts import facts_of
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.observe import all_finite
-from autograd_conformance.harness.checking.transforms import first_order
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.observe import all_finite
+from autograd_conformance.harness.testing.transforms import first_order
 from autograd_conformance.strategies.sweeps import HALF
 
 

@@ -1,7 +1,7 @@
 """What engine and Function exchange: needs_input_grad, None, number of gradients, non-differentiable outputs."""
 
-from autograd_conformance.harness.checking.expected import without_gradient
-from autograd_conformance.harness.checking.marks import holds
+from autograd_conformance.harness.testing.expected import without_gradient
+from autograd_conformance.harness.testing.marks import holds
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.strategies.calls import recast
 from autograd_conformance.strategies.scope import ALL_USED

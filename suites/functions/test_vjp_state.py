@@ -1,9 +1,9 @@
 """What the backward of a custom Function may change, share and remember."""
 
-from autograd_conformance.harness.checking import scenarios
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.observe import changes, copied, other_values, sharing_memory, state
 from autograd_conformance.harness.outcomes import Kind
+from autograd_conformance.harness.testing import scenarios
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.observe import changes, copied, other_values, sharing_memory, state
 from autograd_conformance.strategies.calls import varied
 from autograd_conformance.strategies.scope import FULL_MASK, PLAIN
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.ranges import assert_in_range
 from autograd_conformance.harness.check.declaration.facts import facts_of
-from autograd_conformance.harness.checking import scenarios, transforms
-from autograd_conformance.harness.checking.marks import holds
-from autograd_conformance.harness.checking.observe import all_finite
+from autograd_conformance.harness.testing import scenarios, transforms
+from autograd_conformance.harness.testing.marks import holds
+from autograd_conformance.harness.testing.observe import all_finite
 from autograd_conformance.reference.rounding import SAFETY
 from autograd_conformance.strategies.calls import masked, varied, with_cotangents
 from autograd_conformance.strategies.compositions import AFTER, SAME

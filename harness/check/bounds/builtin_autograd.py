@@ -11,7 +11,7 @@ from typing import Any
 
 from autograd_conformance.harness.check.declaration.calling import Native
 from autograd_conformance.harness.check.declaration.declaration import Own
-from autograd_conformance.harness.checking.example import Example, has_setup_context
+from autograd_conformance.harness.testing.example import Example, has_setup_context
 from autograd_conformance.implementations.protocol import as_tuple
 
 # The most nodes of a graph to look at.

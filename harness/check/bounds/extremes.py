@@ -22,8 +22,8 @@ from autograd_conformance.harness.check.bounds.builtin_autograd import gradients
 from autograd_conformance.harness.check.bounds.sweeping import Sweep, swept, with_numbers
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.oracle.tolerances import BETTER, NOISE_OF_EXTREMES, NOTHING, OFF, OFF_SLOPE
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.policy import Unexpected
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.policy import Unexpected
 from autograd_conformance.reference.rounding import PRECISION
 
 # The most non-finite entries of a gradient to look at, and the most ranges of numbers.

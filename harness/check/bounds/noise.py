@@ -16,10 +16,10 @@ import numpy as np
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.oracle.tolerances import BY_ROUNDING
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.expected import Expected
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies.calls import Call, recast, with_fill_of_cotangents

@@ -15,9 +15,9 @@ import numpy as np
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.extremes import right
 from autograd_conformance.harness.check.oracle.tolerances import FAR, LEAST, TIMES
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, recast, varied
 from autograd_conformance.strategies.magnitudes import with_specials

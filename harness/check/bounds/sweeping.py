@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.refusals.exceptions import mistake
-from autograd_conformance.harness.checking.attempts import raised_by
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.attempts import raised_by
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies.sweeps import HALF, NUMBERS, mapped, numbers, swept_calls, tried_calls
 from autograd_conformance.strategies.values import fill

@@ -26,9 +26,9 @@ from autograd_conformance.harness.check.declaration.naming import (
 )
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.user_reference import Referee, of_values
-from autograd_conformance.harness.checking.relations import Relation
-from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
+from autograd_conformance.harness.testing.relations import Relation
+from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
@@ -36,7 +36,7 @@ from autograd_conformance.strategies import descriptors
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
 
 if TYPE_CHECKING:
-    from autograd_conformance.harness.checking.marks import Claim
+    from autograd_conformance.harness.testing.marks import Claim
 
 # What is checked on request only, and the tests (property, with variant) that each request adds.
 REQUESTS = {

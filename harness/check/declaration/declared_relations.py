@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.naming import KEYWORDS, Notation
-from autograd_conformance.harness.checking.relations import AlongAxis, Exchanged, Independent, Relation
+from autograd_conformance.harness.testing.relations import AlongAxis, Exchanged, Independent, Relation
 from autograd_conformance.reference.definitions import Array, Static
 from autograd_conformance.strategies.descriptors import Arguments
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.strategies.precision import in_double
 
 # Numbers with fewer bits are round in any precision.

@@ -39,11 +39,11 @@ from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.check.refusals.layouts import refused_layouts
 from autograd_conformance.harness.check.refusals.long_tensors import long_shapes, simple_call
 from autograd_conformance.harness.check.refusals.refused import emptied
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.relations import Related, Unfit
-from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.relations import Related, Unfit
+from autograd_conformance.harness.testing.settings import kept
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
 from autograd_conformance.strategies.calls import Call, recast

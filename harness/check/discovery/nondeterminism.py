@@ -8,9 +8,9 @@ import numpy as np
 
 from autograd_conformance.harness.check.discovery.staleness import constant_cotangents
 from autograd_conformance.harness.check.oracle.tolerances import NEAR
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import copied
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.observe import copied
 
 # Two seeds may draw the same mask for few elements.
 _SEEDS = 16

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from autograd_conformance.harness.check.bounds.noise import DTYPES
 from autograd_conformance.harness.check.declaration.declaration import Declaration
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.strategies.calls import Call, recast
 

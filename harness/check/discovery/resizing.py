@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.oracle.perturb import can_move, changed_within
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import contiguous, recast, varied
 from autograd_conformance.strategies.values import DOMAINS

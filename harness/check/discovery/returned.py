@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import copied
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation, Unreadable
 from autograd_conformance.reference.definitions import FLOATING, Output
 from autograd_conformance.reference.rounding import PRECISION

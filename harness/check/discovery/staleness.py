@@ -9,9 +9,9 @@ import numpy as np
 
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.tolerances import NEAR
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import copied
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.observe import copied
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.ladder import Verdict, inner, judge, slope
 

@@ -10,7 +10,7 @@ from itertools import islice, zip_longest
 from typing import Any
 
 from autograd_conformance.harness.check.explain.peculiarities import PECULIARITIES, Peculiarity
-from autograd_conformance.harness.checking.integers import repeating
+from autograd_conformance.harness.testing.integers import repeating
 from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Shapes, Static
 from autograd_conformance.reference.rounding import PRECISION
 from autograd_conformance.strategies.calls import Call, Tensor, recast, reshaped, same, with_fill_of_cotangents

@@ -19,10 +19,10 @@ from autograd_conformance.harness.check.refusals.empty_tensors import has_empty,
 from autograd_conformance.harness.check.refusals.exceptions import returned_wrongly
 from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short, shorter
 from autograd_conformance.harness.check.refusals.refused import runs
-from autograd_conformance.harness.checking.examined import own_frames
-from autograd_conformance.harness.checking.observe import all_finite
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
+from autograd_conformance.harness.testing.examined import own_frames
+from autograd_conformance.harness.testing.observe import all_finite
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
     Call,

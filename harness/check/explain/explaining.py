@@ -25,10 +25,10 @@ from autograd_conformance.harness.check.explain.alternatives import (
 from autograd_conformance.harness.check.explain.causes import Failure
 from autograd_conformance.harness.check.explain.hints import likely
 from autograd_conformance.harness.check.explain.replaying import replayed
-from autograd_conformance.harness.checking.observe import copied
-from autograd_conformance.harness.checking.relations import AlongAxis
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
+from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.relations import AlongAxis
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, parse, reshaped, varied
 from autograd_conformance.strategies.shapes import smaller_shape_tuples

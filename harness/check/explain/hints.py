@@ -15,10 +15,10 @@ from autograd_conformance.harness.check.explain.causes import Failure
 from autograd_conformance.harness.check.refusals import conj_neg_bits
 from autograd_conformance.harness.check.refusals.empty_tensors import NOT_ZERO, lacks_elements
 from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.integers import repeating
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.expected import Expected
+from autograd_conformance.harness.testing.integers import repeating
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import DOUBLE, Verdict, directions, inner, judge, slope
 from autograd_conformance.reference.properties import PROPERTIES

@@ -10,11 +10,11 @@ import numpy as np
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.oracle.perturb import near
 from autograd_conformance.harness.check.refusals.long_tensors import short_parts
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.observe import copied
-from autograd_conformance.harness.checking.subject import Subject
-from autograd_conformance.harness.checking.transforms import first_order, forward_mode
 from autograd_conformance.harness.outcomes import Broken, Record
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.subject import Subject
+from autograd_conformance.harness.testing.transforms import first_order, forward_mode
 from autograd_conformance.strategies.calls import Call, contiguous
 
 # How often a call is made to see whether it gives the same.

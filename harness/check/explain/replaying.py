@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.declaration import Own
-from autograd_conformance.harness.checking.drawing import prepare
-from autograd_conformance.harness.checking.marks import TESTS, Claim
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
+from autograd_conformance.harness.testing.drawing import prepare
+from autograd_conformance.harness.testing.marks import TESTS, Claim
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.strategies.calls import Call
 
 

@@ -17,7 +17,7 @@ from autograd_conformance.harness.check.oracle.perturb import (
     value_of,
 )
 from autograd_conformance.harness.check.oracle.tolerances import PARTS, WAYS
-from autograd_conformance.harness.checking.attempts import attempted
+from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.strategies.values import DOMAINS
 

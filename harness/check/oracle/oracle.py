@@ -36,7 +36,7 @@ from autograd_conformance.harness.check.oracle.perturb import (
     value_of,
 )
 from autograd_conformance.harness.check.oracle.tolerances import MARGIN, NOISE, REACH, ROUNDINGS
-from autograd_conformance.harness.checking.attempts import attempted
+from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import Array, Static, as_given
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.kinks import typical
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.kinks import typical
 from autograd_conformance.reference.definitions import Array, Static
 from autograd_conformance.reference.rounding import Tracked, round_to
 from autograd_conformance.strategies.values import DOMAINS

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.check.oracle.oracle import Bounded, Oracle, joined
-from autograd_conformance.harness.checking.attempts import attempted
-from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autograd_conformance.harness.check.declaration.declaration import overrides
-from autograd_conformance.harness.checking import transforms
-from autograd_conformance.harness.checking.attempts import raised_by
-from autograd_conformance.harness.checking.examined import own_frames
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing import transforms
+from autograd_conformance.harness.testing.attempts import raised_by
+from autograd_conformance.harness.testing.examined import own_frames
+from autograd_conformance.harness.testing.subject import Subject
 
 # How a line begins that raises on purpose.
 _ON_PURPOSE = ("raise", "assert", "torch._check")

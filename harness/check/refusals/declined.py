@@ -14,12 +14,12 @@ from typing import Any
 
 from autograd_conformance.harness.check.declaration.facts import Declined, facts_of
 from autograd_conformance.harness.check.refusals.exceptions import deliberate
-from autograd_conformance.harness.checking.attempts import raised_by
-from autograd_conformance.harness.checking.examined import own_frames, place
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.reports.ndjson import Line, test_of
 from autograd_conformance.harness.reports.reading import constant
+from autograd_conformance.harness.testing.attempts import raised_by
+from autograd_conformance.harness.testing.examined import own_frames, place
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes, Static
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, contiguous
 from autograd_conformance.strategies.shapes import shape_tuples

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Tensor, reshaped
 from autograd_conformance.strategies.shapes import shape_tuples

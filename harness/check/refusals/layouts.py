@@ -8,9 +8,9 @@ from dataclasses import replace
 from autograd_conformance.harness.check.declaration.facts import RefusedLayout
 from autograd_conformance.harness.check.refusals import conj_neg_bits
 from autograd_conformance.harness.check.refusals.exceptions import mistake
-from autograd_conformance.harness.checking.attempts import raised_by
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.attempts import raised_by
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.strategies.calls import Call, Tensor
 from autograd_conformance.strategies.layouts import suitable

@@ -10,8 +10,8 @@ from itertools import pairwise
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.refusals.declined import raised_by_forward, simple_arguments
 from autograd_conformance.harness.check.refusals.exceptions import deliberate
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
 from autograd_conformance.strategies.shapes import block_shape_tuples, shape_tuples

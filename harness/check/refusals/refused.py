@@ -12,8 +12,8 @@ from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.refusals.declined import kind
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty, lacks_elements, patterns, with_elements
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
-from autograd_conformance.harness.checking.attempts import raised_by
-from autograd_conformance.harness.checking.subject import Subject
+from autograd_conformance.harness.testing.attempts import raised_by
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import FLOATING, Shapes
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import Call, Tensor, contiguous

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from autograd_conformance.harness.running import child
+from autograd_conformance.harness.processes import child
 
 # Seconds for all scripts of a Function, after which nothing more is known of them.
 _SECONDS = 120

@@ -14,7 +14,7 @@ from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
-from autograd_conformance.harness.running import child
+from autograd_conformance.harness.processes import child
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.strategies.calls import Call
 

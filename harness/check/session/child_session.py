@@ -20,10 +20,10 @@ from autograd_conformance.harness.check.declaration.declaration import REQUESTS
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.session import plugin
 from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.probing.devices import Facts
+from autograd_conformance.harness.processes import child, isolation
+from autograd_conformance.harness.processes.blackbox import TIMEOUT, LastWords, last_words
 from autograd_conformance.harness.reports import files, ndjson
-from autograd_conformance.harness.running import child, isolation
-from autograd_conformance.harness.running.blackbox import TIMEOUT, LastWords, last_words
-from autograd_conformance.harness.running.devices import Facts
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.running.results import died_line
 from autograd_conformance.implementations.deviations import Deviation

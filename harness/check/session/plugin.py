@@ -14,13 +14,13 @@ from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.report.verdicts import TRIED
 from autograd_conformance.harness.check.subject import OwnSubject
-from autograd_conformance.harness.checking.drawing import explaining, number
-from autograd_conformance.harness.checking.marks import Claim
-from autograd_conformance.harness.checking.profiles import PROFILES
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import NotRun, OutOfTime
 from autograd_conformance.harness.running.plugin import BOX, CATALOG
 from autograd_conformance.harness.running.selection import Catalog
+from autograd_conformance.harness.testing.drawing import explaining, number
+from autograd_conformance.harness.testing.marks import Claim
+from autograd_conformance.harness.testing.profiles import PROFILES
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function
 

@@ -6,7 +6,7 @@ from autograd import builtins, extend, tracer
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.hips._primitives import HipsCase, with_vjps
 
 VALUES = st.integers(-3, 3).map(float)

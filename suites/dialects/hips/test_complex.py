@@ -5,7 +5,7 @@ import numpy as np
 from autograd import numpy as anp
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.hips._primitives import with_vjps
 
 INTEGERS = st.integers(-3, 3)

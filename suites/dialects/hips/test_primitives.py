@@ -10,7 +10,7 @@ from autograd import extend
 from autograd.tracer import isbox
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.polynomials import STATICS
 from autograd_conformance.suites.dialects.hips._primitives import HipsCase, noted, with_vjps
 

@@ -9,7 +9,7 @@ from autograd import core, extend
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.dialects.hips._primitives import HipsCase, noted, with_vjps
 

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import strategies as st
 from jax import numpy as jnp
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.jax._functions import CALLS, FACTORS, JaxCase, drawn_pack, leaves, structure
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from jax import numpy as jnp
 from jax.custom_derivatives import SymbolicZero
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.jax._functions import (
     STATICS,
     JaxCase,

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from jax import numpy as jnp
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.jax._functions import CALLS, FACTORS, JAX, RECURSIVE, JaxCase
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.sentences import row

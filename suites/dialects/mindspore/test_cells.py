@@ -3,7 +3,7 @@
 import mindspore as ms
 from mindspore import nn
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mindspore._functions import CELLS, MindSporeCase, several
 from autograd_conformance.suites.dialects.mindspore.test_functions import (
     CAST,

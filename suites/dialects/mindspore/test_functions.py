@@ -4,7 +4,7 @@ import mindspore as ms
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mindspore._functions import FUNCTIONS, MindSporeCase, several
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.linear import Case

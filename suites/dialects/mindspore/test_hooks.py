@@ -4,7 +4,7 @@ import mindspore as ms
 from hypothesis import strategies as st
 from mindspore import nn, ops
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mindspore._functions import FUNCTIONS, MindSporeCase
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.sentences import row

@@ -3,7 +3,7 @@
 import mlx.core as mx
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import Values, arguments, leaves, mapped, shaped, trees
 
 RULES = {

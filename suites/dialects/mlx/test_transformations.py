@@ -4,7 +4,7 @@ import mlx.core as mx
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mlx._trees import (
     MLX,
     Values,

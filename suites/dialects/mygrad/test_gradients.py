@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from mygrad._utils import SkipGradient
 from mygrad.errors import InvalidGradient
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mygrad._operations import MyGradCase, gradients_of
 
 NO_GRADIENTS = {

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mygrad.errors import InvalidBackprop, InvalidGradient
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mygrad._operations import SHAPES, MyGradCase, gradients_of
 
 TENSORS = {"kinds": ("variable", "constant")}

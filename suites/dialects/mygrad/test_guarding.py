@@ -7,7 +7,7 @@ import mygrad as mg
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mygrad._operations import MyGradCase
 
 KINDS = ("variable", "constant", "array")

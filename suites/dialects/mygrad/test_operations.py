@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mygrad.operation_base import BinaryUfunc, Operation, UnaryUfunc
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.mygrad._operations import KINDS, MyGradCase, gradients_of
 
 OBJECTS = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.integers(), max_size=2))

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 from mygrad.operation_base import Operation
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 ENTRIES = st.lists(st.tuples(*[st.integers(-3, 3)] * 2), min_size=2, max_size=5)
 SLICES = {

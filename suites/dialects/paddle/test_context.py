@@ -5,7 +5,7 @@ import paddle
 from hypothesis import strategies as st
 from paddle.autograd.py_layer import once_differentiable
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import (
     INTEGERS,
     PADDLE,

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import constant, layer, leaf
 
 COMPLEX = st.builds(complex, st.integers(-3, 3), st.integers(-3, 3))

@@ -4,7 +4,7 @@ import numpy as np
 import paddle
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.paddle._layers import INTEGERS, constant, in_a_child, layer, leaf, scaling
 
 FACTORS = st.lists(INTEGERS | st.none(), min_size=1, max_size=3)

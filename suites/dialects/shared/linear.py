@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 
 SHAPES = ((), (1,), (3,), (2, 3))
 WEIGHTS = st.integers(1, 3)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject, Fact
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.clauses import ClauseSubject, Fact
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.shared.linear import Case, Spellings, drawn_spelling
 
 Refusal = type[Exception]

@@ -5,7 +5,7 @@ import sys
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 # A product plus a vector, compiled and not, in TensorFlow's default configuration.
 _AFFINE = """

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.shared.linear import CONTAINERS, SHAPES
 from autograd_conformance.suites.dialects.tensorflow._functions import (
     UNCONNECTED,

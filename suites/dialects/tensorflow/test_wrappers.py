@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.linear import combined
 from autograd_conformance.suites.dialects.shared.sentences import row

@@ -5,7 +5,7 @@ import tinygrad
 from hypothesis import strategies as st
 from tinygrad import Tensor
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.shared import sentences
 from autograd_conformance.suites.dialects.shared.linear import SHAPES, Case, Spelling
 from autograd_conformance.suites.dialects.shared.sentences import row

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 
 LOWER = ("bfloat16", "float16")
 # The state of autocast: off, or the dtype in which it is on.

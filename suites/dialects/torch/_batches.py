@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.reference.polynomials import Polynomial
 from autograd_conformance.suites.contract._jvp_functions import some_tangents
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
+from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.suites.contract._graphs import DTYPE, Graph, PassLog, computed
 
 GRAD, BACKWARD, METHOD = "autograd.grad", "autograd.backward", "Tensor.backward"

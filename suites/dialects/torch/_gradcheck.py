@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.autograd.gradcheck import GradcheckError
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject, Fact
+from autograd_conformance.harness.testing.clauses import ClauseSubject, Fact
 
 
 def assert_check_fails(

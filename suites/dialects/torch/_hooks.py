@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject, Run
+from autograd_conformance.harness.testing.clauses import ClauseSubject, Run
 from autograd_conformance.suites.dialects.torch._leaves import starts_of
 
 # The factor by which a hook scales what it gets; None for a hook that returns nothing.

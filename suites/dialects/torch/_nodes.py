@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from autograd_conformance.harness.checking.clauses import Run
+from autograd_conformance.harness.testing.clauses import Run
 
 
 def metadata_of(node: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 

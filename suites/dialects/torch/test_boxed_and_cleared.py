@@ -4,7 +4,7 @@ import torch
 from hypothesis import strategies as st
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 

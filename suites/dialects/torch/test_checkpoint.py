@@ -12,8 +12,8 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.harness.checking.observe import observed
+from autograd_conformance.harness.testing.marks import keeps
+from autograd_conformance.harness.testing.observe import observed
 from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying

@@ -7,7 +7,7 @@ import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying

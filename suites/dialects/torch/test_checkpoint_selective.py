@@ -8,7 +8,7 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair
 
 POLICIES = ("MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE")

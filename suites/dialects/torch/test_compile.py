@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 from torch.fx.experimental import proxy_tensor
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
 from autograd_conformance.suites.dialects.torch._func_transforms import FORWARD, REVERSE
 from autograd_conformance.suites.dialects.torch._powers import power_function

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 NUMBERS = st.lists(st.builds(complex, st.integers(-2, 2), st.integers(-2, 2)), max_size=3)
 REALS = st.lists(st.integers(-2, 2), max_size=3)

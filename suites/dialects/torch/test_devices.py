@@ -8,8 +8,8 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
-from autograd_conformance.harness.running.devices import coarseness
+from autograd_conformance.harness.probing.devices import coarseness
+from autograd_conformance.harness.testing.marks import keeps
 
 WEIGHTS = st.lists(st.sampled_from((-3, -2, 2, 3)), min_size=1, max_size=4)
 

@@ -5,7 +5,7 @@ import torch
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs, sum_of_gradients
 from autograd_conformance.suites.dialects.torch._engine_entries import (

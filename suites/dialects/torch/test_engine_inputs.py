@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._grad_and_backward import with_changed_gradients
 from autograd_conformance.suites.contract._graphs import DTYPE, graphs

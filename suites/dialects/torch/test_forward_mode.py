@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch.autograd import forward_ad
 from torch.autograd.gradcheck import gradcheck
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.contract._jvp_functions import drawn_jvp_function, right_rule, with_jvp
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._jvp_functions import expected_tangents, some_tangents
 from autograd_conformance.suites.dialects.torch._func_transforms import (
     assert_hessians,

@@ -8,7 +8,7 @@ from itertools import count
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves

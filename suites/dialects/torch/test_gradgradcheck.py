@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
 from autograd_conformance.suites.dialects.torch._powers import save_inputs
 

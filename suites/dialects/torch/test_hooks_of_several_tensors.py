@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._derivatives import drawn_cotangents
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.dialects.torch._hooks import (

@@ -5,7 +5,7 @@ from functools import partial
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import views
 from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY, applied, drawn_change, with_history
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - the usual name
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 # Elementwise functions, with their slopes at some points, including kinks.
 SLOPES = {

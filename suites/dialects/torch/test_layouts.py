@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._engine_entries import BACKWARD, ENTRIES, GRAD, METHOD, run_pass
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")

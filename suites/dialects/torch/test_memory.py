@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 from torch.multiprocessing.reductions import StorageWeakRef
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY
 from autograd_conformance.suites.contract._storing_calls import drawn_storing

@@ -7,7 +7,7 @@ from functools import partial
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._blocks import Left
 
 ENTRIES = st.lists(st.sampled_from((1.0, -1.0, 2.0, -2.0)), max_size=3)

@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import flags
 
 # What may be passed for the three parameters that have defaults.

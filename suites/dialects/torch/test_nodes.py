@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.polynomials import TENSORS
 from autograd_conformance.strategies.generated_functions import flags
 from autograd_conformance.suites.contract._garbage import small_garbage

@@ -3,7 +3,7 @@
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.reference.definitions import FLOATING
 from autograd_conformance.suites.contract._constant_outputs import SHAPES, Constants, output_lists, uses
 from autograd_conformance.suites.contract._ctx_observers import THREE, doubled, nothing, three_tensors

@@ -5,7 +5,7 @@ import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", "complex64", "int64", "uint8", "bool")

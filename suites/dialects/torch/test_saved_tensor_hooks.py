@@ -10,7 +10,7 @@ import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 

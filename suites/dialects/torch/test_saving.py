@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.contract._inplace_and_views import IN_PLACE, NONEMPTY
 from autograd_conformance.suites.contract._storing_calls import call_storing, drawn_storing
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
 from autograd_conformance.suites.contract._ctx_observers import observing_ctx
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of

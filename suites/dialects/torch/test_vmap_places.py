@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 import torch
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 # A rule that works element by element keeps the batch where it is, most others move it to the front.
 METHODS = ("forward", "backward", "jvp")

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from autograd_conformance.harness.checking.marks import keeps
+from autograd_conformance.harness.testing.marks import keeps
 
 # What tutorials print for the first call and every call after zeroing, and for the second call.
 FIRST_CALL = [

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
-from autograd_conformance.harness.checking.steering import RAISING
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Means, Raised, Record, message_of, named
+from autograd_conformance.harness.testing.steering import RAISING
 from autograd_conformance.implementations.deviations import Deviation, named_by
 from autograd_conformance.implementations.missing import missing_part
 from autograd_conformance.implementations.protocol import Implementation

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, shortage
-from autograd_conformance.harness.running.child import exit_status
+from autograd_conformance.harness.processes.child import exit_status
 from autograd_conformance.harness.text import GONE, shown
 
 # What ends a run from outside: Ctrl-C, and what schedulers send to a job that they cancel.

@@ -1,6 +1,6 @@
 """Forks: install one over the pinned dependencies, and verify that the imported modules are really its own.
 
-``python -m autograd_conformance.harness.running.fork RECEIPT`` installs the fork that the variable FORK names, and
+``python -m autograd_conformance.harness.provenance.fork RECEIPT`` installs the fork that the variable FORK names, and
 writes pip's report to RECEIPT, for ``autograd-conformance run --expect``.
 """
 

@@ -18,9 +18,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.running.fork import loaded
-from autograd_conformance.harness.running.identity import is_native, places
-from autograd_conformance.harness.running.sources import digest, files_of
+from autograd_conformance.harness.provenance.fork import loaded
+from autograd_conformance.harness.provenance.identity import is_native, places
+from autograd_conformance.harness.provenance.sources import digest, files_of
 from autograd_conformance.implementations.protocol import Implementation
 
 # Libraries of the system: machines of one run may differ in them.

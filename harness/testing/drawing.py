@@ -11,7 +11,7 @@ from zlib import crc32
 from hypothesis import HealthCheck, Phase, Verbosity, control, seed, settings
 from hypothesis.internal.conjecture import providers
 
-from autograd_conformance.harness.checking.profiles import Profile
+from autograd_conformance.harness.testing.profiles import Profile
 
 # The settings of every test, independent of the loaded Hypothesis profile.
 _ALWAYS: dict[str, Any] = {

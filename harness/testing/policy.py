@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.transforms import SecondOrder
 from autograd_conformance.harness.outcomes import Means
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.transforms import SecondOrder
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call
 

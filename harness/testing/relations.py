@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.compare import difference
-from autograd_conformance.harness.checking.examined import raised_by_suite
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.expected import Expected
+from autograd_conformance.harness.testing.compare import difference
+from autograd_conformance.harness.testing.examined import raised_by_suite
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.expected import Expected
 from autograd_conformance.reference.definitions import Array, Function, Shape, Shapes, Static
 from autograd_conformance.reference.rounding import SAFETY, Tracked
 from autograd_conformance.strategies.calls import Call, Tensor

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking import kinks, transforms
-from autograd_conformance.harness.checking.example import Example, has_setup_context
-from autograd_conformance.harness.checking.expected import without_gradient
-from autograd_conformance.harness.checking.relations import Related, Relation, words
-from autograd_conformance.harness.checking.script_names import Names
-from autograd_conformance.harness.checking.source import Source
+from autograd_conformance.harness.scripts.names import Names
+from autograd_conformance.harness.testing import kinks, transforms
+from autograd_conformance.harness.testing.example import Example, has_setup_context
+from autograd_conformance.harness.testing.expected import without_gradient
+from autograd_conformance.harness.testing.relations import Related, Relation, words
+from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.implementations.scripting import Named, NoScript, OtherCall, Shown
 from autograd_conformance.reference.definitions import Array, Function

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.transforms import second_order, weights_of
 from autograd_conformance.harness.outcomes import Kind
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.expected import Expected
+from autograd_conformance.harness.testing.transforms import second_order, weights_of
 from autograd_conformance.reference.averages import CALLS, Systematic, systematic, typical
 from autograd_conformance.reference.rounding import PRECISION, Precision
 from autograd_conformance.strategies.calls import Call, Tensor, with_fill_of_cotangents

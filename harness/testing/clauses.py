@@ -15,13 +15,13 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.errors import HypothesisException
 
-from autograd_conformance.harness.checking.compare import same_bits
-from autograd_conformance.harness.checking.defining import Defining
-from autograd_conformance.harness.checking.examined import PartMissing, Untaken, described
-from autograd_conformance.harness.checking.observe import Observation, observed
-from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.outcomes import LOUD, Broken, Finding, Record, Vacuous, message_of
+from autograd_conformance.harness.testing.compare import same_bits
+from autograd_conformance.harness.testing.defining import Defining
+from autograd_conformance.harness.testing.examined import PartMissing, Untaken, described
+from autograd_conformance.harness.testing.observe import Observation, observed
+from autograd_conformance.harness.testing.settings import kept
+from autograd_conformance.harness.testing.steering import steers
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.clauses.definitions import Clause
 from autograd_conformance.reference.polynomials import OUTPUTS, TENSORS, Polynomial

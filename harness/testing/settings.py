@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from autograd_conformance.harness.checking.example import Example
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.implementations.protocol import Implementation
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.examined import raised_by_suite
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.expected import Expected as Expectation
-from autograd_conformance.harness.checking.expected import entries
+from autograd_conformance.harness.testing.examined import raised_by_suite
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.expected import Expected as Expectation
+from autograd_conformance.harness.testing.expected import entries
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values

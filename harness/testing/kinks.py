@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.transforms import Derived
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.transforms import Derived
 from autograd_conformance.reference.kinks import REACHES, Near, Slopes
 from autograd_conformance.reference.ladder import Verdict, inner
 from autograd_conformance.strategies.kinks import Place, moves

@@ -12,11 +12,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.clauses import ClauseSubject
-from autograd_conformance.harness.checking.drawing import number
-from autograd_conformance.harness.checking.examined import naming_what_is_missing
-from autograd_conformance.harness.checking.subject import Subject
 from autograd_conformance.harness.outcomes import named
+from autograd_conformance.harness.testing.clauses import ClauseSubject
+from autograd_conformance.harness.testing.drawing import number
+from autograd_conformance.harness.testing.examined import naming_what_is_missing
+from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import CAPABILITIES
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.clauses.definitions import Clause

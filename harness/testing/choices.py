@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from autograd_conformance.harness.checking.assertions import Assertions
-from autograd_conformance.harness.checking.examined import raised_by_suite
-from autograd_conformance.harness.checking.policy import Meaning
 from autograd_conformance.harness.outcomes import Broken, message_of
+from autograd_conformance.harness.testing.assertions import Assertions
+from autograd_conformance.harness.testing.examined import raised_by_suite
+from autograd_conformance.harness.testing.policy import Meaning
 from autograd_conformance.strategies.calls import Call
 from autograd_conformance.strategies.compositions import BEFORE, Before
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from autograd_conformance.harness.outcomes import DEATH, HANG, Drawn
-from autograd_conformance.harness.running.memory import OUT_OF_MEMORY, leave_pid
+from autograd_conformance.harness.processes.memory import OUT_OF_MEMORY, leave_pid
 
 # Parts of paths: frames in these files do not help to find a fault in the Function under test.
-MACHINERY = ("execnet", "hypothesis", "_pytest", "pluggy", "xdist", os.path.join("harness", "checking", "marks.py"))
+MACHINERY = ("execnet", "hypothesis", "_pytest", "pluggy", "xdist", os.path.join("harness", "testing", "marks.py"))
 
 
 # The first word of the stacks when the time limit is exceeded.

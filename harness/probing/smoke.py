@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.harness.running import child, waiting
-from autograd_conformance.harness.running.adapter_checks import found_in
-from autograd_conformance.harness.running.isolation import environment
+from autograd_conformance.harness.probing.adapter_checks import found_in
+from autograd_conformance.harness.processes import child, waiting
+from autograd_conformance.harness.processes.isolation import environment
 from autograd_conformance.implementations.filling import unfilled
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 

@@ -21,7 +21,7 @@ STEERING = (OutcomeException, pytest.exit.Exception, unittest.SkipTest, Hypothes
 RAISING = tuple(str(Path(str(module.__file__)).parent) for module in (hypothesis, _pytest, unittest))
 
 # The module whose functions call the tests.
-_MARKS = str(Path("harness", "checking", "marks.py"))
+_MARKS = str(Path("harness", "testing", "marks.py"))
 
 _SUITE = ("harness", "suites", "strategies")
 

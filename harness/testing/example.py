@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
-from autograd_conformance.harness.checking.expected import Expected
-from autograd_conformance.harness.checking.observe import Observation, changes, observed, state
+from autograd_conformance.harness.testing.expected import Expected
+from autograd_conformance.harness.testing.observe import Observation, changes, observed, state
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import Function, as_given
 from autograd_conformance.reference.rounding import Tracked

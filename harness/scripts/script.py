@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from autograd_conformance.harness.checking.script_call import Pieces, names_in, renamed
-from autograd_conformance.harness.checking.script_names import Names
-from autograd_conformance.harness.checking.script_source import Sources
-from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.checking.source import Source
 from autograd_conformance.harness.outcomes import in_words
+from autograd_conformance.harness.scripts.call import Pieces, names_in, renamed
+from autograd_conformance.harness.scripts.definitions import Sources
+from autograd_conformance.harness.scripts.names import Names
+from autograd_conformance.harness.testing.settings import kept
+from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.implementations.protocol import Implementation, ScriptText
 from autograd_conformance.implementations.scripting import Named, NoScript
 from autograd_conformance.reference.definitions import Function

@@ -18,8 +18,8 @@ import numpy as np
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
-from autograd_conformance.harness.running import child, waiting
-from autograd_conformance.harness.running.isolation import environment
+from autograd_conformance.harness.processes import child, waiting
+from autograd_conformance.harness.processes.isolation import environment
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import REAL, REAL_OF, Function
 from autograd_conformance.reference.functions import FUNCTIONS

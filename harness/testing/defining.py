@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.examined import Examined
+from autograd_conformance.harness.testing.examined import Examined
 from autograd_conformance.reference.polynomials import Polynomial
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.checking.example import Example, has_setup_context
-from autograd_conformance.harness.checking.observe import held_by_node, sharing_memory
+from autograd_conformance.harness.testing.example import Example, has_setup_context
+from autograd_conformance.harness.testing.observe import held_by_node, sharing_memory
 from autograd_conformance.reference.rounding import PRECISION, Tracked
 from autograd_conformance.strategies.compositions import After, Before, Tools
 

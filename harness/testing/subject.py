@@ -14,15 +14,15 @@ import pytest
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from autograd_conformance.harness.checking.choices import Choices
-from autograd_conformance.harness.checking.drawing import explaining
-from autograd_conformance.harness.checking.examined import PartMissing, passes_through, raised_by_suite
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.policy import Meaning
-from autograd_conformance.harness.checking.settings import kept
-from autograd_conformance.harness.checking.source import Source
-from autograd_conformance.harness.checking.steering import steers
 from autograd_conformance.harness.outcomes import Broken, OutOfTime, Record, one_line
+from autograd_conformance.harness.testing.choices import Choices
+from autograd_conformance.harness.testing.drawing import explaining
+from autograd_conformance.harness.testing.examined import PartMissing, passes_through, raised_by_suite
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.policy import Meaning
+from autograd_conformance.harness.testing.settings import kept
+from autograd_conformance.harness.testing.source import Source
+from autograd_conformance.harness.testing.steering import steers
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Function, Shapes
 from autograd_conformance.reference.properties import PROPERTIES

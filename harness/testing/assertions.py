@@ -8,15 +8,15 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from autograd_conformance.harness.checking.averages import ByFormula, Results, worst_averages
-from autograd_conformance.harness.checking.compare import difference, same_bits
-from autograd_conformance.harness.checking.drawing import explaining
-from autograd_conformance.harness.checking.examined import Examined
-from autograd_conformance.harness.checking.example import Example
-from autograd_conformance.harness.checking.kinks import at_kinks, exists
-from autograd_conformance.harness.checking.policy import STRICT, Policy
-from autograd_conformance.harness.checking.transforms import Derived, FirstOrder, SecondOrder
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, one_line
+from autograd_conformance.harness.testing.averages import ByFormula, Results, worst_averages
+from autograd_conformance.harness.testing.compare import difference, same_bits
+from autograd_conformance.harness.testing.drawing import explaining
+from autograd_conformance.harness.testing.examined import Examined
+from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.kinks import at_kinks, exists
+from autograd_conformance.harness.testing.policy import STRICT, Policy
+from autograd_conformance.harness.testing.transforms import Derived, FirstOrder, SecondOrder
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.averages import CALLS
 from autograd_conformance.reference.definitions import Array, Function

@@ -1,0 +1,1 @@
+"""What is found out before a run: mistakes of an adapter, and what a device takes."""

@@ -1,0 +1,1 @@
+"""Processes: how they are started, limited and watched, and how they end."""

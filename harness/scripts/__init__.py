@@ -1,0 +1,1 @@
+"""Reproducers: standalone scripts that show a failure."""
