@@ -91,7 +91,7 @@ class Kind(str, Enum):
 
 
 # What an exception of a call may mean; empty if nothing is known.
-Means = Literal["", "mistake", "batch dimensions", "refused", "without elements", "lazy tensor", "backward alone"]
+Means = Literal["", "mistake", "batch dimensions", "forward", "without elements", "lazy tensor", "backward alone"]
 
 
 @dataclass(frozen=True)

@@ -148,6 +148,13 @@ def test_scripts_that_show_their_fault_are_kept(tmp_path):
     assert set(script_runner.written(paths).values()) == {""}
     assert {path.stem for path in script_runner.right(list(paths))} == {"holds", "falls through"}
     assert script_runner.right([]) == set()
+    # A module may print, too.
+    (tmp_path / "loud.py").write_text('print("loading", end=" ")\n')
+    imports = {tmp_path / f"of {name}.py": f"import loud\n{text}" for name, text in texts.items()}
+    script_runner.written(imports)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(tmp_path))
+        assert {path.stem for path in script_runner.right(list(imports))} == {"of holds", "of falls through"}
 
 
 def test_a_fault_counts_more_than_what_is_undecided():

@@ -85,7 +85,7 @@ class Lenient(Policy):
         if batching.breaks(self.subject, raised):
             return Meaning("batch dimensions", batching.ADVICE)
         if not refused.runs_forward(self.subject, contiguous(call)):
-            return Meaning("refused", IN_FORWARD)
+            return Meaning("forward", IN_FORWARD)
         cure = _resolving(self.subject, call)
         if refused.runs_forward(self.subject, call) and not runs(self.subject, call):
             return Meaning("lazy tensor" if cure else "backward alone", f"{IN_BACKWARD}; {cure or HANDLE}")

@@ -32,7 +32,7 @@ from autograd_conformance.harness.running.selection import Selection, inputs
 from autograd_conformance.harness.testing.profiles import PROFILES
 from autograd_conformance.reference.definitions import FLOATING
 
-_PYTEST = (*isolation.ARGUMENTS, "--progress", "-o", "console_output_style=classic")
+_PYTEST = (*pytest_arguments.ARGUMENTS, *pytest_arguments.ROOT, "--progress", "-o", "console_output_style=classic")
 _XDIST = ("-p", "xdist", "--dist=worksteal", "--max-worker-restart=1000")
 
 
@@ -200,7 +200,7 @@ def _run(given: _Arguments) -> int:
     isolation.isolate_environment()
     try:
         waiting.phase("pytest, which starts the workers and collects the tests")
-        status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, *isolation.ROOT, str(tests)])
+        status = pytest.main([*_PYTEST, *_words(options), *parallel, *given.pytest_args, str(tests)])
     except KeyboardInterrupt:  # too early or too late for pytest
         status = pytest.ExitCode.INTERRUPTED
     except BrokenPipeError:

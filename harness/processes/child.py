@@ -16,7 +16,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -45,7 +45,10 @@ class Ended:
 
 def exit_status(code: int | None) -> str:
     """An exit status in words."""
-    return signal.Signals(-code).name if code is not None and code < 0 else f"exit status {code}"
+    if code is None or code >= 0:
+        return f"exit status {code}"
+    names = {each.value: each.name for each in signal.Signals}
+    return names.get(-code, f"signal {-code}")
 
 
 def _late(seconds: float) -> Ended:
@@ -61,7 +64,8 @@ def _died(code: int | None) -> Ended:
 
 def say(message: Mapping[str, Any]) -> None:
     """Send a message from a process that `command` started."""
-    print(MARK, json.dumps(message), flush=True)
+    # A line that a framework began ends here.
+    print(f"\n{MARK}", json.dumps(message), flush=True)
 
 
 def leaving(action: Callable[[], object]) -> NoReturn:
@@ -97,9 +101,13 @@ def command(
 
 
 def _messages(printed: bytes) -> list[Message]:
-    # A line that was being written when the process ended is none.
-    lines = [line for line in printed.decode(errors="replace").splitlines(keepends=True) if line.endswith("\n")]
-    return [json.loads(line.removeprefix(MARK)) for line in lines if line.startswith(f"{MARK} ")]
+    lines = [line for line in printed.decode(errors="replace").splitlines() if line.startswith(f"{MARK} ")]
+    found = []
+    for line in lines:
+        # What was being written when the process ended is no message, nor what the code under test writes.
+        with suppress(ValueError):
+            found.append(json.loads(line.removeprefix(MARK)))
+    return [message for message in found if isinstance(message, dict)]
 
 
 # Functions.
@@ -116,18 +124,17 @@ def forks(implementation: str) -> bool:
 def started(work: Callable[..., None], *arguments: Any, fork: bool) -> Iterator[Any]:
     """A context with a process in which a function runs, for at most as long as the context and this process."""
     start: Any = multiprocessing.get_context("fork" if fork else "spawn")
-    # What is buffered would be written twice.
-    sys.stdout.flush()
     process = start.Process(target=_heeding, args=(work, *arguments))
-    with warnings.catch_warnings():
-        # Of a thread that waits for the end of the parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
     try:
+        with warnings.catch_warnings():
+            # Of a thread that waits for the end of the parent. The process has this filter as well.
+            warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+            process.start()
         yield process
     finally:
-        process.kill()
-        process.join()
+        if process.pid is not None:
+            process.kill()
+            process.join()
 
 
 def messages(work: Callable[..., None], *arguments: Any, fork: bool, seconds: float) -> Iterator[Message | Ended]:
@@ -142,7 +149,8 @@ def messages(work: Callable[..., None], *arguments: Any, fork: bool, seconds: fl
         while mine.poll(seconds):
             try:
                 message = mine.recv()
-            except EOFError:
+            except (EOFError, OSError):
+                # It may have ended in the middle of a message.
                 process.join()
                 yield _died(process.exitcode)
                 return

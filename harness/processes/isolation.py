@@ -1,25 +1,9 @@
-"""Arguments and environment for a pytest that ignores the user's configuration."""
+"""The environment of a process that ignores the user's configuration."""
 
 from __future__ import annotations
 
 import os
 import sys
-
-from autograd_conformance.harness.catalogue import PACKAGE
-
-# No ini file, and no plugins except these. The one for logging costs more time than a short test.
-ARGUMENTS = (
-    f"-c{os.devnull}", "--import-mode=importlib",
-    "-p", "hypothesispytest", "-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider",
-    "-p", "no:logging",
-    # Tests assert through their subject: to rewrite assert statements would only cost time.
-    "--assert=plain",
-    "-q", "--tb=no", "-rN", "--disable-warnings", "--verified",
-)  # fmt: skip
-
-# The root folder; no conftest from outside of it.
-ROOT = (f"--rootdir={PACKAGE}", f"--confcutdir={PACKAGE}")
-
 
 # Modules of the working directory do not stand for installed ones, in Python from 3.11.
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}

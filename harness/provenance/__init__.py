@@ -1,1 +1,1 @@
-"""What a run checks: the build of the implementation, what is imported, and digests of the sources."""
+"""What a run rests on: the build of the implementation, the modules that it imports, and digests of the sources."""

@@ -14,6 +14,19 @@ from typing import Any
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.outcomes import UsageProblem
 
+# No ini file, and no plugins except these. The one for logging costs more time than a short test.
+ARGUMENTS = (
+    f"-c{os.devnull}", "--import-mode=importlib",
+    "-p", "hypothesispytest", "-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider",
+    "-p", "no:logging",
+    # Tests assert through their subject: to rewrite assert statements would only cost time.
+    "--assert=plain",
+    "-q", "--tb=no", "-rN", "--disable-warnings", "--verified",
+)  # fmt: skip
+
+# The root folder; no conftest from outside of it.
+ROOT = (f"--rootdir={PACKAGE}", f"--confcutdir={PACKAGE}")
+
 # Short options that change what is loaded or collected, and those that take the rest of the word as their value.
 _SHORT, _WITH_VALUE = "pcod", "pcokmnrW"
 _SHOWING_SHORT = "hV"

@@ -56,8 +56,12 @@ def _alike(first: list[Any] | None, second: list[Any] | None) -> bool:
 
 def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
     """The results if new memory is filled with NaN, or with zeros; None if the call raises."""
+    return attempted(_with_new_memory, example, fill)
+
+
+def _with_new_memory(example: Example, fill: bool) -> list[Any]:
     with example.implementation.new_memory(fill):
-        return attempted(_results, example)
+        return _results(example)
 
 
 def _results(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:

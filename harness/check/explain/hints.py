@@ -243,8 +243,9 @@ def of_constant_cotangents(example: Example, right: Callable[[Call], bool]) -> s
     if len(used) != 1 or used[0].size < 2 or right(ramp.call) or not right(ones.call):
         return ""
     numpy = example.implementation.numpy
-    both = attempted(lambda: list(zip(ramp.run()[1], ones.run()[1], strict=True))) or []
-    pairs = [(numpy(a), numpy(b)) for a, b in both if a is not None]
+    pairs = attempted(
+        lambda: [(numpy(a), numpy(b)) for a, b in zip(ramp.run()[1], ones.run()[1], strict=True) if a is not None]
+    )
     if not pairs:
         return ""
     seen = "right where all entries of grad_output are equal, and wrong where they are not: "

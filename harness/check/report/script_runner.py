@@ -22,7 +22,7 @@ _RUNNER = f"""
 import importlib, os, runpy, sys
 for name in filter(None, sys.argv[1].split(",")):
     importlib.import_module(name)
-for path in sys.argv[2:]:
+for number, path in enumerate(sys.argv[2:]):
     child = os.fork()
     if not child:
         null = os.open(os.devnull, os.O_RDWR)
@@ -35,7 +35,8 @@ for path in sys.argv[2:]:
         except BaseException:
             shows = 1
         os._exit(shows)
-    print('{child.MARK} {{"shows":', int(os.waitpid(child, 0)[1] != 0), "}}", flush=True)
+    shows = int(os.waitpid(child, 0)[1] != 0)
+    print(f'\\n{child.MARK} {{{{"script": {{number}}, "shows": {{shows}}}}}}', flush=True)
 # A module may have left a thread.
 os._exit(0)
 """
@@ -63,6 +64,5 @@ def right(paths: Sequence[Path]) -> set[Path]:
     texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     named = set(re.findall(r"^import (\w+)$", texts, re.MULTILINE))
     words = ["-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
-    said, ended = child.command(words, seconds=_SECONDS)
-    shown = [] if ended.late else said
-    return {path for path, message in zip(paths, shown, strict=False) if not message["shows"]}
+    said, _ = child.command(words, seconds=_SECONDS)
+    return {paths[message["script"]] for message in said if message.get("shows") == 0}

@@ -24,12 +24,13 @@ from autograd_conformance.harness.probing.devices import Facts
 from autograd_conformance.harness.processes import child, isolation
 from autograd_conformance.harness.processes.blackbox import TIMEOUT, LastWords, last_words
 from autograd_conformance.harness.reports import files, ndjson
+from autograd_conformance.harness.running import pytest_arguments
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.running.results import died_line
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.reference.properties import PROPERTIES
 
-_PYTEST = (*isolation.ARGUMENTS, "-p", plugin.__name__, *isolation.ROOT, str(SUITES / "functions"))
+_PYTEST = (*pytest_arguments.ARGUMENTS, "-p", plugin.__name__, *pytest_arguments.ROOT, str(SUITES / "functions"))
 
 # Seconds between two looks at what a process has written.
 _PERIOD = 0.1
