@@ -59,19 +59,26 @@ def hanging(send):
     time.sleep(60)
 
 
-@pytest.mark.parametrize("fork", [True, False])
+def breaking_off(send):
+    send({"n": 1})
+    # The length of a message, and none of it.
+    os.write(send.__self__.fileno(), (100).to_bytes(4, "big"))
+    os._exit(3)
+
+
 @pytest.mark.parametrize(
-    ("work", "last"),
+    ("work", "fork", "seconds", "last"),
     [
-        (twice, {"n": 2}),
-        (dying, child.Ended("ended the process (SIGABRT)")),
-        (hanging, child.Ended("did not end within 10 s", late=True)),
+        (twice, True, 60, {"n": 2}),
+        (twice, False, 60, {"n": 2}),
+        (dying, True, 60, child.Ended("ended the process (SIGABRT)")),
+        (dying, False, 60, child.Ended("ended the process (SIGABRT)")),
+        (breaking_off, True, 60, child.Ended("ended the process (exit status 3)")),
+        (hanging, True, 3, child.Ended("did not end within 3 s", late=True)),
     ],
 )
-def test_the_messages_of_a_function(capfd, work, last, fork):
-    if work is hanging and not fork:
-        pytest.skip("the limit is that of the fork")
-    found = list(child.messages(work, fork=fork, seconds=10))
+def test_the_messages_of_a_function(capfd, work, fork, seconds, last):
+    found = list(child.messages(work, fork=fork, seconds=seconds))
     assert (found[0], found[-1]) == ({"n": 1}, last)
     assert capfd.readouterr().out == ""
 

@@ -9,13 +9,14 @@ import re
 import signal
 import subprocess
 import time
+from typing import get_args
 
 import execnet
 import jsonschema
 import pytest
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.outcomes import OUTCOMES, Broken, Finding, Kind, Record, UsageProblem
+from autograd_conformance.harness.outcomes import OUTCOMES, Broken, Finding, Kind, Means, Record, UsageProblem
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.running import results
 from autograd_conformance.harness.testing.subject import Subject
@@ -31,6 +32,8 @@ LINES = jsonschema.Draft202012Validator(SCHEMA)
 def test_the_schema_is_one():
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert SCHEMA["$defs"]["outcome"]["enum"] == list(OUTCOMES)
+    raised = SCHEMA["$defs"]["finding"]["properties"]["raised"]["properties"]
+    assert ["", *raised["means"]["enum"]] == list(get_args(Means))
     assert SCHEMA["$defs"]["header"]["properties"]["schema"] == {"const": ndjson.SCHEMA}
 
 

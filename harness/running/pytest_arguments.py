@@ -1,4 +1,4 @@
-"""The arguments of ``run`` that go to pytest, and the plugins of a run: neither may change what the suite checks."""
+"""The arguments and plugins of pytest in a run: the suite's own, and a user's, which may not change what it checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.outcomes import UsageProblem
 
-# No ini file, and no plugins except these. The one for logging costs more time than a short test.
+# The suite's own: no ini file, and no plugins except these. The one for logging costs more time than a short test.
 ARGUMENTS = (
     f"-c{os.devnull}", "--import-mode=importlib",
     "-p", "hypothesispytest", "-p", "autograd_conformance.harness.running.plugin", "-p", "no:cacheprovider",

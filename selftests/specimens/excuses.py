@@ -7,21 +7,9 @@ from torch.autograd import Function
 
 from autograd_conformance.selftests.specimens import right, wrong
 from autograd_conformance.selftests.specimens.dtypes import DECISIVE, Scaled
+from autograd_conformance.selftests.specimens.functions import Sine, SineSlope
 
 # A refusal comes from forward.
-
-
-class Sine(Function):
-    """Right."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.sin()
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0].cos()
 
 
 class EmptyInBackward(Sine):
@@ -116,13 +104,8 @@ class AssertedInside(Sine):
         return Sine.forward(ctx, x)
 
 
-class _SineSlope(Function):
-    """x.cos() * g, with a mistake in backward."""
-
-    @staticmethod
-    def forward(ctx, x, g):
-        ctx.save_for_backward(x, g)
-        return x.cos() * g
+class _SineSlope(SineSlope):
+    """A mistake in backward."""
 
     @staticmethod
     def backward(ctx, h):

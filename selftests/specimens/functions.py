@@ -64,3 +64,25 @@ def in_single(compute: Callable[..., Any]) -> Callable[..., Any]:
 def column(y: torch.Tensor) -> torch.Tensor:
     """The tensor with a last dimension of length one."""
     return y.unsqueeze(-1)
+
+
+class Sine(Function):
+    """Right."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sin()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].conj().cos()
+
+
+class SineSlope(Function):
+    """x.cos() * g, which is the slope of the sine along g. It has no backward."""
+
+    @staticmethod
+    def forward(ctx, x, g):
+        ctx.save_for_backward(x, g)
+        return x.cos() * g

@@ -9,21 +9,7 @@ from torch.autograd.function import once_differentiable
 
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.selftests.specimens import right, wrong
-from autograd_conformance.selftests.specimens.functions import custom
-
-
-class Sine(Function):
-    """Right."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x.sin()
-
-    @staticmethod
-    def backward(ctx, g):
-        return g * ctx.saved_tensors[0].conj().cos()
-
+from autograd_conformance.selftests.specimens.functions import Sine, SineSlope, custom
 
 # What forward refuses.
 
@@ -67,13 +53,8 @@ def _new_in_backward(ctx, g):
     return Sine.backward(ctx, g) * ctx.saved_tensors[0].new_tensor(1.0)
 
 
-class _SineSlope(Function):
-    """x.cos() * g, whose backward takes no x that is negated lazily."""
-
-    @staticmethod
-    def forward(ctx, x, g):
-        ctx.save_for_backward(x, g)
-        return x.cos() * g
+class _SineSlope(SineSlope):
+    """Its backward takes no x that is negated lazily."""
 
     @staticmethod
     def backward(ctx, h):

@@ -38,10 +38,13 @@ def noise(subject: Subject, call: Call) -> dict[str, float]:
     errors: dict[str, list[np.ndarray]] = {}
     for seed in range(_PLACES):
         # Inputs that the Function refuses show nothing.
-        found = attempted(lambda n: _errors(_near(subject, call, n)), seed) or {}
-        for name, error in found.items():
+        for name, error in (attempted(_errors_near, subject, call, seed) or {}).items():
             errors.setdefault(name, []).append(error)
     return {name: _spread(found) for name, found in errors.items()}
+
+
+def _errors_near(subject: Subject, call: Call, seed: int) -> dict[str, np.ndarray]:
+    return _errors(_near(subject, call, seed))
 
 
 def lost_by_built_in(subject: Subject, call: Call) -> dict[tuple[str, tuple[int, ...]], Any]:

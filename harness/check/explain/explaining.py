@@ -26,6 +26,7 @@ from autograd_conformance.harness.check.explain.causes import Failure
 from autograd_conformance.harness.check.explain.hints import likely
 from autograd_conformance.harness.check.explain.replaying import replayed
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
+from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.observe import copied
 from autograd_conformance.harness.testing.relations import AlongAxis
 from autograd_conformance.harness.testing.subject import Subject
@@ -252,11 +253,8 @@ class Runs:
 
     def _tells(self, failing: Call, right: Call) -> bool:
         """Whether a right call has no gradient that is trivial there alone: 0, or equal to a cotangent."""
-        try:
-            trivial = [self._trivial(each) for each in (failing, right)]
-        except Exception:  # noqa: BLE001 - a user's Function may raise anything
-            return True
-        return not any(there and not here for here, there in zip(*trivial, strict=True))
+        trivial = attempted(lambda: [self._trivial(each) for each in (failing, right)])
+        return trivial is None or not any(there and not here for here, there in zip(*trivial, strict=True))
 
     def _trivial(self, call: Call) -> list[bool]:
         """Of each gradient, whether it is 0, or equal to a cotangent of which no two entries are equal."""

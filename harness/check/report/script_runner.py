@@ -65,4 +65,4 @@ def right(paths: Sequence[Path]) -> set[Path]:
     named = set(re.findall(r"^import (\w+)$", texts, re.MULTILINE))
     words = ["-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
     said, _ = child.command(words, seconds=_SECONDS)
-    return {paths[message["script"]] for message in said if message.get("shows") == 0}
+    return {paths[message["script"]] for message in said if message.get("shows") == 0 and "script" in message}

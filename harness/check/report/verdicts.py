@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from autograd_conformance.harness.check.refusals import long_tensors
-from autograd_conformance.harness.outcomes import DEATH, HANG, Kind
+from autograd_conformance.harness.outcomes import DEATH, HANG, Kind, Means
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies import magnitudes
@@ -114,7 +114,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         follows = "" if claim.own else _OF_OUTPUTS
     if of_forward and kind is Kind.NAN and follows in ("", _OF_OUTPUTS) and not claim.puts_nan:
         return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
-    means = failure.get("raised", {}).get("means", "")
+    means: Means = failure.get("raised", {}).get("means", "")
     if means == "without elements":
         return Verdict(RAISES_WHEN_EMPTY, follows=follows)
     if follows:
