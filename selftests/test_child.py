@@ -61,8 +61,8 @@ def hanging(send):
 
 def breaking_off(send):
     send({"n": 1})
-    # The length of a message, and none of it.
-    os.write(send.__self__.fileno(), (100).to_bytes(4, "big"))
+    # The length of a message, and a part of it.
+    os.write(send.__self__.fileno(), (100).to_bytes(4, "big") + b"half")
     os._exit(3)
 
 
