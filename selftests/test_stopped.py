@@ -50,7 +50,9 @@ def test_a_run_in_the_background_of_a_shell_can_be_cancelled():
             # The parent is soon ready to hear.
             time.sleep(1)
             os.write(to_test, b"x")
-            time.sleep(300)
+            for _ in range(3000):
+                # In steps: what interrupts a process just before it sleeps is heard after that.
+                time.sleep(0.1)
             return 0
 
         os._exit(supervised(action))
