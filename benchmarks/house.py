@@ -18,7 +18,7 @@ from autograd_conformance.harness.catalogue import PACKAGE
 
 # Lists of data, which are as long as what they list.
 DATA = (
-    "implementations/torch_deviations.py",
+    "implementations/deviations/torch.py",
     "reference/clauses/",
     "reference/functions/exhibits_",
     "selftests/planted_dialects/",

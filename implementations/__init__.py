@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 
 from packaging.specifiers import SpecifierSet
 
-from autograd_conformance.implementations import aliases
 from autograd_conformance.implementations.deviations import Deviation
-from autograd_conformance.implementations.missing import StandIns
+from autograd_conformance.implementations.importing import aliases
+from autograd_conformance.implementations.importing.missing import StandIns
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 _Imported = TypeVar("_Imported")
@@ -31,8 +31,8 @@ _HERE = "autograd_conformance.implementations"
 ADAPTERS = {
     "model": (f"{_HERE}.model:ModelImplementation", "'numpy>=2'"),
     "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
-    "torch-compile": (f"{_HERE}.torch_compile:TorchCompileImplementation", "torch==2.13.0"),
-    "torch-func": (f"{_HERE}.torch_func:TorchFuncImplementation", "torch==2.13.0"),
+    "torch-compile": (f"{_HERE}.torch.compile:TorchCompileImplementation", "torch==2.13.0"),
+    "torch-func": (f"{_HERE}.torch.func:TorchFuncImplementation", "torch==2.13.0"),
     "jax": (f"{_HERE}.jax:JaxImplementation", "jax"),
     "paddle": (f"{_HERE}.paddle:PaddleImplementation", "paddlepaddle"),
     "mlx": (f"{_HERE}.mlx:MlxImplementation", "mlx mlx-cpu"),

@@ -13,8 +13,8 @@ from autograd.extend import defjvp_argnums, defvjp_argnums, primitive, vspace
 from autograd.tracer import getval, isbox
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.hips_deviations import DEVIATIONS
-from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
+from autograd_conformance.implementations.adapting.lowering import Context, Lowered, autograd_namespace
+from autograd_conformance.implementations.deviations.hips import DEVIATIONS
 from autograd_conformance.implementations.protocol import DTYPES, Description, Tensors
 
 

@@ -23,8 +23,8 @@ from jax.custom_derivatives import SymbolicZero  # noqa: E402
 from jax.interpreters import ad  # noqa: E402
 
 from autograd_conformance.implementations import adapting  # noqa: E402
-from autograd_conformance.implementations.jax_deviations import DEVIATIONS  # noqa: E402
-from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace  # noqa: E402
+from autograd_conformance.implementations.adapting.lowering import Context, Lowered, autograd_namespace  # noqa: E402
+from autograd_conformance.implementations.deviations.jax import DEVIATIONS  # noqa: E402
 from autograd_conformance.implementations.protocol import DTYPES, Tensors  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)

@@ -12,7 +12,7 @@ import numpy as np
 from mindspore import Tensor, ops
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.mindspore_deviations import DEVIATIONS
+from autograd_conformance.implementations.deviations.mindspore import DEVIATIONS
 from autograd_conformance.implementations.protocol import BackwardPass, Description, Mask, Tensors
 
 _DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")

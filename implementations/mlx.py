@@ -10,8 +10,8 @@ import numpy as np
 
 from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.adapting import chosen, of_moving, placed
-from autograd_conformance.implementations.lowering import Lowered, autograd_namespace
-from autograd_conformance.implementations.mlx_deviations import DEVIATIONS
+from autograd_conformance.implementations.adapting.lowering import Lowered, autograd_namespace
+from autograd_conformance.implementations.deviations.mlx import DEVIATIONS
 from autograd_conformance.implementations.protocol import DTYPES, BackwardPass, Mask, Tensors, as_tuple
 
 # The array API's name for the place of an array. An MLX array is in unified memory and has no device.

@@ -13,8 +13,8 @@ from mygrad.errors import MyGradException
 from mygrad.operation_base import Operation
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
-from autograd_conformance.implementations.mygrad_deviations import DEVIATIONS
+from autograd_conformance.implementations.adapting.lowering import Context, Lowered, autograd_namespace
+from autograd_conformance.implementations.deviations.mygrad import DEVIATIONS
 from autograd_conformance.implementations.protocol import BackwardPass, Mask, Tensors
 
 

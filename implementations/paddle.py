@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.paddle_deviations import DEVIATIONS
+from autograd_conformance.implementations.deviations.paddle import DEVIATIONS
 from autograd_conformance.implementations.protocol import as_tuple
 
 # Paddle logs errors before it raises them, and its import warns that no compiler cache is installed.

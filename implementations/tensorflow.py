@@ -13,9 +13,9 @@ import tensorflow as tf
 from tensorflow.experimental import numpy as tnp
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.lowering import Lowered, autograd_namespace
+from autograd_conformance.implementations.adapting.lowering import Lowered, autograd_namespace
+from autograd_conformance.implementations.deviations.tensorflow import DEVIATIONS
 from autograd_conformance.implementations.protocol import DTYPES, BackwardPass, Description, Mask, Tensors
-from autograd_conformance.implementations.tensorflow_deviations import DEVIATIONS
 
 # The optimizer's fusion of a product and a sum aborts the process if the inner dimension is empty: see the finding
 # compiled_empty_product.py.

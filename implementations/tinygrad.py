@@ -14,7 +14,7 @@ import tinygrad
 from tinygrad import Tensor, dtypes
 
 from autograd_conformance.implementations import adapting
-from autograd_conformance.implementations.lowering import Context, Lowered, autograd_namespace
+from autograd_conformance.implementations.adapting.lowering import Context, Lowered, autograd_namespace
 from autograd_conformance.implementations.protocol import BackwardPass, Description, Mask, Tensors
 
 # Not float16: the device PYTHON flushes its small numbers to zero, other devices do not.

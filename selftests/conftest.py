@@ -75,7 +75,7 @@ class Run:
 @contextmanager
 def unchanged_settings() -> Iterator[None]:
     """Fails a test that leaves a setting of torch or NumPy changed within this context, and sets it back."""
-    torch_settings = sys.modules.get("autograd_conformance.implementations.torch_settings")
+    torch_settings = sys.modules.get("autograd_conformance.implementations.torch.settings")
     settings = torch_settings.SETTINGS if torch_settings else ()
     before = [setting.get() for setting in settings]
     yield

@@ -75,7 +75,7 @@ WEAKENED = {
     "suites": ("suites/functions/test_vjp_values.py", lambda text: text.replace("assert_close", "close_enough")),
     "reference": ("reference/rounding.py", lambda text: text + "\n_SLACK = 1e9\n"),
     "harness": ("harness/testing/compare.py", lambda text: text + "\n# lenient\n"),
-    "deviations": ("implementations/torch_deviations.py", lambda text: text + "\n# one more\n"),
+    "deviations": ("implementations/deviations/torch.py", lambda text: text + "\n# one more\n"),
 }
 
 

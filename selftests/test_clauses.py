@@ -18,8 +18,8 @@ from autograd_conformance.harness.outcomes import Broken
 from autograd_conformance.harness.testing.clauses import ClauseSubject, missing
 from autograd_conformance.harness.testing.marks import Claim, keeps
 from autograd_conformance.harness.views import clause_table
+from autograd_conformance.implementations.deviations.torch import DEVIATIONS
 from autograd_conformance.implementations.protocol import CAPABILITIES
-from autograd_conformance.implementations.torch_deviations import DEVIATIONS
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT, DIALECTS
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS
 from autograd_conformance.reference.properties import PROPERTIES

@@ -11,8 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from autograd_conformance.harness.views import summary
-from autograd_conformance.implementations import IMPORTS, PACKAGE, aliases, load
-from autograd_conformance.implementations.missing import Missing, Placeholder, StandIns, missing_part
+from autograd_conformance.implementations import IMPORTS, PACKAGE, load
+from autograd_conformance.implementations.importing import aliases
+from autograd_conformance.implementations.importing.missing import Missing, Placeholder, StandIns, missing_part
 from autograd_conformance.implementations.protocol import Unavailable
 
 
@@ -44,7 +45,7 @@ def package(tmp_path, monkeypatch):
         path.write_text(textwrap.dedent(text))
     monkeypatch.syspath_prepend(str(tmp_path))
     # What is asked for there counts as asked for by the suite.
-    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", tmp_path / "wanting.py")
+    monkeypatch.setattr("autograd_conformance.implementations.importing.missing._SUITE", tmp_path / "wanting.py")
     before = set(sys.modules)
     yield "scant"
     for name in set(sys.modules) - before:
@@ -104,7 +105,7 @@ def raised_by(action):
 
 def test_parts_of_tensors_and_of_derived_classes_are_named(package, monkeypatch):
     scant = import_module(package)
-    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", Path(__file__))
+    monkeypatch.setattr("autograd_conformance.implementations.importing.missing._SUITE", Path(__file__))
     derived = type("Mine", (scant.Tensor,), {})
     assert missing_part(raised_by(lambda: scant.Tensor().mT), package) == "scant.Tensor.mT"
     assert missing_part(raised_by(lambda: derived.setup), package) == "scant.Tensor.setup"
@@ -114,7 +115,7 @@ def test_parts_of_tensors_and_of_derived_classes_are_named(package, monkeypatch)
 
 
 def test_an_import_error_in_a_packages_own_words_is_its_own_fault(package, monkeypatch):
-    monkeypatch.setattr("autograd_conformance.implementations.missing._SUITE", Path(__file__))
+    monkeypatch.setattr("autograd_conformance.implementations.importing.missing._SUITE", Path(__file__))
     scant = import_module(package)
 
     def lazily(name):
@@ -165,7 +166,7 @@ def test_what_cannot_be_imported_is_said(monkeypatch, variable, value, name, sai
 
 SUITE = """
 from autograd_conformance.harness.testing.marks import holds, keeps
-from autograd_conformance.implementations.missing import Missing
+from autograd_conformance.implementations.importing.missing import Missing
 
 
 @holds("VJP-REF")
@@ -199,7 +200,7 @@ HIDING = """
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.testing.marks import keeps
-from autograd_conformance.implementations.missing import Missing
+from autograd_conformance.implementations.importing.missing import Missing
 
 
 @keeps("SAVE-06")

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.probing import adapter_checks
-from autograd_conformance.implementations import template
-from autograd_conformance.implementations.filling import FILL_IN, NAME, Unfilled
+from autograd_conformance.implementations.adapting import template
+from autograd_conformance.implementations.adapting.filling import FILL_IN, NAME, Unfilled
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation
 from autograd_conformance.reference.namespace import ARRAY_NAMES
 from autograd_conformance.reference.uses import ALWAYS, FUNCTIONS

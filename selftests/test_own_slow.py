@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import torch
 
 from autograd_conformance.harness.reports import ndjson
-from autograd_conformance.implementations import torch_settings
+from autograd_conformance.implementations.torch import settings as torch_settings
 from autograd_conformance.selftests import user_ops
 from autograd_conformance.selftests.conftest import outside_with
 from autograd_conformance.selftests.warm import started

@@ -21,10 +21,10 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.scripts import script
 from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.implementations import torch_script
 from autograd_conformance.implementations.scripting import Named
 from autograd_conformance.implementations.torch import TorchImplementation
-from autograd_conformance.implementations.torch_words import Words
+from autograd_conformance.implementations.torch import script as torch_script
+from autograd_conformance.implementations.torch.words import Words
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.namespace import ARRAY_NAMES, EXTRA_NAMES
 from autograd_conformance.reference.rounding import SAFETY

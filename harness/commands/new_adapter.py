@@ -9,7 +9,7 @@ import click
 
 from autograd_conformance.harness.commands import Problem, echo
 from autograd_conformance.harness.outcomes import choose_from
-from autograd_conformance.implementations import template
+from autograd_conformance.implementations.adapting import template
 
 _KINDS = "; ".join(f"{kind}: a custom Function is {said}" for kind, said in template.KINDS.items()) + "."
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from autograd_conformance.harness.outcomes import one_line
-from autograd_conformance.implementations.filling import Unfilled, unfilled
+from autograd_conformance.implementations.adapting.filling import Unfilled, unfilled
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,

@@ -15,7 +15,7 @@ from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.probing.adapter_checks import found_in
 from autograd_conformance.harness.processes import child, waiting
 from autograd_conformance.harness.processes.isolation import environment
-from autograd_conformance.implementations.filling import unfilled
+from autograd_conformance.implementations.adapting.filling import unfilled
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 SECONDS = 300

@@ -13,7 +13,7 @@ from autograd_conformance.implementations.protocol import Implementation
 
 # The rooms of the suite that decide about an outcome. What an adapter lists as known deviations is apart from it.
 _ROOMS = ("suites", "strategies", "reference", "harness", "implementations")
-_DEVIATIONS = "*deviations.py"
+_DEVIATIONS = PACKAGE / "implementations" / "deviations"
 
 # Hexadecimal digits of a digest: enough to tell sources apart that nobody made alike on purpose.
 _DIGITS = 16
@@ -23,8 +23,8 @@ _DIGITS = 16
 def of_suite() -> Mapping[str, str]:
     """The digest of each room of the suite, and of the lists of deviations."""
     files = {room: sorted((PACKAGE / room).rglob("*.py")) for room in _ROOMS}
-    listed = [file for file in files["implementations"] if file.match(_DEVIATIONS)]
-    files["implementations"] = [file for file in files["implementations"] if not file.match(_DEVIATIONS)]
+    listed = [file for file in files["implementations"] if file.is_relative_to(_DEVIATIONS)]
+    files["implementations"] = [file for file in files["implementations"] if not file.is_relative_to(_DEVIATIONS)]
     return {room: digest(PACKAGE, found) for room, found in {**files, "deviations": listed}.items()}
 
 

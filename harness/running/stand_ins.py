@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 
 from autograd_conformance.harness.catalogue import SUITES
-from autograd_conformance.implementations.missing import StandIns
+from autograd_conformance.implementations.importing.missing import StandIns
 from autograd_conformance.implementations.protocol import Implementation
 
 

@@ -18,7 +18,7 @@ from autograd_conformance.harness.catalogue import PACKAGE, is_part_of
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, Means, Raised, Record, message_of, named
 from autograd_conformance.harness.testing.steering import RAISING
 from autograd_conformance.implementations.deviations import Deviation, named_by
-from autograd_conformance.implementations.missing import missing_part
+from autograd_conformance.implementations.importing.missing import missing_part
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.strategies.calls import Call
 from autograd_conformance.strategies.generated_functions import DTYPES
@@ -189,7 +189,14 @@ def _is_ours(filename: str) -> bool:
 
 
 # What does not call the Function itself; the adapters do.
-_SUITE = ("harness", "suites", "strategies", "reference", "implementations/adapting.py", "implementations/protocol.py")
+_SUITE = (
+    "harness",
+    "suites",
+    "strategies",
+    "reference",
+    "implementations/adapting/__init__.py",
+    "implementations/protocol.py",
+)
 # The functions of the suite that call the Function itself.
 _CALLING = ("called", "call_with", "in_place")
 

@@ -27,7 +27,7 @@ _INTRODUCTION = """\
 # Findings
 
 Where the implementations deviate from the contract that the suite checks. `autograd-conformance list findings` prints
-this page from `implementations/*_deviations.py`. Runs report these test ids as `known`, and as `fixed` once they hold.
+this page from `implementations/deviations/`. Runs report these test ids as `known`, and as `fixed` once they hold.
 What is not claimed comes from runs (`implementations/unclaimed`, written by `benchmarks/unclaimed.py REPORT...`).
 
 Each finding has a grade. Only the first two are faults of the implementation.
@@ -39,18 +39,14 @@ the expected result and exits 1. Once the finding is fixed, the script prints `h
 """
 
 
-def _module(name: str) -> str:
-    return implementations.ADAPTERS[name][0].partition(":")[0] if name in implementations.ADAPTERS else name
-
-
 def folder(name: str) -> Path:
     """The folder with the scripts of an implementation."""
-    return FOLDER / _module(name).rpartition(".")[2]
+    return FOLDER / name
 
 
 def listed() -> dict[str, tuple[Deviation, ...]]:
     """The deviations of each implementation, for all releases, and of each package that registers a device."""
-    places = {name: f"{_module(name)}_deviations" for name in implementations.ADAPTERS}
+    places = {name: f"{implementations.__name__}.deviations.{name}" for name in implementations.ADAPTERS}
     found = {name: import_module(place).DEVIATIONS for name, place in places.items() if util.find_spec(place)}
     return {**found, **{each.name: implementations.of_device(each.name) for each in iter_modules(devices.__path__)}}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from autograd_conformance.implementations.adapting import NumPyImplementation, TransformingImplementation
-from autograd_conformance.implementations.filling import NAME
+from autograd_conformance.implementations.adapting.filling import NAME
 from autograd_conformance.implementations.protocol import CAPABILITIES, DTYPES, METHODS, Implementation
 from autograd_conformance.reference.namespace import ARRAY_NAMES, EXTRA_NAMES
 from autograd_conformance.reference.uses import ALWAYS, FUNCTIONS, OPERATORS, Use
@@ -157,13 +157,13 @@ def _comment(said: str, first: str, rest: str | None = None) -> str:
 
 _CLASSES_IMPORTS = """\
 from autograd_conformance.implementations.adapting import NumPyImplementation
-from autograd_conformance.implementations.filling import {fill_in}
+from autograd_conformance.implementations.adapting.filling import {fill_in}
 """
 
 _RULES_IMPORTS = """\
 from autograd_conformance.implementations.adapting import NumPyImplementation, TransformingImplementation
-from autograd_conformance.implementations.filling import {fill_in}
-from autograd_conformance.implementations.lowering import autograd_namespace
+from autograd_conformance.implementations.adapting.filling import {fill_in}
+from autograd_conformance.implementations.adapting.lowering import autograd_namespace
 """
 
 _CLASSES = """\

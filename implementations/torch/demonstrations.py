@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from autograd_conformance.implementations.scripting import Named, NoScript, Shown
-from autograd_conformance.implementations.torch_demonstrations_relations import RELATIONS
-from autograd_conformance.implementations.torch_demonstrations_transforms import TRANSFORMS
-from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words, assigned, listed, several, squared
+from autograd_conformance.implementations.torch.demonstrations_of_relations import RELATIONS
+from autograd_conformance.implementations.torch.demonstrations_of_transforms import TRANSFORMS
+from autograd_conformance.implementations.torch.words import CONTIGUOUS, Words, assigned, listed, several, squared
 
 # Why some properties have no script.
 _NONE = {

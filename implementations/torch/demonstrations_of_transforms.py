@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 
-from autograd_conformance.implementations.torch_words import Words, assigned, listed
+from autograd_conformance.implementations.torch.words import Words, assigned, listed
 
 
 def _slope(w: Words) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from autograd_conformance.implementations.scripting import NoScript, OtherCall
-from autograd_conformance.implementations.torch_words import CONTIGUOUS, Words
+from autograd_conformance.implementations.torch.words import CONTIGUOUS, Words
 
 _COPIED = f"""\
 def copied(view, track=False):

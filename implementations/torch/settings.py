@@ -16,7 +16,7 @@ import torch.utils.checkpoint
 import torch.utils.deterministic
 from torch.autograd import forward_ad
 
-from autograd_conformance.implementations.missing import Missing, Placeholder
+from autograd_conformance.implementations.importing.missing import Missing, Placeholder
 from autograd_conformance.implementations.protocol import RandomState, Setting
 
 _Read = TypeVar("_Read", Setting, RandomState)

@@ -18,8 +18,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from torch.autograd import function as ag
 
-from autograd_conformance.implementations import adapting, torch_memory, torch_plain, torch_settings
+from autograd_conformance.implementations import adapting
 from autograd_conformance.implementations.deviations import by_release, release_of
+from autograd_conformance.implementations.deviations.torch import DEVIATIONS
 from autograd_conformance.implementations.protocol import (
     CAPABILITIES,
     DTYPES,
@@ -30,8 +31,8 @@ from autograd_conformance.implementations.protocol import (
     Tensors,
     as_tuple,
 )
-from autograd_conformance.implementations.torch_deviations import DEVIATIONS
-from autograd_conformance.implementations.torch_script import SCRIPT
+from autograd_conformance.implementations.torch import memory, plain, settings
+from autograd_conformance.implementations.torch.script import SCRIPT
 
 # torch imports this, and sympy with it, for the first gradient: done here, once for all processes that are forked.
 with suppress(ImportError):
@@ -49,7 +50,7 @@ RELEASE = _release()
 
 # Other packages are imported as torch, too, without its native code. What they lack is named where it is used.
 _IS_TORCH = str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(tuple(EXTENSION_SUFFIXES))
-_memory: Any = torch_memory if _IS_TORCH else torch_plain
+_memory: Any = memory if _IS_TORCH else plain
 
 
 @cache
@@ -120,8 +121,8 @@ class TorchImplementation(adapting.RecordingImplementation):
     drop_in = "" if _IS_TORCH else "torch"
 
     def __init__(self) -> None:
-        self.settings = torch_settings.readable(torch_settings.SETTINGS)
-        self.random_states = torch_settings.readable(torch_settings.RANDOM_STATES)
+        self.settings = settings.readable(settings.SETTINGS)
+        self.random_states = settings.readable(settings.RANDOM_STATES)
 
     def environment(self) -> Environment:
         found = super().environment()
@@ -169,10 +170,10 @@ class TorchImplementation(adapting.RecordingImplementation):
         return frozenset(parent.name for event, parent in pairs if event.name in (parent.name, "aten::_to_cpu"))
 
     def reseed(self, seed: int = 0) -> None:
-        torch_settings.reseed(seed)
+        settings.reseed(seed)
 
     def new_memory(self, fill: bool) -> AbstractContextManager[Any]:
-        return torch_settings.new_memory(fill)
+        return settings.new_memory(fill)
 
     def array(self, values: Any, dtype: str, device: str) -> Any:
         return torch.tensor(values, dtype=getattr(torch, dtype), device=device)

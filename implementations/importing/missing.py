@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
-_SUITE = Path(__file__).parents[1]
+_SUITE = Path(__file__).parents[2]
 
 # A package that lacks more parts than this is another one.
 _MOST = 500

@@ -1,0 +1,1 @@
+"""Packages that are imported under the name of another one, and what such a package lacks."""
