@@ -1,6 +1,6 @@
 """Right Functions, checked with several seeds: whatever is said against one of them is a mistake of the suite.
 
-They are the custom Functions of ``selftests/specimens/fields``, and torch's own functions.
+They are the custom Functions of ``selftests/check/specimens/fields``, and torch's own functions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 
 from autograd_conformance.harness.check.report.verdicts import judged
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.selftests.specimens.builtins import BUILTINS
-from autograd_conformance.selftests.specimens.fields import DECLARATIONS
+from autograd_conformance.selftests.check.specimens.builtins import BUILTINS
+from autograd_conformance.selftests.check.specimens.fields import DECLARATIONS
 from autograd_conformance.suites.declared import Checked
 
 RIGHT = {**DECLARATIONS, **BUILTINS}

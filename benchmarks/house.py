@@ -21,7 +21,7 @@ DATA = (
     "implementations/deviations/torch.py",
     "reference/clauses/",
     "reference/functions/exhibits_",
-    "selftests/planted_dialects/",
+    "selftests/faults/dialects/",
 )
 # The most lines of a file that is not data, methods of a class, lines of the README and of a script.
 LONGEST, MOST_METHODS, README = 450, 25, 150
@@ -91,8 +91,8 @@ def scripts() -> list[int]:
     from autograd_conformance.harness.outcomes import Broken, named
     from autograd_conformance.harness.running.results import json_of
     from autograd_conformance.harness.scripts.script import script_for
-    from autograd_conformance.selftests.planted import PLANTED, checks
-    from autograd_conformance.selftests.scripts import SOURCE
+    from autograd_conformance.selftests.faults.properties import PLANTED, checks
+    from autograd_conformance.selftests.support.scripts import SOURCE
 
     found = []
     for p in PLANTED:

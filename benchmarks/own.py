@@ -24,7 +24,7 @@ from torch.autograd.gradcheck import gradcheck, gradgradcheck
 from autograd_conformance.harness.check.report.verdicts import verdict
 from autograd_conformance.harness.check.subject import OwnSubject
 from autograd_conformance.reference.definitions import Function
-from autograd_conformance.selftests.test_own_planted import IN_FUNCTIONS, declared, knowable
+from autograd_conformance.selftests.check.test_own_planted import IN_FUNCTIONS, declared, knowable
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.scope import SMOOTH
 from autograd_conformance.suites.declared import Checked, claims

@@ -161,7 +161,7 @@ def _facts(clause: Clause, page: str) -> Iterator[str]:
         yield f"* **since**: {clause.since}"
     if clause.needs:
         yield f"* **needs**: {', '.join(f'`{need}`' for need in clause.needs.split())}"
-    yield f"* **planted fault**: {_escaped(clause.fault or clause.unplanted or 'see selftests/planted_dialects')}"
+    yield f"* **planted fault**: {_escaped(clause.fault or clause.unplanted or 'see selftests/faults/dialects')}"
     tests = catalogue.tests_by_clause()[clause.id]
     yield f"* **tests**: {', '.join(f'`{test}`' for test in tests) or _escaped(clause.untested)}"
 

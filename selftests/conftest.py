@@ -16,9 +16,10 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
-from autograd_conformance.selftests import costs, examples, tiers, warm
-from autograd_conformance.selftests.reports import IDS, lines, result, write
-from autograd_conformance.selftests.warm import COMMAND, OUTSIDE  # noqa: F401
+from autograd_conformance.selftests import costs, examples, tiers
+from autograd_conformance.selftests.support import warm
+from autograd_conformance.selftests.support.reports import IDS, lines, result, write
+from autograd_conformance.selftests.support.warm import COMMAND, OUTSIDE  # noqa: F401
 
 pytest_collection_modifyitems = tiers.leave_out
 pytest_xdist_make_scheduler = tiers.make_scheduler

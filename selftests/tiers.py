@@ -27,8 +27,10 @@ class Later:
 
     def takes(self, id: str) -> bool:
         """Whether the test with this id is one of them."""
-        test, _, parameters = id.removeprefix("selftests/").partition("[")
-        return test == self.test and re.fullmatch(self.cases, parameters.removesuffix("]")) is not None
+        test, _, parameters = id.partition("[")
+        return (
+            test.rpartition("/")[2] == self.test and re.fullmatch(self.cases, parameters.removesuffix("]")) is not None
+        )
 
 
 _MORE = "more calls of what a few calls accept"
@@ -221,7 +223,7 @@ _SHARED = re.compile(r'^@pytest\.fixture\(.*scope="(module|session)"', re.MULTIL
 @cache
 def shared() -> frozenset[str]:
     """The files whose tests share a fixture."""
-    paths = Path(__file__).parent.glob("test_*.py")
+    paths = Path(__file__).parent.glob("*/test_*.py")
     return frozenset(path.name for path in paths if _SHARED.search(path.read_text(encoding="utf-8")))
 
 

@@ -1,0 +1,153 @@
+"""Functions at kinks, ties and zeros: what is wrong there, and every convention."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+
+from autograd_conformance.selftests.check.specimens import right, wrong
+from autograd_conformance.selftests.check.specimens.functions import column, function
+
+ONE, ROWS, TWO = ("float[...]",), ("float[b,n]",), ("float[n,m]", "float[n,m]")
+SPARSE = ("float[n,m] sparse", "float[m,k]")
+
+
+def split(g, y, x):
+    ties = (x == column(y)).to(x.dtype)
+    return column(g) * ties / ties.sum(-1, keepdim=True)
+
+
+def _of_norm(g, y, x):
+    y = column(y)
+    return column(g) * torch.where(y == 0, 0, x / torch.where(y == 0, 1, y))
+
+
+def _norm(at_zero):
+    """The norm of each row, with that gradient of a row of zeros."""
+
+    def gradients(g, y, x):
+        zero = torch.zeros_like(x) + torch.tensor([*at_zero, *[0.0] * x.shape[-1]], dtype=x.dtype)[: x.shape[-1]]
+        return column(g) * torch.where(column(y) == 0, zero, x / column(torch.where(y == 0, 1, y)))
+
+    return function(lambda x: x.norm(dim=-1), gradients)
+
+
+def _polar(a):
+    u, _, vh = torch.linalg.svd(a, full_matrices=False)
+    return u @ vh
+
+
+def _nuclear(a):
+    return torch.linalg.svdvals(a).sum()
+
+
+def _of_sinc(g, y, x):
+    inner = torch.where(x == 0, 1, x)
+    return g * torch.where(x == 0, 0, (x.cos() - y) / inner)
+
+
+def _sinc(x):
+    return torch.where(x == 0, 1, x.sin() / torch.where(x == 0, 1, x))
+
+
+def of_sparse(g, _, a, b):
+    a = a.coalesce()
+    values = (g[a.indices()[0]] * b[a.indices()[1]]).sum(-1)
+    return torch.sparse_coo_tensor(a.indices(), values, a.shape, is_coalesced=True), a.t() @ g
+
+
+def of_sparse_at_one(g, y, a, b):
+    found, other = of_sparse(g, y, a, b)
+    values = found.values() * (a.coalesce().values() != 1)
+    return torch.sparse_coo_tensor(found.indices(), values, a.shape, is_coalesced=True), other
+
+
+def _relu(at_zero):
+    return function(torch.relu, lambda g, _, x: g * torch.where(x == 0, at_zero, (x > 0).to(x.dtype)))
+
+
+def abs_at(at_zero):
+    return function(torch.abs, lambda g, _, x: g * torch.where(x == 0, at_zero, x.sign()))
+
+
+def amax(x):
+    return x.amax(-1)
+
+
+WRONG = {
+    "no gradient at zero": (function(lambda x: 3 * x, lambda g, _, x: 3 * g * (x != 0)), ONE),
+    "every tie gets all": (function(amax, lambda g, y, x: column(g) * (x == column(y))), ROWS),
+    "five at the kink of abs": (abs_at(5.0), ONE),
+    "a fifth too much at the kink of abs": (abs_at(1.2), ONE),
+    "one at the flat zero": (
+        function(lambda x: x * x.abs(), lambda g, _, x: g * torch.where(x == 0, 1, 2 * x.abs())),
+        ONE,
+    ),
+    "neither of two equal ones": (function(torch.maximum, lambda g, _, x, y: (g * (x > y), g * (y > x))), TWO),
+    "both of two equal ones": (function(torch.maximum, lambda g, _, x, y: (g * (x >= y), g * (y >= x))), TWO),
+    "a product divided by its factor": (
+        function(lambda x: x.prod(-1), lambda g, y, x: torch.nan_to_num(column(g * y) / x, 0.0, 0.0, 0.0)),
+        ROWS,
+    ),
+    "equal neighbours skipped": (
+        function(lambda x: x.square(), lambda g, _, x: 2 * g * x * (x.diff(dim=-1, prepend=x[..., :1] - 1) != 0)),
+        ROWS,
+    ),
+    "at the norm of zeros, longer than 1": (_norm([1.0, 1.0]), ROWS),
+    "at one": (function(torch.sin, lambda g, _, x: g * x.cos() * (x != 1)), ONE),
+    "complex at zero": (function(lambda x: x * (1 + 2j), lambda g, _, x: g * (1 - 2j) * (x != 0)), ("complex[...]",)),
+    "an entry of a sparse tensor at one": (function(torch.sparse.mm, of_sparse_at_one), SPARSE),
+}
+RIGHT = {
+    "relu 0": (_relu(0.0), ONE),
+    "relu 0.5": (_relu(0.5), ONE),
+    "relu 1": (_relu(1.0), ONE),
+    "maximum, halves": (torch.maximum, TWO),
+    "maximum, the first": (function(torch.maximum, lambda g, _, x, y: (g * (x >= y), g * (y > x))), TWO),
+    "amax, split evenly": (function(amax, split), ROWS),
+    "max, one index": (lambda x: x.max(-1).values, ROWS),
+    "median": (torch.median, ONE),
+    "abs": (torch.abs, ONE),
+    "complex abs": (torch.abs, ("complex[...]",)),
+    "clamp": (lambda x: x.clamp(-1, 1), ONE),
+    "leaky relu": (functional.leaky_relu, ONE),
+    "hinge": (lambda x, y: torch.relu(1 - x * y).mean(), TWO),
+    "weighted relus that cancel": (lambda x, y: (torch.relu(x) - torch.relu(y)).sum(), TWO),
+    "softshrink": (functional.softshrink, ONE),
+    "hardshrink, which jumps": (functional.hardshrink, ONE),
+    "sort": (lambda x: torch.sort(x, dim=-1, stable=True).values, ROWS),
+    "cummax": (lambda x: x.cummax(-1).values, ROWS),
+    "floor": (function(torch.floor, lambda g, *_: 0 * g), ONE),
+    "norm": (function(lambda x: x.norm(dim=-1), _of_norm), ROWS),
+    "norm, as long as it may be at 0": (_norm([1.0]), ROWS),
+    "nuclear norm": (function(_nuclear, lambda g, _, a: g * _polar(a)), ("float[n,m]",)),
+    "sinc": (function(_sinc, _of_sinc), ONE),
+    "another value at zero": (lambda x: torch.where(x == 0, 1.0, 3 * x), ONE),
+    "square root of abs": (lambda x: x.abs().sqrt(), ONE),
+    "sparse product": (torch.sparse.mm, SPARSE),
+    "sparse product with a dense gradient": (
+        function(torch.sparse.mm, lambda g, _, a, b: (g @ b.t(), a.t() @ g)),
+        SPARSE,
+    ),
+    "all pairs": (lambda x, y: (x[:, None] - y[None]).abs().sum(-1).amin(1).sum(), TWO),
+}
+
+
+def _in_single(table):
+    """The same rows, to be checked in single precision, which is enough for all but complex numbers."""
+    return {f"{name}, in single precision": row for name, row in table.items() if row[1] != ("complex[...]",)}
+
+
+SLOPE = "slope where entries are special or equal"
+SPECIMENS = (
+    *(wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, alone=True) for name, (f, arguments) in WRONG.items()),
+    *(right(name, "VJP-FD/kinks", f, *arguments) for name, (f, arguments) in RIGHT.items()),
+    *(
+        wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, alone=True, dtypes="float32")
+        for name, (f, arguments) in _in_single(WRONG).items()
+    ),
+    *(
+        right(name, "VJP-FD/kinks", f, *arguments, dtypes="float32")
+        for name, (f, arguments) in _in_single(RIGHT).items()
+    ),
+)

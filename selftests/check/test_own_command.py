@@ -1,0 +1,180 @@
+"""The command `check` as users call it, and their mistakes on the command line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from click.testing import CliRunner
+
+from autograd_conformance import implementations
+from autograd_conformance.harness import cli
+from autograd_conformance.harness.check.declaration import loading
+from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.selftests.check import user_ops
+from autograd_conformance.selftests.conftest import outside_with
+from autograd_conformance.selftests.support.warm import started
+
+TORCH = implementations.load("torch")
+OPS = Path(user_ops.__file__)
+
+
+def check(*words, folder, fresh=False):
+    done = started("check", *words, folder=folder, environment=outside_with(OPS.parent), fresh=fresh, torch=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_shortest_way(tmp_path):
+    words = ("--arg", "float[2,m]", "--arg", "float[m]", "--arg", "1", "--properties", "VJP-FD/long,VJP-FD")
+    status, out, err = check("user_ops:Wrong", *words, "--profile", "quick", "--seed", 1, folder=tmp_path, fresh=True)
+    assert (status, err) == (1, "")
+    found, verdict = out.split("\n\n", 1)
+    assert found == "found: Wrong: WRONG: VJP-FD"
+    assert verdict.startswith("Wrong (user_ops:Wrong): float[2,m], float[m], 1\n  one output\n  takes float64")
+    assert "argument 1 (w)" in out
+    script = tmp_path / "autograd-conformance-scripts" / "user_ops" / "Wrong-VJP-FD.py"
+    shown = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
+    assert shown.returncode == 1, shown.stderr
+    assert re.findall(r"^\s*(?:from|import) autograd_conformance", script.read_text(), re.MULTILINE) == []
+
+
+def test_a_file_of_declarations(tmp_path):
+    (tmp_path / "other.py").write_text(
+        "import user_ops\nfrom autograd_conformance.harness.check import Declaration\n"
+        "scaled = Declaration(user_ops.Kept, 'float[n]', name='scaled')\n"
+    )
+    words = ("--functions", "Scaled,Single", "--properties", "FWD-VALUE,VJP-FD,DBL-CORRECT")
+    status, out, err = check(OPS, "other.py", *words, "--profile", "quick", "--seed", 3, folder=tmp_path)
+    assert status == 2
+    assert re.findall("^Error: (.*)$", err, re.MULTILINE) == [
+        "no Function matches 'Scaled'; choose from: scaled (did you mean scaled?)"
+    ]
+    assert re.findall(r"^(\w+) \(", out, re.MULTILINE) == ["Scaled", "Single"]
+    assert re.findall(r"hold, (\d+) do not", out) == ["0", "0"]
+    assert out.endswith("\n2 Functions: 2 without a fault\n")
+
+
+def test_what_is_said_on_the_command_line(tmp_path):
+    (undeclared,) = loading.declarations(f"{user_ops.__name__}:Squared", ["float[n]"])
+    with pytest.raises(UsageProblem, match=r"changes an argument on purpose, declare inplace=\(its position,\)"):
+        discover(undeclared, TORCH)
+    words = ("user_ops:Squared", "--arg", "float[n]", "--properties", "FWD-PURE", "--profile", "quick")
+    status, out, err = check(*words, "--inplace", 0, "--dtypes", "float64, float32", folder=tmp_path)
+    assert (status, err) == (0, "")
+    assert "takes float64, float32\n  1 check holds, 0 do not" in out
+
+
+def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
+    text = (
+        "import user_ops\nfrom autograd_conformance.harness.check import Declaration\n"
+        "dies = Declaration(user_ops.crashing, 'float[n]')\n"
+        "late = Declaration(user_ops.crashing_when_empty, 'float[n]')\n"
+        "hangs = Declaration(user_ops.endless, 'float[n]')\n"
+        "nothing = Declaration(user_ops.nothing, 'float[n]')\n"
+        "odd = Declaration(user_ops.no_tensor, 'float[n]')\n"
+        "right = Declaration(user_ops.Kept.apply, 'float[n]')\n"
+    )
+    (tmp_path / "mine.py").write_text(text)
+    words = ("--time-limit", 4, "--properties", "FWD-DTYPE,FWD-EMPTY", "--profile", "quick", "--seed", 1)
+    status, out, err = check("mine.py", *words, folder=tmp_path)
+    assert status == 2
+    shown = dict(re.findall(r"^Error: .*mine\.py:(\d+): \w+: (.*)$", err, re.MULTILINE))
+    assert "ended the process (SIGSEGV)" in shown["3"]
+    assert "did not end within 4 s" in shown["5"]
+    assert "returns nothing differentiable" in shown["6"]
+    assert "it must return a tensor or a tuple with tensors, but returned dict" in shown["7"]
+    assert sorted(shown) == ["3", "5", "6", "7"]
+    late, right = re.split(r"^(?=Kept)", out, flags=re.MULTILINE)
+    assert "CRASHES: FWD-EMPTY" in late
+    assert "1 check holds, 1 does not" in late
+    assert "2 checks hold, 0 do not" in right
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nowhere:F", "--arg", "float[n]"), "nowhere cannot be imported: ModuleNotFoundError"),
+        (("nowhere.py",), "file not found: nowhere.py"),
+        (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; choose from: "),
+        (("user_ops:Kept",), "is not a declaration; describe its arguments in order, as in --arg 'float[n,m]'"),
+        (("os",), "os has no declarations; add NAME = Declaration"),
+        (("user_ops", "--once"), "--once needs --arg"),
+        (("user_ops:scaled", "--arg", "float[n]"), "is a declaration and already has arguments"),
+        (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
+        (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
+        (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
+        (
+            ("user_ops:Kept", "--arg", "float[n]", "--dtypes", "float32 half"),
+            "unknown dtype 'half'; choose from: float64",
+        ),
+        (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
+        (("user_ops:Kept", "--arg", "float[n]", "--inplace", "1"), ":Kept: --inplace 1: there is no argument 1"),
+        (("user_ops:Kept", "--arg", "float[n]", "--surrogate", "--properties", "VJP-FD"), "surrogate leaves out VJP"),
+        (("user_ops:Kept", "--arg", "float[n]", "--inplace", "x"), "x is not a whole number of at least 0"),
+        (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg needs a single target"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(OPS.parent)
+    done = CliRunner().invoke(cli.main, ["check", *words])
+    assert done.exit_code == 2, done.output
+    assert said in done.output
+    assert len(re.findall("^Error: ", done.output, re.MULTILINE)) == 1
+    assert "Traceback" not in done.output
+
+
+def test_a_declaration_that_fits_no_call_is_named():
+    (declaration,) = loading.declarations(f"{user_ops.__name__}:Kept", ["float[n]", "int(0..3)"])
+    with pytest.raises(UsageProblem, match="every simple call that the declaration"):
+        discover(declaration, TORCH)
+
+
+OWN = """
+from torch.autograd import Function
+from torch.nn.functional import relu
+
+
+class Scaled(Function):
+    pass
+
+
+scaled = Scaled.apply
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("own.py", "name it: own.py:NAME"),
+        ("own.py:", "name it: own.py:NAME"),
+        ("own:Scalde", "own has no 'Scalde'; choose from: Scaled, scaled (did you mean scaled?)"),
+        ("text.txt", "text.txt is not a .py file or a module"),
+        ("./own", "./own is not a .py file or a module; name one of these (did you mean own.py?)"),
+        ("folder", "folder is a folder without code of its own; name a .py file or a module in it"),
+        ("./folder", "./folder is a folder"),
+    ],
+)
+def test_a_target_that_names_no_function(target, said, tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text.txt").write_text("text")
+    (tmp_path / "own.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("own", "folder"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(UsageProblem, match=re.escape(said)):
+        loading.declarations(target, ["float[n]"])
+
+
+def test_the_help_lists_the_words():
+    out = CliRunner().invoke(cli.main, ["check", "--help"]).output
+    assert "float[n,m], complex[n], number[...]" in out
+    assert "symmetric (Hermitian) positive definite" in out

@@ -1,0 +1,143 @@
+"""Faults of compilers and tracers: of one call, of transforms and of repeated runs."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import torch
+from torch.fx.experimental import proxy_tensor
+
+from autograd_conformance.selftests.faults import plants
+from autograd_conformance.selftests.faults.clauses.definitions import Fix
+from autograd_conformance.selftests.faults.clauses.func import as_operations, its_forward
+from autograd_conformance.selftests.faults.planting import fault
+
+
+def compiled_as(under: plants.Plant = nullcontext, **how: Any) -> AbstractContextManager[Any]:
+    """torch.compile runs the function as it is, within ``under()``: a compiler with these mistakes only.
+
+    ``times`` is the number of graphs that it takes for it, ``full_only`` restricts ``under`` to full graphs, and
+    ``on_copies`` gives the function copies of its arguments.
+    """
+
+    def compile(function, backend=None, fullgraph=False, **_):
+        def run(*args):
+            given = [x.clone() for x in args] if how.get("on_copies") else args
+            with under() if fullgraph or not how.get("full_only") else nullcontext():
+                return function(*given)
+
+        def running(*args):
+            graphs = [backend(run, args) if callable(backend) else run for _ in range(how.get("times", 1))]
+            return [graph(*args) for graph in graphs][-1]
+
+        return running
+
+    found = plants.put(torch._dynamo, "lookup_backend", lambda _: lambda graph, __: graph)
+    return plants.all_of(plants.put(torch, "compile", compile), found)
+
+
+def compiled(under: plants.Plant = nullcontext, **how: Any) -> plants.Plant:
+    """`compiled_as`, as a plant."""
+    return partial(compiled_as, under, **how)
+
+
+COMPOSITE = plants.around_apply(its_forward)
+
+
+def _detached_if(chosen):
+    """The outputs of some Functions are detached."""
+    return plants.around_apply(plants.where(lambda cls, *_: chosen(cls), plants.gives(plants.detached)))
+
+
+def _repeated_once(args):
+    return tuple(x.detach() if plants.among(args[:i], x) else x for i, x in enumerate(args))
+
+
+def _backward_gives(change):
+    """In compiled code every gradient that a Function's backward returns is ``change(what it was)``."""
+    return lambda: plants.all_of(
+        compiled_as, plants.gradients(lambda _, found: tuple(None if g is None else change(g) for g in found))
+    )
+
+
+def _constants(make_fx, function, **options):
+    def trace(*args):
+        outputs = tuple(y.detach() for y in function(*args))
+        return make_fx(lambda *_: outputs, **options)(*args)
+
+    return trace
+
+
+def _opaque(function):
+    """A graph with one node, the call of the function."""
+    graph = torch.fx.Graph()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    graph.output(graph.call_function(function, tuple(graph.placeholder(name) for name in names)))
+    return torch.fx.GraphModule(torch.nn.Module(), graph)
+
+
+def _has_jvp(cls):
+    return plants.defines(cls, "jvp")
+
+
+def _keeps_one_cotangent():
+    """Of several cotangents backward gets the first, and zeros for the others."""
+    zeros = plants.cotangents(lambda _, given: (given[0], *map(torch.zeros_like, given[1:])))
+    return plants.all_of(compiled_as, zeros)
+
+
+def _shares_what_is_saved():
+    """Every ctx has the saved tensors of the last one."""
+    saved, noted = plants.last(lambda method: plants.ctx_method("save_for_backward", method))
+    return plants.all_of(compiled_as, noted, plants.ctx_attribute("saved_tensors", lambda *_: tuple(saved[1:])))
+
+
+FAULTS = (
+    fault("COMPILE-01", compiled(COMPOSITE), "gradients"),
+    fault("COMPILE-01: two graphs for one Function", compiled(times=2), "number of graphs"),
+    fault("COMPILE-02", compiled(plants.ctx_method("mark_non_differentiable", lambda *_: None)), "requires_grad"),
+    fault("COMPILE-02: compiled code changes copies of its arguments", compiled(on_copies=True), "after the call"),
+    fault("COMPILE-03", compiled(plants.called_with(_repeated_once)), "passed twice"),
+    fault("COMPILE-04", compiled(_detached_if(_has_jvp))),
+    fault(
+        "COMPILE-04: a full graph differentiates the operations of a Function that defines jvp",
+        compiled(as_operations(lambda cls, *_: _has_jvp(cls)), full_only=True),
+        "gradients",
+    ),
+    fault("COMPILE-05", compiled(as_operations(lambda cls, *_: plants.defines(cls, "vjp"))), "gradients"),
+    fault("COMPILE-06", compiled(_detached_if(lambda cls: getattr(cls, "boxed_grads_call", False)))),
+    fault("COMPILE-07", _backward_gives(torch.Tensor.detach), "second derivatives"),
+    fault("COMPILE-08", _backward_gives(lambda g: g + (g - g.detach())), "second derivatives"),
+    fault("COMPILE-09", plants.wrapped(proxy_tensor, "make_fx", _constants), "outputs"),
+    fault("COMPILE-09: symbolic_trace does not look into a Function", plants.put(torch.fx, "symbolic_trace", _opaque)),
+    fault(
+        "COMPILE-10",
+        plants.wrapped(torch.jit, "trace", lambda _, function, __: partial(plants.under(COMPOSITE), function)),
+        "gradients",
+    ),
+    fault("COMPILE-11", compiled(COMPOSITE)),
+    fault("COMPILE-12", compiled(plants.put(torch.Tensor, "__iadd__", lambda x, _: x))),
+    fault("COMPILE-13", _keeps_one_cotangent, "share memory"),
+    fault("COMPILE-14", compiled(plants.ctx_method("set_materialize_grads", lambda *_: None)), "unused"),
+    fault("COMPILE-15", _shares_what_is_saved),
+    fault(
+        "COMPILE-15: compiled code drops hooks",
+        compiled(plants.put(torch.Tensor, "register_hook", lambda *_: None)),
+        "gradient of compiled code",
+    ),
+)
+
+FIXES = (
+    Fix("COMPILE-01", compiled_as, variant="parent"),
+    Fix("COMPILE-02", compiled_as, variant="argument"),
+    Fix("COMPILE-04", compiled_as, variant="forward"),
+    Fix("COMPILE-06", compiled_as, variant="one"),
+    Fix("COMPILE-08", compiled_as),
+    Fix("COMPILE-09", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),
+    *(Fix("COMPILE-11", compiled_as, variant=variant) for variant in ("grad", "jvp", "mapped")),
+    Fix("COMPILE-12", compiled_as, variant="saved"),
+    *(Fix("COMPILE-13", compiled_as, variant=variant) for variant in ("twice", "view")),
+    Fix("COMPILE-14", compiled_as),
+)
