@@ -14,6 +14,7 @@ from autograd_conformance.harness.text import origin
 _PLACES = {
     "run": "run:run",
     "check": "check:check",
+    "record": "record:record",
     "compare": "gate:compare",
     "accept": "gate:accept",
     "merge": "gate:merge",

@@ -1,0 +1,1 @@
+"""Declarations that nobody wrote: drafted from calls that a program makes, and from signatures."""

@@ -1,0 +1,123 @@
+"""Drafts: what a declaration may say, as alternatives from the most general to what was seen."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+# The names of dimensions, in the order in which they are given.
+NAMES = tuple("nmklpqrstuvwxyz")
+# Of so many dimensions every subset is tried.
+_FEW = 6
+
+
+@dataclass(frozen=True)
+class Part:
+    """An argument of a draft.
+
+    That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
+    ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
+    ``expression`` of Python that needs these ``imports``. ``seen`` says what it rests on, ``missing`` why there is no
+    text for it.
+    """
+
+    name: str
+    kind: str = ""
+    dims: tuple[str, ...] = ()
+    tails: tuple[str, ...] = ("",)
+    text: str = ""
+    expression: str = ""
+    imports: tuple[str, ...] = ()
+    seen: str = ""
+    missing: str = ""
+
+    @property
+    def code(self) -> str:
+        """The argument as Python writes it."""
+        return self.expression or repr(self.words).replace("'", '"', 2 * ("'" not in self.words))
+
+    @property
+    def words(self) -> str:
+        """The text of the argument, with its preferred tail."""
+        if not self.kind:
+            return self.text
+        return f"{self.kind}[{','.join(self.dims)}]{self.tails[0]}"
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The arguments of a declaration that nobody wrote.
+
+    ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
+    are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
+    dimensions that became numbers, and ``observed`` is the shape that became any shape.
+    """
+
+    parts: tuple[Part, ...]
+    lengths: Mapping[str, int] = field(default_factory=dict)
+    inplace: tuple[int, ...] = ()
+    calls: int = 0
+    kinds: int = 1
+    fixed: tuple[str, ...] = ()
+    observed: str = ""
+
+    @property
+    def missing(self) -> str:
+        """Why it cannot be a declaration; empty if it can."""
+        return next((part.missing for part in self.parts if part.missing), "")
+
+    def fixing(self, names: Sequence[str]) -> Draft:
+        """The draft in which these dimensions have the length that they always had."""
+        known = {name: str(self.lengths[name]) for name in names}
+        parts = tuple(
+            replace(
+                part,
+                dims=tuple(known.get(name, name) for name in part.dims),
+                tails=tuple(_literal(tail, known) for tail in part.tails),
+            )
+            for part in self.parts
+        )
+        left = {name: length for name, length in self.lengths.items() if name not in known}
+        return replace(self, parts=parts, lengths=left, fixed=(*self.fixed, *names))
+
+    def alternatives(self) -> Iterator[Draft]:
+        """The drafts that the calls allow, the most general first.
+
+        If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
+        """
+        bases = [self._of_any_shape(), self] if self._has_one_shape() else [self]
+        found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]
+        yield from (draft for _, draft in sorted(found, key=lambda each: each[0]))
+
+    def _narrower(self) -> Iterator[tuple[int, Draft]]:
+        """The draft with each choice of tails and of dimensions that keep their length, and how narrow that is."""
+        choices = [range(len(part.tails)) for part in self.parts]
+        for tails in itertools.product(*choices):
+            parts = tuple(replace(p, tails=(p.tails[n],)) for p, n in zip(self.parts, tails, strict=True))
+            for names in _subsets(list(self.lengths)):
+                yield sum(tails) + len(names), replace(self, parts=parts).fixing(names)
+
+    def _of_any_shape(self) -> Draft:
+        shaped = next(part for part in self.parts if part.kind)
+        parts = tuple(replace(part, dims=("...",)) if part.kind else part for part in self.parts)
+        return replace(self, parts=parts, lengths={}, observed=f"[{','.join(shaped.dims)}]")
+
+    def _has_one_shape(self) -> bool:
+        dims = {part.dims for part in self.parts if part.kind}
+        tails = "".join(tail for part in self.parts for tail in part.tails)
+        return len(dims) == 1 and "..." not in dims.pop() and "-1)" not in tails
+
+
+def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """All subsets, or where these are too many, none, one or all."""
+    sizes = range(len(names) + 1) if len(names) <= _FEW else (0, 1, len(names))
+    for size in sizes:
+        yield from itertools.combinations(names, size)
+
+
+def _literal(tail: str, known: Mapping[str, str]) -> str:
+    """A tail in which dimensions are numbers."""
+    for name, length in known.items():
+        tail = tail.replace(f"..{name}-1)", f"..{int(length) - 1})")
+    return tail

@@ -1,0 +1,58 @@
+"""The file of declarations that recorded calls become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograd_conformance.harness.drafting import inferring, settling, writing
+from autograd_conformance.harness.drafting.recording import Recorded
+from autograd_conformance.harness.drafting.writing import Drafted
+from autograd_conformance.harness.outcomes import UsageProblem
+
+_NOTHING = (
+    "no custom Function was called, so nothing is written; calls of torch's own Functions, calls in code that "
+    "torch.compile compiled, and those of a Python that runs with -I, -E or -S are not recorded"
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written: a sentence for each Function, and how many of them are declared."""
+
+    sentences: tuple[str, ...]
+    declared: int
+
+
+def verify(output: Path) -> None:
+    """Raise UsageProblem for a file that cannot be written: one that is there may have been edited."""
+    if output.suffix != ".py":
+        raise UsageProblem(f"declarations are Python: name a file that ends in .py, not {output}")
+    if output.exists():
+        raise UsageProblem(
+            f"{output} is there already, and may have been edited; remove it, or name another with -o FILE"
+        )
+    if not output.resolve().parent.is_dir():
+        raise UsageProblem(f"{output.parent} is not a folder; name a file in one that is there with -o FILE")
+
+
+def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Written:
+    """Write declarations of what was recorded. Raises UsageProblem if there is nothing to write."""
+    if not found.functions:
+        raise UsageProblem(_NOTHING)
+    drafted = [Drafted(function, draft) for function in found.functions for draft in inferring.drafts(function)]
+    results = settling.settled(drafted, output.resolve(), "torch", seconds=seconds)
+    output.write_text(writing.text(results, output.resolve(), command), encoding="utf-8")
+    left_out = {each.function.name: why for each in results if (why := writing.why(each, output.resolve()))}
+    calls = {each.function.name: each.function.calls for each in results}
+    sentences = [_sentence(name, number, left_out.get(name, "")) for name, number in calls.items()]
+    declared = len(calls) - len(left_out)
+    sentences.append(f"{output}: {declared} of {len(calls)} Functions are declared")
+    if declared:
+        sentences.append(f"Read it, and then: autograd-conformance check {output}")
+    return Written(tuple(sentences), declared)
+
+
+def _sentence(name: str, calls: int, left_out: str) -> str:
+    called = f"{name}: {calls} call{'s' * (calls != 1)}"
+    return f"{called}; left out: {left_out}" if left_out else called

@@ -1,0 +1,262 @@
+"""Drafts from the calls that a program made: equal lengths share a name, what never varied is said to be a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from autograd_conformance.harness.drafting.drafts import NAMES, Draft, Part
+from autograd_conformance.harness.drafting.observed import Argument, Kind, Observed
+
+# So many different values of an argument are a choice, and more of them a range.
+_MOST_CHOICES = 5
+# The longest range of integers that a declaration can have.
+_LONGEST_RANGE = 1000
+# The kinds of tensors, as declarations call them, by dtype.
+_KINDS = {
+    **dict.fromkeys(("float64", "float32", "float16", "bfloat16"), "float"),
+    **dict.fromkeys(("complex128", "complex64"), "complex"),
+    **dict.fromkeys(("int64", "int32", "int16", "int8", "uint8"), "int"),
+    "bool": "bool",
+}
+# The most drafts of one Function: that many kinds of arguments are told apart.
+_MOST_DRAFTS = 3
+_WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
+
+
+def drafts(found: Observed) -> list[Draft]:
+    """The declarations that the calls of a Function suggest, the most frequent kind of call first."""
+    groups: list[list[Kind]] = []
+    for kind in sorted(found.kinds, key=lambda kind: -kind.count):
+        fitting = next((group for group in groups if all(_alike(kind, other) for other in group)), None)
+        groups.append([kind]) if fitting is None else fitting.append(kind)
+    groups.sort(key=lambda group: -sum(kind.count for kind in group))
+    return [_draft(found, group) for group in groups[:_MOST_DRAFTS]]
+
+
+def _alike(one: Kind, other: Kind) -> bool:
+    """Whether one declaration can describe both: the same sorts of arguments, perhaps None, and tensors of one rank."""
+    if len(one.args) != len(other.args) or one.kwargs.keys() != other.kwargs.keys():
+        return False
+    pairs = [*zip(one.args, other.args, strict=True), *((one.kwargs[n], other.kwargs[n]) for n in one.kwargs)]
+    same = all(a.is_none or b.is_none or _sort(a) == _sort(b) for a, b in pairs)
+    tensors = [(a, b) for a, b in pairs if a.dtype and b.dtype]
+    return same and (all(len(a.shape) == len(b.shape) for a, b in tensors) or (_one_shape(one) and _one_shape(other)))
+
+
+def _sort(argument: Argument) -> str:
+    """What sort of argument it is: the kind of a tensor, the type of a number, and so on."""
+    if argument.dtype:
+        return f"tensor of {_kind(argument.dtype)}"
+    if "value" in argument.seen:
+        return type(argument.seen["value"]).__name__
+    return next(iter(argument.seen))
+
+
+def _kind(dtype: str) -> str:
+    """The kind of a tensor with this dtype; empty if declarations have none."""
+    return _KINDS.get(dtype, "")
+
+
+def _one_shape(kind: Kind) -> bool:
+    """Whether all tensors of a call have one shape."""
+    return len({x.shape for x in kind.args if x.dtype}) == 1
+
+
+def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
+    slots = [[kind.args[n] for kind in kinds] for n in range(len(kinds[0].args))]
+    names = _parameters(found, len(slots))
+    ranks = {len(x.shape) for kind in kinds for x in kind.args if x.dtype}
+    if len(ranks) > 1 and all(map(_one_shape, kinds)):
+        dims, lengths = _any_shape(slots), dict[str, int]()
+    else:
+        dims, lengths = _dimensions(slots)
+    parts = [_part(name, slot, dims[n], slots, dims) for n, (name, slot) in enumerate(zip(names, slots, strict=True))]
+    if kinds[0].kwargs:
+        words = ", ".join(kinds[0].kwargs)
+        missing = f"it is called with keyword arguments ({words}); declare a function that passes them"
+        parts = [replace(part, missing=part.missing or missing) for part in parts]
+    inplace = sorted({n for kind in kinds for n in kind.inplace})
+    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds))
+
+
+def _any_shape(slots: Sequence[Sequence[Argument]]) -> list[tuple[str, ...]]:
+    return [("...",) if any(x.dtype for x in slot) else () for slot in slots]
+
+
+def _parameters(found: Observed, count: int) -> list[str]:
+    """The names of the arguments, as forward has them."""
+    named = list(found.parameters)
+    named = named[1:] if named[:1] == ["ctx"] or len(named) == count + 1 else named
+    return [named[n] if n < len(named) else f"argument{n}" for n in range(count)]
+
+
+def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ...]], dict[str, int]]:
+    """The dimensions of each argument, and the lengths of those that never varied.
+
+    Those that had the same length in every call have one name, and those that are always a multiple or a sum of others
+    are written so.
+    """
+    columns: dict[tuple[int, int], tuple[int | None, ...]] = {}
+    for n, slot in enumerate(slots):
+        rank = max((len(x.shape) for x in slot), default=0)
+        for axis in range(rank):
+            columns[n, axis] = tuple(x.shape[axis] if x.dtype else None for x in slot)
+    named: dict[tuple[int | None, ...], str] = {}
+    lengths: dict[str, int] = {}
+    for column in columns.values():
+        known = {side for side in column if side is not None}
+        if column in named or known == {1}:
+            continue
+        same = next((name for other, name in named.items() if _agree(column, other)), "")
+        composed = same or (len(known) > 2 and _composed(column, named)) or ""
+        named[column] = composed or NAMES[len(set(named.values())) % len(NAMES)]
+        if len(known) == 1 and not composed:
+            lengths[named[column]] = known.pop()
+    dims: list[tuple[str, ...]] = []
+    for n, slot in enumerate(slots):
+        rank = max((len(x.shape) for x in slot), default=0)
+        dims.append(tuple(named.get(columns[n, axis], "1") for axis in range(rank)))
+    return dims, lengths
+
+
+def _agree(one: Sequence[int | None], other: Sequence[int | None]) -> bool:
+    """Whether two columns of lengths are the same where both are known, which they are somewhere."""
+    both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    return bool(both) and all(a == b for a, b in both)
+
+
+def _composed(column: Sequence[int | None], named: Mapping[tuple[int | None, ...], str]) -> str:
+    """A column of lengths as a multiple, a sum or a product of others; empty if it is none."""
+    simple = {name: other for other, name in named.items() if name.isalpha() and len(set(other)) > 1}
+    tries: list[tuple[str, Callable[..., int], tuple[str, ...]]] = []
+    for name in simple:
+        tries += [(f"{k}*{name}", lambda a, k=k: k * a, (name,)) for k in range(2, 9)]
+        tries += [(f"{name}{k:+d}", lambda a, k=k: a + k, (name,)) for k in (1, -1, 2, -2, 3, -3)]
+        tries += [(f"{name}+{o}", lambda a, b: a + b, (name, o)) for o in simple if o > name]
+        tries += [(f"{name}*{o}", lambda a, b: a * b, (name, o)) for o in simple if o > name]
+    for text, value, names in tries:
+        rows = list(zip(column, *(simple[name] for name in names), strict=True))
+        if all(None not in row and row[0] == value(*row[1:]) for row in rows):
+            return text
+    return ""
+
+
+def _part(
+    name: str, slot: Sequence[Argument], dims: tuple[str, ...], slots: Sequence[Sequence[Argument]],
+    all_dims: Sequence[tuple[str, ...]],
+) -> Part:  # fmt: skip
+    given = [x for x in slot if not x.is_none]
+    optional = len(given) < len(slot)
+    if given and given[0].dtype:
+        return _tensor(name, given, dims, "?" * optional, slots, all_dims)
+    if all("value" in x.seen for x in given):
+        return _values(name, [x.seen["value"] for x in slot])
+    return _object(name, slot)
+
+
+def _tensor(
+    name: str, given: Sequence[Argument], dims: tuple[str, ...], optional: str, slots: Sequence[Sequence[Argument]],
+    all_dims: Sequence[tuple[str, ...]],
+) -> Part:  # fmt: skip
+    kind, dtypes = _kind(given[0].dtype), sorted({x.dtype for x in given})
+    tracked = {x.seen["grad"] for x in given}
+    grad = {True: "requires grad", False: "never requires grad"}[tracked != {False}] if len(tracked) == 1 else (
+        "requires grad at times"
+    )  # fmt: skip
+    layouts = sorted({str(x.seen["layout"]) for x in given} - {"contiguous"})
+    devices = sorted({str(x.seen["device"]) for x in given} - {"cpu"})
+    notes = [", ".join(dtypes), grad] if kind in ("float", "complex") else [", ".join(dtypes)]
+    seen = ", ".join([*notes, *layouts, *(f"on {device}" for device in devices)])
+    if any(layout.startswith("sparse") for layout in layouts):
+        return Part(name, kind, dims, (f"{optional} sparse",), seen=seen)
+    if not kind:
+        return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
+    if kind == "int":
+        tails = tuple(f"{tail}{optional}" for tail in _bounds(given, slots, all_dims))
+        return Part(name, kind, dims, tails, seen=seen)
+    if kind == "bool":
+        return Part(name, kind, dims, (optional,), seen=seen)
+    ranges = [x.ranges for x in given if x.ranges is not None]
+    word = next((_WORDS[w] for w in _WORDS if ranges and all(w in each for each in ranges)), "")
+    if word == _WORDS["binary"] and tracked == {False}:
+        return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
+    word = word.replace(_WORDS["binary"], "")
+    return Part(name, kind, dims, tuple(dict.fromkeys([optional, f"{optional}{word}"])), seen=seen)
+
+
+def _bounds(
+    given: Sequence[Argument], slots: Sequence[Sequence[Argument]], dims: Sequence[tuple[str, ...]]
+) -> tuple[str, ...]:
+    """The ranges that integers may have: up to the length of a dimension that was always larger, or what was seen."""
+    least = min((x.least for x in given if x.least is not None), default=0)
+    most = max((x.most for x in given if x.most is not None), default=3)
+    literal = f"({least}..{min(most, least + _LONGEST_RANGE)})"
+    if least < 0:
+        return (literal,)
+    larger: dict[str, int] = {}
+    for slot, names in zip(slots, dims, strict=True):
+        for axis, name in enumerate(names):
+            rows = [
+                (x.most, y.shape[axis]) for x, y in zip(given, slot, strict=False) if y.dtype and x.most is not None
+            ]
+            floating = any(_kind(y.dtype) == "float" for y in slot)
+            if name.isalpha() and rows and floating and all(top < side for top, side in rows):
+                larger.setdefault(name, min(side - top for top, side in rows))
+    nearest = sorted(larger, key=lambda name: larger[name])
+    return (*(f"(0..{name}-1)" for name in nearest), literal)
+
+
+def _values(name: str, values: Sequence[object]) -> Part:
+    """An argument that is a plain value."""
+    different = list(dict.fromkeys(values)) if len({type(v) for v in values}) == 1 else _unique(values)
+    numbers = [v for v in different if isinstance(v, int | float) and not isinstance(v, bool)]
+    seen = f"{len(different)} values" if len(different) > 1 else "never varied"
+    if len(different) <= _MOST_CHOICES or len(numbers) < len(different):
+        return Part(name, text=" | ".join(map(repr, different[:_MOST_CHOICES])), seen=seen)
+    low, high = min(numbers), max(numbers)
+    if all(isinstance(v, int) for v in numbers) and high - low <= _LONGEST_RANGE:
+        return Part(name, text=f"int({low}..{high})", seen=seen)
+    if all(isinstance(v, float) for v in numbers):
+        return Part(name, text=f"float({low}..{high})", seen=seen)
+    return Part(name, text=" | ".join(map(repr, different[:_MOST_CHOICES])), seen=seen)
+
+
+def _unique(values: Iterable[object]) -> list[object]:
+    """The different values; 1, 1.0 and True are different."""
+    return list({(type(value), value): value for value in values}.values())
+
+
+def _object(name: str, slot: Sequence[Argument]) -> Part:
+    """An argument that is neither a tensor nor a plain value: what makes it again, or why nothing does."""
+    described = [x.seen for x in slot if not x.is_none]
+    first = described[0]
+    seen = "never varied" if all(each == first for each in described) else f"the first of {len(described)}"
+    if "expression" in first:
+        return Part(name, expression=str(first["expression"]), imports=("import torch",), seen=seen)
+    if "import" in first:
+        module, _, thing = str(first["import"]).partition(":")
+        return Part(name, expression=thing, imports=(f"from {module} import {thing}",), seen=seen)
+    if "module" in first:
+        made = f"Factory(lambda seed: {first['module']})"
+        return Part(name, expression=made, imports=("import torch",), seen=seen)
+    value = _plain(first)
+    if value is not None:
+        return Part(name, text=value, seen=seen)
+    what = str(first.get("object", next(iter(first))))
+    article = "holds tensors" if what in ("tuple", "list") else f"is a {what}"
+    return Part(name, missing=f"{name} {article}; write Factory(lambda seed: ...) for it", seen=seen)
+
+
+def _plain(seen: Mapping[str, object]) -> str | None:
+    """The text of a plain value, or of a tuple or list of these; None for anything else."""
+    if "value" in seen:
+        return repr(seen["value"])
+    for kind, brackets in (("tuple", "()"), ("list", "[]")):
+        if kind in seen:
+            inner = [_plain(each) for each in seen[kind]]  # type: ignore[attr-defined]
+            if any(each is None for each in inner):
+                return None
+            comma = "," * (kind == "tuple" and len(inner) == 1)
+            return f"{brackets[0]}{', '.join(map(str, inner))}{comma}{brackets[1]}"
+    return None

@@ -1,0 +1,75 @@
+"""The option ``--record-functions FILE`` of pytest: declarations from the calls that a test suite makes.
+
+Every pytest in an environment with this package loads this module: what it needs is imported when the option is given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_OPTION = "--record-functions"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("autograd-conformance", "custom autograd Functions")
+    group.addoption(
+        _OPTION, metavar="FILE", help="Write declarations of the custom Functions that the tests call, for check."
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[Any]:
+    """Record before anything of the tests is imported."""
+    given = early_config.known_args_namespace.record_functions
+    if given is not None:
+        recorder = import_module("autograd_conformance.harness.drafting.recorder")
+        if recorder.FOLDER in os.environ:
+            # A worker of pytest-xdist: the process that started it reads what it writes.
+            recorder.start(os.environ[recorder.FOLDER])
+        else:
+            early_config.pluginmanager.register(_Recording(Path(given), early_config))
+    return (yield)
+
+
+class _Recording:
+    """Records in this process and in those that it starts, and writes the file in the end."""
+
+    def __init__(self, output: Path, config: pytest.Config) -> None:
+        self._output = output
+        self._written: tuple[str, ...] = ()
+        self._recording = import_module("autograd_conformance.harness.drafting.recording")
+        self._files = import_module("autograd_conformance.harness.drafting.files")
+        self._recorder = import_module("autograd_conformance.harness.drafting.recorder")
+        try:
+            self._files.verify(output)
+        except self._recording.UsageProblem as problem:
+            raise pytest.UsageError(f"{_OPTION}: {problem}") from None
+        self._open = contextlib.ExitStack()
+        environment, self._folder = self._open.enter_context(self._recording.recorded())
+        os.environ.update(environment)
+        self._recorder.start(str(self._folder))
+        self._command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        del os.environ[self._recorder.FOLDER]
+        self._recorder.stop()
+        found = self._recording.Recorded(self._recording.observed(self._folder), "")
+        try:
+            self._written = self._files.write(found, self._output, self._command, seconds=60.0).sentences
+        except self._recording.UsageProblem as problem:
+            self._written = (str(problem),)
+        self._open.close()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        terminalreporter.section("recorded Functions")
+        for sentence in self._written:
+            terminalreporter.write_line(sentence)

@@ -1,0 +1,290 @@
+"""Records how a program calls its custom Functions, within that program.
+
+A file ``sitecustomize.py`` loads this module by its path, in each Python process of the program: it uses the standard
+library only, and the program's own torch. Each kind of call is a line of JSON as soon as it is seen, so that a crash
+loses nothing. What a tensor holds is not written: of integers the least and the largest, of floating numbers in which
+of a few ranges all of them are.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# The folder that the lines go to; the program's child processes inherit it.
+FOLDER = "AUTOGRAD_CONFORMANCE_RECORD"
+# The package that defines custom Functions. Those of its own modules are not the program's.
+_PACKAGE = "torch"
+_DEFINES = "torch.autograd.function"
+# Kinds of calls of one Function that are told apart. What comes after these is only counted.
+MOST_KINDS = 200
+# Values are looked at in calls whose number is a power of two, up to this one.
+_LAST_LOOK = 64
+_PLAIN = (bool, int, float, complex, str, type(None))
+# What is longer is a text for people, and no choice.
+_LONGEST_TEXT = 40
+
+
+def start(folder: str) -> None:
+    """Record from now on, or as soon as torch is imported."""
+    _WRITING.append(_Lines(folder))
+    os.register_at_fork(after_in_child=_WRITING[0].forget)
+    atexit.register(_WRITING[0].end)
+    if _DEFINES in sys.modules:
+        _patch(sys.modules[_DEFINES])
+    else:
+        sys.meta_path.insert(0, _Finder())
+
+
+def stop() -> None:
+    """Write how often each kind of call was made; later calls are not recorded."""
+    _WRITING[0].end()
+    _STOPPED.append(True)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds the module that defines Functions, and changes it once it is executed."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name != _DEFINES:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def executed(module: Any) -> None:
+                execute(module)
+                _patch(module)
+
+            spec.loader.exec_module = executed  # type: ignore[method-assign]
+        return spec
+
+
+def _patch(module: Any) -> None:
+    inner: Callable[..., Any] = module.Function.__dict__["apply"].__func__
+
+    @functools.wraps(inner)
+    def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        known = _KNOWN.get(cls) or _added(cls)
+        seen = known.note(args, kwargs) if known.mine and not _STOPPED else None
+        outputs = inner(cls, *args, **kwargs)
+        if seen is not None:
+            seen.returned(args, outputs)
+        return outputs
+
+    module.Function.apply = classmethod(apply)
+
+
+class _Lines:
+    """The file of this process, with a line for all that is new."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._file: Any = None
+
+    def write(self, **line: Any) -> None:
+        if self._file is None:
+            self._file = open(os.path.join(self._folder, f"{os.getpid()}.ndjson"), "a", encoding="utf-8")  # noqa: SIM115
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+
+    def forget(self) -> None:
+        """In a child process: what the parent has seen is in the parent's file."""
+        self._file = None
+        _KNOWN.clear()
+
+    def end(self) -> None:
+        if _STOPPED:
+            return
+        for known in _KNOWN.values():
+            known.end()
+
+
+_WRITING: list[_Lines] = []
+_STOPPED: list[bool] = []
+# The Functions, by class; those that are defined within a function are made anew again and again, and kept by name.
+_KNOWN: dict[Any, _Function] = {}
+
+
+def _added(cls: Any) -> _Function:
+    key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
+    if key not in _KNOWN:
+        _KNOWN[key] = _Function(cls)
+    return _KNOWN[key]
+
+
+class _Function:
+    """A Function of the program, with the kinds of its calls."""
+
+    def __init__(self, cls: Any) -> None:
+        self.operator, backward = _operator(cls)
+        self.kinds: dict[Any, _Kind] = {}
+        self.further = 0
+        self.mine = bool(self.operator) or str(cls.__module__).partition(".")[0] != _PACKAGE
+        self.name = self.operator or f"{cls.__module__}:{cls.__qualname__}"
+        if self.mine:
+            _WRITING[0].write(function=self.name, **_about(cls, self.operator, backward))
+
+    def note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Kind | None:
+        """Count a call. Returns its kind if it is new."""
+        if self.operator:
+            args, kwargs = args[:-1], args[-1].keyword_only_args
+        try:
+            key = (tuple(map(_key, args)), tuple((name, _key(kwargs[name])) for name in sorted(kwargs)))
+            kind = self.kinds.get(key)
+        except Exception:  # noqa: BLE001 - recording must not break the program
+            return None
+        if kind is not None:
+            kind.count += 1
+            if kind.count <= _LAST_LOOK and kind.count & (kind.count - 1) == 0:
+                kind.look(args)
+            return None
+        if len(self.kinds) >= MOST_KINDS:
+            self.further += 1
+            return None
+        kind = self.kinds[key] = _Kind(self.name, len(self.kinds), args, kwargs)
+        return kind
+
+    def end(self) -> None:
+        for kind in self.kinds.values():
+            kind.say(count=kind.count)
+        if self.further:
+            _WRITING[0].write(function=self.name, further=self.further)
+
+
+class _Kind:
+    """A kind of call: the shapes, dtypes and so on of its tensors, and its other arguments."""
+
+    def __init__(self, function: str, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.function, self.number, self.count = function, number, 1
+        self.say(args=list(map(_described, args)), kwargs={name: _described(kwargs[name]) for name in kwargs}, count=1)
+        self.look(args)
+
+    def say(self, **what: Any) -> None:
+        _WRITING[0].write(function=self.function, kind=self.number, **what)
+
+    def look(self, args: tuple[Any, ...]) -> None:
+        """Write in which ranges the values of tensors are."""
+        self.say(count=self.count, values={str(n): _range(x) for n, x in enumerate(args) if _is_tensor(x)})
+
+    def returned(self, args: tuple[Any, ...], outputs: Any) -> None:
+        """Write which arguments are returned, as those that are changed in place are."""
+        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        inplace = [n for n, x in enumerate(args) if _is_tensor(x) and any(x is y for y in outputs)]
+        self.say(count=self.count, outputs=list(map(_described, outputs)), inplace=inplace)
+
+
+def _operator(cls: Any) -> tuple[str, Any]:
+    """The operator for which torch made a Function, as ``namespace::name``, and its backward; empty for any other."""
+    if cls.__module__ != "torch._library.autograd":
+        return "", None
+    cells = zip(cls.forward.__code__.co_freevars, cls.forward.__closure__ or (), strict=False)
+    found = {name: cell.cell_contents for name, cell in cells if name in ("op", "info")}
+    return (str(found["op"]._schema.name), found["info"]._backward_fn) if len(found) == 2 else ("", None)
+
+
+def _about(cls: Any, operator: str, backward: Any) -> dict[str, Any]:
+    """Where a Function is defined, or an operator gets its backward, and the names of the parameters of forward."""
+    place = getattr(backward, "__module__", None) or cls.__module__
+    module = sys.modules.get(place)
+    named = getattr(module, "__spec__", None)
+    try:
+        parameters = list(inspect.signature(cls.forward).parameters)
+    except (TypeError, ValueError):
+        parameters = []
+    return {
+        "operator": operator,
+        "module": getattr(named, "name", None) or place,
+        "qualname": cls.__qualname__,
+        "file": str(getattr(module, "__file__", "") or ""),
+        "parameters": [] if operator else parameters,
+    }
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules[_PACKAGE].Tensor)
+
+
+def _key(value: Any) -> Any:
+    """What tells kinds of arguments apart."""
+    if type(value) in _PLAIN:
+        return type(value), value
+    if _is_tensor(value):
+        return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
+    if isinstance(value, tuple | list):
+        return type(value), *map(_key, value)
+    if type(value).__module__ == _PACKAGE:
+        return type(value), str(value)
+    return type(value), getattr(value, "__qualname__", id(value)) if callable(value) else None
+
+
+def _layout(tensor: Any) -> str:
+    if tensor.layout is not sys.modules[_PACKAGE].strided:
+        return str(tensor.layout).rpartition(".")[2]
+    if tensor.is_contiguous():
+        return "contiguous"
+    return "expanded" if 0 in tensor.stride() else "strided"
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """An argument as data."""
+    if _is_tensor(value):
+        return {
+            "tensor": str(value.dtype).rpartition(".")[2],
+            "shape": list(value.shape),
+            "grad": value.requires_grad,
+            "layout": _layout(value),
+            "device": value.device.type,
+        }
+    if isinstance(value, float) and value - value != 0:
+        return {"object": "number that is not finite", "expression": f'float("{value}")'}
+    if type(value) in _PLAIN and not isinstance(value, complex) and len(str(value)) <= _LONGEST_TEXT:
+        return {"value": value}
+    if type(value) in (tuple, list):
+        return {type(value).__name__: list(map(_described, value))}
+    return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **_named(value)}
+
+
+def _named(value: Any) -> dict[str, str]:
+    """The words that make this object again, where there are some: of a dtype, a module or a global function."""
+    kind = type(value)
+    if kind.__module__ == _PACKAGE and kind.__name__ in ("dtype", "layout", "memory_format"):
+        return {"expression": str(value)}
+    if kind.__module__ == _PACKAGE and kind.__name__ in ("device", "Size"):
+        return {"expression": f"torch.{value!r}"}
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+    short = str(getattr(value, "__name__", ""))
+    if short and getattr(sys.modules[_PACKAGE], short, None) is value:
+        return {"import": f"{_PACKAGE}:{short}"}
+    if isinstance(module, str) and name.isidentifier() and getattr(sys.modules.get(module), name, None) is value:
+        return {"import": f"{module}:{name}"}
+    if kind.__module__.startswith("torch.nn.modules."):
+        return {"module": f"torch.nn.{value!r}"}
+    return {}
+
+
+def _range(tensor: Any) -> dict[str, Any]:
+    """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
+    try:
+        if not tensor.numel() or tensor.is_complex() or tensor.layout is not sys.modules[_PACKAGE].strided:
+            return {}
+        with sys.modules[_PACKAGE].no_grad():
+            least, most = tensor.detach().aminmax()
+            least, most = least.item(), most.item()
+            if not tensor.is_floating_point():
+                return {"least": int(least), "most": int(most)}
+            binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+        ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
+        return {"ranges": [name for name, holds in ranges.items() if holds]}
+    except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
+        return {}

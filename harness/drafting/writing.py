@@ -1,0 +1,148 @@
+"""Drafts as a file of declarations, which a person reads and edits."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograd_conformance.harness.drafting.drafts import Draft
+from autograd_conformance.harness.drafting.observed import Observed
+
+_HEAD = '''\
+"""The Functions that were called by: {command}
+
+Each declaration was drafted from these calls. Read it, correct it, and run: autograd-conformance check {path}
+A guess is what never varied while it was recorded. Arguments are described in docs/checking-your-function.md.
+"""
+'''
+
+
+@dataclass(frozen=True)
+class Drafted:
+    """The draft of a Function's declaration. ``notes`` are sentences for its comment, ``reason`` why it is left out."""
+
+    function: Observed
+    draft: Draft
+    notes: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """How a file imports a Function: the lines, and the expression; or the ``reason`` why it cannot."""
+
+    lines: tuple[str, ...] = ()
+    expression: str = ""
+    reason: str = ""
+
+
+def source(function: Observed, path: Path) -> Source:
+    """How the file at this path imports a Function."""
+    first, file = function.qualname.partition(".")[0], Path(function.file)
+    module = function.module if function.module != "__main__" else file.stem
+    if not function.operator and "<locals>" in function.qualname:
+        where = function.qualname.partition(".<locals>")[0]
+        return Source(reason=f"it is defined within {where}; move it to the level of its module")
+    if not function.file:
+        return Source(reason=f"{module} has no file from which it could be imported")
+    if not all(part.isidentifier() for part in module.split(".")):
+        return Source(reason=f"{file.name} is no name that Python can import")
+    depth = module.count(".") + (file.stem == "__init__")
+    folder = os.path.relpath(file.resolve().parents[depth], path.resolve().parent)
+    found = "site-packages" in file.parts or folder == "."
+    added = [] if found else [f"sys.path.insert(0, str(Path(__file__).parent / {folder!r}))"]
+    if function.operator:
+        namespace, _, name = function.operator.partition("::")
+        return Source((*added, "import torch", f"import {module}"), f"torch.ops.{namespace}.{name}")
+    return Source((*added, f"from {module} import {first}"), function.qualname)
+
+
+def runs_when_imported(function: Observed) -> bool:
+    """Whether importing a Function runs the program that it is defined in."""
+    if function.module != "__main__" or not Path(function.file).is_file():
+        return False
+    tree = ast.parse(Path(function.file).read_text(encoding="utf-8"))
+    return not any(isinstance(node, ast.If) and "__name__" in ast.dump(node.test) for node in tree.body)
+
+
+def text(found: Sequence[Drafted], path: Path, command: str) -> str:
+    """The file."""
+    whole = [each for each in found if not why(each, path)]
+    imports = [line for each in whole for line in source(each.function, path).lines]
+    imports += [line for each in whole for part in each.draft.parts for line in part.imports]
+    factory = any("Factory(" in part.expression for each in whole for part in each.draft.parts)
+    body = "\n\n".join(_blocks(found, path))
+    return "\n".join([_HEAD.format(command=command, path=path.name), *_imports(imports, factory), "", body, ""])
+
+
+def _imports(lines: Sequence[str], factory: bool) -> Iterator[str]:
+    paths = list(dict.fromkeys(line for line in lines if line.startswith("sys.path")))
+    if paths:
+        yield from ("import sys", "from pathlib import Path", "")
+    if "import torch" in lines:
+        yield from ("import torch", "")
+    yield f"from autograd_conformance import Declaration{', Factory' * factory}"
+    if paths:
+        yield from ("", *paths)
+    names: dict[str, set[str]] = {}
+    for line in lines:
+        if line.startswith("from "):
+            module, _, name = line.removeprefix("from ").partition(" import ")
+            names.setdefault(module, set()).add(name)
+    # What registers operators.
+    others = sorted({line for line in lines if line.startswith("import ") and line != "import torch"})
+    others += [f"from {module} import {', '.join(sorted(found))}" for module, found in sorted(names.items())]
+    if others:
+        yield from ("", *others)
+
+
+def why(drafted: Drafted, path: Path) -> str:
+    """Why a draft is left out of the file at this path; empty if it is not."""
+    return drafted.reason or source(drafted.function, path).reason or drafted.draft.missing
+
+
+def _blocks(found: Sequence[Drafted], path: Path) -> Iterator[str]:
+    names: dict[str, int] = {}
+    for drafted in found:
+        name = _name(drafted.function)
+        names[name] = names.get(name, 0) + 1
+        again = f"_{names[name]}" if names[name] > 1 else ""
+        yield _block(drafted, path, name, again)
+
+
+def _name(function: Observed) -> str:
+    """The name of a declaration: that of the Function, in small letters."""
+    words = function.operator.partition("::")[2] or function.qualname.rpartition(".")[2]
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
+
+
+def _block(drafted: Drafted, path: Path, name: str, again: str) -> str:
+    draft, reason = drafted.draft, why(drafted, path)
+    lines = [f"# {sentence}" for sentence in (_counted(drafted), *drafted.notes)]
+    if reason:
+        lines.append(f"# Left out: {reason}.")
+    code = [
+        f"{name}{again} = Declaration(",
+        f"    {source(drafted.function, path).expression or drafted.function.qualname},",
+    ]
+    for part in draft.parts:
+        shown = "..." if part.missing else part.code
+        code.append(f"    {shown},{f'  # {part.name}: {part.seen}' * bool(part.seen)}")
+    if again:
+        code.append(f'    name="{drafted.function.qualname.rpartition(".")[2]}{again}",')
+    if draft.inplace:
+        code.append(f"    inplace={draft.inplace!r},")
+    code.append(")")
+    return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
+
+
+def _counted(drafted: Drafted) -> str:
+    calls, kinds = drafted.draft.calls, drafted.draft.kinds
+    if calls == 1:
+        return f"{drafted.function.name}: called once."
+    once = "all of one kind: nothing shows what may vary" if kinds == 1 else f"of {kinds} kinds"
+    return f"{drafted.function.name}: {calls} calls, {once}."

@@ -1,0 +1,131 @@
+"""What calls suggest: which lengths share a name, which values are a choice, and what is only a guess."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograd_conformance.harness.drafting.drafts import Draft
+from autograd_conformance.harness.drafting.inferring import drafts
+from autograd_conformance.harness.drafting.observed import Argument, Kind, Observed
+
+
+def tensor(*shape, dtype="float32", grad=True, ranges=("finite",), bounds=(None, None), layout="contiguous"):
+    seen = {"tensor": dtype, "shape": list(shape), "grad": grad, "layout": layout, "device": "cpu"}
+    return Argument(seen, frozenset(ranges), *bounds)
+
+
+def indices(*shape, most):
+    return tensor(*shape, dtype="int64", grad=False, bounds=(0, most))
+
+
+def value(it):
+    return Argument({"value": it})
+
+
+def made(**seen):
+    return Argument(seen)
+
+
+def found(*calls, parameters=(), inplace=()):
+    kinds = [Kind(tuple(args), {}, count=len(calls) - n, inplace=inplace) for n, args in enumerate(calls)]
+    return Observed("m:F", "", "m", "F", "m.py", tuple(parameters), kinds)
+
+
+def words(*calls):
+    return [[part.words or part.expression for part in draft.parts] for draft in drafts(found(*calls))]
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([(tensor(2, 3), tensor(3, 5)), (tensor(4, 3), tensor(3, 5))], [["float[n,m]", "float[m,k]"]]),
+        ([(tensor(2, 2),), (tensor(4, 4),)], [["float[n,n]"]]),
+        ([(tensor(2, 1), tensor(2)), (tensor(3, 1), tensor(3))], [["float[n,1]", "float[n]"]]),
+        ([(tensor(2), tensor(4)), (tensor(3), tensor(6)), (tensor(5), tensor(10))], [["float[n]", "float[2*n]"]]),
+        ([(tensor(2), tensor(4)), (tensor(3), tensor(5)), (tensor(6), tensor(8))], [["float[n]", "float[n+2]"]]),
+        # Two lengths of which one is double the other say nothing: there are too few.
+        ([(tensor(2), tensor(4)), (tensor(3), tensor(6))], [["float[n]", "float[m]"]]),
+        ([(tensor(2),), (tensor(2, 3),), (tensor(),)], [["float[...]"]]),
+        (
+            [(tensor(2), tensor(2, 3)), (tensor(2, 3), tensor(3))],
+            [["float[n]", "float[n,m]"], ["float[n,m]", "float[m]"]],
+        ),
+        ([(tensor(2, dtype="complex64"),)], [["complex[n]"]]),
+        ([(tensor(2), tensor(2, dtype="bool", grad=False))], [["float[n]", "bool[n]"]]),
+        ([(tensor(5, 2), indices(3, most=4)), (tensor(6, 2), indices(4, most=5))], [["float[n,m]", "int[k](0..n-1)"]]),
+        ([(tensor(5), tensor(3, dtype="int64", grad=False, bounds=(-2, 9)))], [["float[n]", "int[m](-2..9)"]]),
+        ([(tensor(2), value(None)), (tensor(3), tensor(3))], [["float[n]", "float[n]?"]]),
+        ([(tensor(2, grad=False, ranges=("finite", "binary", "unit")),)], [["float[n] binary"]]),
+        ([(tensor(2, layout="sparse_coo"),)], [["float[n] sparse"]]),
+        ([(tensor(2), value(0.5))], [["float[n]", "0.5"]]),
+        ([(tensor(2), value("sum")), (tensor(2), value("mean"))], [["float[n]", "'sum' | 'mean'"]]),
+        ([(tensor(2), value(True)), (tensor(2), value(1))], [["float[n]", "True"], ["float[n]", "1"]]),
+        ([(tensor(2), value(n)) for n in range(2, 9)], [["float[n]", "int(2..8)"]]),
+        ([(tensor(2), value(n / 8)) for n in range(7)], [["float[n]", "float(0.0..0.75)"]]),
+        ([(tensor(2), made(tuple=[{"value": 1}, {"value": 2}]))], [["float[n]", "(1, 2)"]]),
+        ([(tensor(2), made(object="torch.dtype", expression="torch.float32"))], [["float[n]", "torch.float32"]]),
+        (
+            [(tensor(2), made(object="Linear", module="torch.nn.Linear(2, 3)"))],
+            [["float[n]", "Factory(lambda seed: torch.nn.Linear(2, 3))"]],
+        ),
+    ],
+)  # fmt: skip
+def test_what_calls_suggest(calls, expected):
+    assert words(*calls) == expected
+
+
+@pytest.mark.parametrize(
+    ("argument", "reason"),
+    [
+        (tensor(2, dtype="float8_e4m3fn"), "is a tensor of float8_e4m3fn"),
+        (made(object="pkg.Config"), "is a pkg.Config"),
+        (made(list=[{"tensor": "float32", "shape": [2]}]), "holds tensors"),
+    ],
+)
+def test_what_no_declaration_has_is_said(argument, reason):
+    (draft,) = drafts(found((tensor(2), argument)))
+    assert reason in draft.missing
+
+
+def test_keyword_arguments_are_said():
+    kinds = [Kind((tensor(2),), {"scale": value(2.0)})]
+    (draft,) = drafts(Observed("m:F", "", "m", "F", "m.py", (), kinds))
+    assert "keyword arguments (scale)" in draft.missing
+
+
+def test_arguments_have_the_names_of_forward():
+    (draft,) = drafts(found((tensor(2), value(1)), parameters=("ctx", "x", "scale")))
+    assert [part.name for part in draft.parts] == ["x", "scale"]
+
+
+def test_what_is_changed_in_place_is_declared():
+    assert drafts(found((tensor(2),), inplace=(0,)))[0].inplace == (0,)
+
+
+def alternatives(*calls) -> list[list[str]]:
+    (draft,) = drafts(found(*calls))
+    return [[part.words for part in each.parts] for each in draft.alternatives()]
+
+
+def test_any_shape_is_tried_before_the_shapes_that_were_seen():
+    assert alternatives((tensor(2, 3),), (tensor(4, 3),)) == [["float[...]"], ["float[n,m]"], ["float[n,3]"]]
+
+
+def test_all_numbers_are_tried_before_those_that_were_seen():
+    positive = ("finite", "positive")
+    assert alternatives((tensor(2, ranges=positive),), (tensor(4, ranges=positive),)) == [
+        ["float[...]"], ["float[...] positive"], ["float[n]"], ["float[n] positive"]
+    ]  # fmt: skip
+
+
+def test_lengths_are_fixed_one_by_one():
+    assert alternatives((tensor(2, 3), tensor(7))) == [
+        [f"float[{n},{m}]", f"float[{k}]"]
+        for n, m, k in ["nmk", "2mk", "n3k", "nm7", "23k", "2m7", "n37", "237"]
+    ]  # fmt: skip
+
+
+def test_a_fixed_length_is_a_number_in_ranges_too():
+    draft = drafts(found((tensor(5, 2), indices(3, most=4)), (tensor(5, 3), indices(4, most=4))))[0]
+    assert [part.words for part in draft.fixing(["n"]).parts] == ["float[5,m]", "int[k](0..4)"]
+    assert isinstance(draft, Draft)
