@@ -302,6 +302,10 @@ class Implementation(ABC):
         """Whether a value inside a Function is a tensor of the implementation."""
         raise NotImplementedError
 
+    def operators(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
+        """The custom operators with a backward that a package defines: by name what is called, and its function."""
+        return {}
+
     def simulated_devices(self) -> tuple[str, ...]:
         """Devices that run on this machine without their hardware, for the properties about devices."""
         return ()

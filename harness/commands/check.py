@@ -18,12 +18,13 @@ import click
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import REQUESTS
-from autograd_conformance.harness.check.declaration.loading import Plan
+from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
 from autograd_conformance.harness.check.session import child_discovery
 from autograd_conformance.harness.check.session.announcing import Announcer, summary
 from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
+from autograd_conformance.harness.drafting.assuming import assumed
 from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.patterns import matching, without_variants
@@ -248,10 +249,20 @@ class _Run:
     def of(self, plan: Plan) -> int:
         """Check one target and print the results. Returns the exit status."""
         display, seconds = Display(), self.options["time_limit"]
+        left_out: dict[str, str] = {}
         announcer = None
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
-                found = child_discovery.find_out(plan, self.implementation, seconds=seconds, called=display.find_out)
+                try:
+                    found = child_discovery.find_out(
+                        plan, self.implementation, seconds=seconds, called=display.find_out
+                    )
+                except Undeclared:
+                    plan, left_out = self._assumed(plan.target, display)
+                    found = child_discovery.find_out(
+                        plan, self.implementation, seconds=seconds, called=display.find_out
+                    )
+                    found.problems.update(left_out)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
                 announcer = Announcer(found, display, self.scripts)
@@ -265,6 +276,17 @@ class _Run:
         statuses = {**announcer.statuses, **dict.fromkeys(announcer.found.problems, UNDECIDED)}
         self.statuses.extend(statuses.items())
         return combined(*statuses.values())
+
+    def _assumed(self, target: str, display: Display) -> tuple[Plan, dict[str, str]]:
+        """A plan for a module that declares nothing, and what is left out of it."""
+        seconds = self.options["time_limit"]
+        found = assumed(target, self.implementation, self.scripts, seconds=seconds, called=display.find_out)
+        for sentence in found.sentences:
+            echo(sentence)
+        left_out = {name: f"{name} is left out: {why}" for name, why in found.left_out.items()}
+        if not found.sentences:
+            raise UsageProblem("; ".join(left_out.values()))
+        return Plan(str(found.path)), left_out
 
     def _follow(self, plan: Plan, folder: Path, display: Display, announcer: Announcer) -> None:
         """Run the checks, and announce what they find."""

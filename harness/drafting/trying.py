@@ -3,93 +3,155 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from autograd_conformance.harness.check.declaration.calling import adapted
-from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
+from autograd_conformance.harness.check.discovery.returned import differentiable, ones
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import REAL
+from autograd_conformance.reference.definitions import REAL, Array
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.values import DOMAINS
 
-# Calls that each declaration gets.
-_CALLS = 12
+# Shapes in which each declaration is tried, with ordinary numbers and with such that increase.
+_CALLS = 8
+# If the first so many are refused, the others are not made.
+_GIVEN_UP = 3
+_RAMP = "ramp"
+# What ordinary numbers do not become, unless something is singular there.
+_LARGE = 1e9
 
 
 @dataclass(frozen=True)
 class Fit:
-    """How many simple calls of a declaration forward takes, out of how many, and what it says of another one."""
+    """What became of a few simple calls of a declaration.
 
-    taken: int
+    Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
+    forward said of another one. ``constant`` are the positions of tensors for which backward returned None each time.
+    """
+
     tried: int
+    taken: int = 0
+    returned: int = 0
     why: str = ""
+    constant: tuple[int, ...] = ()
 
     @property
     def whole(self) -> bool:
         """Whether forward took all of them."""
         return self.taken == self.tried > 0
 
+    @property
+    def worth(self) -> tuple[bool, bool, float, float]:
+        """What is larger for a declaration that fits better. A faulty backward may fit nowhere."""
+        share = self.tried or 1
+        return self.whole, self.whole and self.returned == self.taken, self.returned / share, self.taken / share
+
 
 def best(
     declarations: Iterable[Callable[[], Declaration]], implementation: Implementation, *, seconds: float
 ) -> tuple[int, Fit]:
-    """The position of the first declaration of which forward takes every simple call, or the most of them.
+    """The position of the declaration that fits best, the first of these, and what became of its calls.
 
-    No more are tried when the time is over.
+    No more are tried once one fits whole, or the time is over.
     """
     until = time.monotonic() + seconds
-    found = (0, Fit(0, 0, "no declaration was tried"))
+    found = (0, Fit(0, why="no declaration was tried"))
     for number, made in enumerate(declarations):
         if number and time.monotonic() > until:
             break
         try:
             fit = fits(made(), implementation)
         except UsageProblem as problem:
-            fit = Fit(0, 0, str(problem))
-        if number == 0 or fit.taken * found[1].tried > found[1].taken * fit.tried or fit.whole > found[1].whole:
+            fit = Fit(0, why=str(problem))
+        if number == 0 or fit.worth > found[1].worth:
             found = (number, fit)
-        if fit.whole:
+        if fit.worth[:2] == (True, True):
             break
     return found
 
 
 def fits(declaration: Declaration, implementation: Implementation) -> Fit:
-    """How many of a few simple calls forward takes, and gives finite numbers for."""
+    """What becomes of a few simple calls."""
     function = declaration.sketch(implementation)
-    cls = function.body(None, None)
-    mine = adapted(implementation, declaration.treatment, cls)
+    mine = adapted(implementation, declaration.treatment, function.body(None, None))
     subject = Subject(mine, function, implementation.devices()[0])
+    calls, results = _calls(function), list[_Result]()
+    with kept(implementation):
+        for call in calls:
+            results.append(_result(subject, call))
+            if len(results) == _GIVEN_UP and all(each.refused for each in results):
+                break
+    taken = [each for each in results if not each.refused]
+    returned = [each.gradients for each in taken if each.gradients is not None]
+    slots = [n for n, argument in enumerate(function.arguments) if isinstance(argument, Array)]
+    never = [n for n, column in zip(slots, zip(*returned, strict=True), strict=False) if not any(column)]
+    why = next((each.refused for each in results if each.refused), "")
+    tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
+    return Fit(len(calls), len(taken), len(returned), why, tuple(n for n in never if n in tracked))
+
+
+def _calls(function: Own) -> list[Call]:
+    """Simple calls of shapes of every size, the smallest first."""
     shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
     spread = [*shapes[:3], *shapes[3 :: max(1, len(shapes) // _CALLS)]]
     calls = [simple_call(function, each, number) for number, each in enumerate(islice(spread, _CALLS))]
-    with kept(implementation):
-        refused = [why for call in calls if (why := _refused(subject, call, function.dtypes))]
-    return Fit(len(calls) - len(refused), len(calls), next(iter(refused), ""))
+    return list(dict.fromkeys([*calls, *(_ramped(function, call) for call in calls)]))
 
 
-def _refused(subject: Subject, call: Call, dtypes: Sequence[str]) -> str:
-    """Why forward refuses a call in double or in single precision; empty if it takes it."""
-    tried = [d for d in dtypes if d in REAL[:2]] or dtypes[:1]
-    return min((_raised(subject, recast(call, dtype, subject.function)) for dtype in tried), key=bool)
+def _ramped(function: Own, call: Call) -> Call:
+    """The call with tensors that increase, where they may: as matrices these are singular."""
+    domains = [DOMAINS[a.values].fills if isinstance(a, Array) and not a.dtype else () for a in function.arguments]
+    pairs = zip(call.args, domains, strict=False)
+    return replace(call, args=tuple(replace(x, fill=_RAMP) if _RAMP in fills else x for x, fills in pairs))
 
 
-def _raised(subject: Subject, call: Call) -> str:
+@dataclass(frozen=True)
+class _Result:
+    """Why forward refused a call, and for each tensor whether backward returned a gradient; None if it raised."""
+
+    refused: str = ""
+    gradients: tuple[bool, ...] | None = None
+
+
+def _result(subject: Subject, call: Call) -> _Result:
+    """The result of a call in the first dtype of double and single precision that forward takes."""
+    dtypes = subject.function.dtypes
+    tried = [dtype for dtype in dtypes if dtype in REAL[:2]] or dtypes[:1]
+    results = [_in_dtype(subject, recast(call, dtype, subject.function)) for dtype in tried[:1]]
+    if results[0].refused and tried[1:]:
+        results.append(_in_dtype(subject, recast(call, tried[1], subject.function)))
+    return min(results, key=lambda result: bool(result.refused))
+
+
+def _in_dtype(subject: Subject, call: Call) -> _Result:
+    implementation, example = subject.implementation, subject.made(call)
     try:
-        outputs = subject.made(call).outputs()
-        values = [np.asarray(subject.implementation.numpy(y)) for y in outputs]
+        outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
+        kinds = [implementation.describe(y) for y in outputs]
+        flags = [differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True)]
+        values = [np.asarray(implementation.numpy(y)) for y in outputs]
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return one_line(raised)
-    return "" if all(map(_finite, values)) else f"it returns numbers that are not finite for {call}"
+        return _Result(one_line(raised))
+    if not all(map(_finite, values)):
+        return _Result(f"it returns numbers that are not finite, or above {_LARGE:g}, for {call}")
+    try:
+        ends = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
+        gradients = pullback(ends) if any(flags) else ()
+    except Exception:  # noqa: BLE001
+        return _Result()
+    return _Result(gradients=tuple(g is not None for g in gradients))
 
 
 def _finite(values: Any) -> bool:
-    return values.dtype.kind not in "fc" or bool(np.isfinite(values).all())
+    return values.dtype.kind not in "fc" or bool((np.abs(values) < _LARGE).all())

@@ -12,11 +12,17 @@ from pathlib import Path
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.observed import Observed
 
-_HEAD = '''\
+RECORDED = '''\
 """The Functions that were called by: {command}
 
 Each declaration was drafted from these calls. Read it, correct it, and run: autograd-conformance check {path}
 A guess is what never varied while it was recorded. Arguments are described in docs/checking-your-function.md.
+"""
+'''
+ASSUMED = '''\
+"""The Functions of {command}, with what their code suggests of the arguments.
+
+Copy this file, correct the copy, and run check on it: the next check of {command} writes this file anew.
 """
 '''
 
@@ -69,14 +75,14 @@ def runs_when_imported(function: Observed) -> bool:
     return not any(isinstance(node, ast.If) and "__name__" in ast.dump(node.test) for node in tree.body)
 
 
-def text(found: Sequence[Drafted], path: Path, command: str) -> str:
-    """The file."""
+def text(found: Sequence[Drafted], path: Path, command: str, head: str = RECORDED) -> str:
+    """The file, with ``head`` as its docstring."""
     whole = [each for each in found if not why(each, path)]
     imports = [line for each in whole for line in source(each.function, path).lines]
     imports += [line for each in whole for part in each.draft.parts for line in part.imports]
     factory = any("Factory(" in part.expression for each in whole for part in each.draft.parts)
     body = "\n\n".join(_blocks(found, path))
-    return "\n".join([_HEAD.format(command=command, path=path.name), *_imports(imports, factory), "", body, ""])
+    return "\n".join([head.format(command=command, path=path.name), *_imports(imports, factory), "", body, ""])
 
 
 def _imports(lines: Sequence[str], factory: bool) -> Iterator[str]:
@@ -140,8 +146,17 @@ def _block(drafted: Drafted, path: Path, name: str, again: str) -> str:
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
 
+def line(drafted: Drafted, path: Path) -> str:
+    """A declaration in one line."""
+    arguments = [source(drafted.function, path).expression, *(part.code for part in drafted.draft.parts)]
+    arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
+    return f"{_name(drafted.function)} = Declaration({', '.join(arguments)})"
+
+
 def _counted(drafted: Drafted) -> str:
     calls, kinds = drafted.draft.calls, drafted.draft.kinds
+    if not calls:
+        return f"{drafted.function.name}."
     if calls == 1:
         return f"{drafted.function.name}: called once."
     once = "all of one kind: nothing shows what may vary" if kinds == 1 else f"of {kinds} kinds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import cache
@@ -152,6 +152,15 @@ class TorchImplementation(adapting.RecordingImplementation):
     def start_device(self, device: str) -> None:
         if device == "lazy":
             _start_lazy_device()
+
+    def operators(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
+        known = getattr(importlib.import_module("torch._library.custom_ops"), "OPDEFS", {})
+        named = {name: (each, each._init_fn) for name, each in list(known.items()) if each._backward_fn is not None}
+        return {
+            name: (each, written)
+            for name, (each, written) in named.items()
+            if f"{written.__module__}.".startswith(f"{package}.")
+        }
 
     def limit_threads(self) -> None:
         if hasattr(torch, "set_num_threads"):

@@ -25,6 +25,10 @@ from autograd_conformance.implementations.protocol import Implementation
 _OURS = str(Path(__file__).resolve().parents[1])
 
 
+class Undeclared(UsageProblem):
+    """Raised for a module without declarations."""
+
+
 class _Described(Declaration):
     """A Function that is described on the command line."""
 
@@ -73,7 +77,7 @@ def declarations(
     the target declares nothing.
     """
     place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
-    module = _module(place)
+    module = imported(place)
     if not attribute:
         if arguments or options:
             raise UsageProblem(f"--arg and options such as --once apply to one Function; name it: {place}:NAME")
@@ -110,7 +114,7 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 def _members(module: ModuleType, place: str) -> list[Declaration]:
     found = [value for value in vars(module).values() if isinstance(value, Declaration)]
     if not found:
-        raise UsageProblem(
+        raise Undeclared(
             f"{place} has no declarations; add NAME = Declaration(FUNCTION, 'float[n]', ...) to it, or check one of "
             f"its Functions with {place}:NAME --arg 'float[n]'"
         )
@@ -126,7 +130,7 @@ def _unique(found: Iterable[Declaration]) -> list[Declaration]:
     return list(by_name.values())
 
 
-def _module(place: str) -> ModuleType:
+def imported(place: str) -> ModuleType:
     """The module with this name, or from this file. Raises UsageProblem with the line that fails."""
     folder = str(Path.cwd())
     if folder not in sys.path:

@@ -10,7 +10,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.described import described
 from autograd_conformance.harness.check.declaration.facts import Facts
-from autograd_conformance.harness.check.declaration.loading import Plan
+from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
@@ -44,7 +44,7 @@ _SLOW = "; raise --time-limit if it is only slow"
 def find_out(
     plan: Plan, implementation: str, *, seconds: float, called: Callable[[str], None] = lambda _: None
 ) -> Found:
-    """Load the target and call each Function a few times. Raises UsageProblem if the target cannot be loaded.
+    """Load the target and call each Function a few times. Raises UsageProblem if that is not possible.
 
     ``called`` gets the name of the Function whenever it is called. If a call ends the process, the Function counts as
     not taking the call's dtype, unless no other dtype is left.
@@ -90,7 +90,7 @@ def _note(found: Found, message: dict[str, Any]) -> None:
     elif message["kind"] == "problem" and name:
         found.problems[name] = message["problem"]
     elif message["kind"] == "problem":
-        raise UsageProblem(message["problem"])
+        raise (Undeclared if message["undeclared"] else UsageProblem)(message["problem"])
 
 
 def _discover(
@@ -103,7 +103,7 @@ def _discover(
         loaded.limit_threads()
         declared = [d for d in plan.declarations() if d.name not in known]
     except (UsageProblem, Unavailable) as problem:
-        send({"kind": "problem", "problem": str(problem)})
+        send({"kind": "problem", "problem": str(problem), "undeclared": isinstance(problem, Undeclared)})
         return
     loaded.on_call = lambda: send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:

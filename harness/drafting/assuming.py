@@ -1,0 +1,47 @@
+"""Checking a package of which nobody declared anything: what its code suggests is written to a file, and said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from autograd_conformance.harness.drafting import scanning, writing
+from autograd_conformance.harness.outcomes import UsageProblem
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """The file of declarations, sentences about these, and by name why Functions are left out."""
+
+    path: Path
+    sentences: tuple[str, ...]
+    left_out: dict[str, str]
+
+
+def assumed(place: str, implementation: str, folder: Path, *, seconds: float, called: Callable[[str], None]) -> Assumed:
+    """Write declarations of a module's Functions into this folder. Raises UsageProblem if it has none to check."""
+    found = scanning.scanned(place, implementation, seconds=seconds, called=called)
+    if not found.found:
+        unread = f"; not imported: {'; '.join(found.unread[:3])}" if found.unread else ""
+        raise UsageProblem(
+            f"{place} has no declarations and no custom Functions{unread}; add NAME = Declaration(FUNCTION, "
+            f"'float[n]', ...) to it, or name a callable: {place}:NAME --arg 'float[n]'"
+        )
+    name = re.sub(r"\W", "_", Path(place).stem if place.endswith(".py") else place)
+    path = (folder / f"assumed_{name}.py").resolve()
+    left_out = {each.function.name: why for each in found.found if (why := writing.why(each, path))}
+    if len(left_out) < len(found.found):
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
+    left_out.update({unread.partition(":")[0]: f"it cannot be imported: {unread}" for unread in found.unread})
+    return Assumed(path, tuple(_sentences(found, path, folder)), left_out)
+
+
+def _sentences(found: scanning.Scanned, path: Path, folder: Path) -> Iterator[str]:
+    whole = [each for each in found.found if not writing.why(each, path)]
+    if whole:
+        yield f"Nothing is declared. Assumed, and written to {folder / path.name}:"
+        yield from (f"  {writing.line(each, path)}" for each in whole)
+        yield "Where that is wrong, correct a copy of the file, and check the copy."

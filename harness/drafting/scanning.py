@@ -1,0 +1,147 @@
+"""The Functions of a package, and what their code suggests; forward is called to see which suggestion it takes."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import tee
+from types import ModuleType
+from typing import Any
+
+from autograd_conformance import implementations
+from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.loading import imported
+from autograd_conformance.harness.drafting import signatures
+from autograd_conformance.harness.drafting.drafts import Draft, Part
+from autograd_conformance.harness.drafting.observed import Observed
+from autograd_conformance.harness.drafting.trying import best
+from autograd_conformance.harness.drafting.writing import Drafted
+from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.processes import child
+from autograd_conformance.implementations.protocol import Implementation, Unavailable
+
+# Seconds for the suggestions of one Function, and for all of them before each gets less.
+_SECONDS, _ALTOGETHER, _LESS = 4.0, 40.0, 1.0
+
+
+@dataclass
+class Scanned:
+    """The drafts of a package's Functions, and the modules that cannot be imported, each with the reason."""
+
+    found: list[Drafted] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+
+def scanned(
+    place: str, implementation: str, *, seconds: float, called: Callable[[str], None] = lambda _: None
+) -> Scanned:
+    """What a package or module has. Raises UsageProblem if it cannot be imported.
+
+    ``called`` gets the name of each Function before it is tried.
+    """
+    results: dict[str, Drafted] = {}
+    unread: list[str] = []
+    while True:
+        last: Observed | None = None
+        how = ""
+        work = place, implementation, sorted(results)
+        for message in child.messages(_scan, *work, fork=child.forks(implementation), seconds=seconds):
+            if isinstance(message, child.Ended):
+                how = message.how
+            elif "problem" in message:
+                raise UsageProblem(message["problem"])
+            elif "unread" in message:
+                unread = message["unread"]
+            elif "begins" in message:
+                last = message["begins"]
+                called(message["begins"].name)
+            else:
+                results[message["found"].function.name] = message["found"]
+        if not how:
+            return Scanned(list(results.values()), unread)
+        if last is None:
+            raise UsageProblem(f"importing {place} {how}")
+        results[last.name] = Drafted(last, Draft(()), reason=f"a call that was tried {how}")
+
+
+def _scan(send: Callable[[child.Message], None], place: str, implementation: str, known: Collection[str]) -> None:
+    """Send what is found; runs in a process of its own."""
+    try:
+        loaded = implementations.load(implementation)
+        loaded.limit_threads()
+        module = imported(place)
+    except (UsageProblem, Unavailable) as problem:
+        send({"problem": str(problem)})
+        return
+    modules, unread = _modules(module)
+    send({"unread": unread})
+    until = time.monotonic() + _ALTOGETHER
+    for about, function, signed in _functions(modules, module.__name__, loaded):
+        if about.name not in known:
+            seconds = _SECONDS if time.monotonic() < until else _LESS
+            send({"begins": about})
+            send({"found": _drafted(about, function, signed, loaded, seconds)})
+
+
+def _modules(module: ModuleType) -> tuple[list[ModuleType], list[str]]:
+    """The module with those inside it, and why others cannot be imported."""
+    found, unread = [module], []
+    for each in pkgutil.walk_packages(getattr(module, "__path__", []), f"{module.__name__}.", onerror=lambda _: None):
+        if each.name.rpartition(".")[2] == "__main__":
+            continue
+        try:
+            found.append(importlib.import_module(each.name))
+        except (Exception, SystemExit) as raised:  # noqa: BLE001 - a user's module may raise anything
+            unread.append(f"{each.name}: {one_line(raised)}")
+    return found, unread
+
+
+def _functions(
+    modules: list[ModuleType], package: str, implementation: Implementation
+) -> Iterator[tuple[Observed, Any, Any]]:
+    """The Function classes that the modules define, and the custom operators; each with what has the signature."""
+    base = implementation.ag.Function
+    seen: set[Any] = set()
+    for module in modules:
+        for value in list(vars(module).values()):
+            mine = isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
+            if mine and value not in seen and value.forward is not base.forward:
+                seen.add(value)
+                yield _about(value, module), value, value
+    for name, (operator, function) in implementation.operators(package).items():
+        about = _about(function, sys.modules[function.__module__])
+        yield replace(about, name=name, operator=name), operator, function
+
+
+def _about(value: Any, module: ModuleType) -> Observed:
+    name, file = value.__qualname__, getattr(module, "__file__", None) or ""
+    return Observed(f"{module.__name__}:{name}", "", module.__name__, name, file, ())
+
+
+def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:
+    try:
+        suggested, again = tee(signatures.drafts(signed))
+        made = (partial(_declared, about, function, draft) for draft in suggested)
+        number, fit = best(made, implementation, seconds=seconds)
+    except ValueError as problem:
+        return Drafted(about, Draft(()), reason=str(problem))
+    chosen = next(draft for n, draft in enumerate(again) if n == number)
+    if not fit.whole:
+        return Drafted(
+            about, chosen, reason=f"forward took none of the calls that were tried; the last said: {fit.why}"
+        )
+    parts = tuple(_constant(part) if n in fit.constant else part for n, part in enumerate(chosen.parts))
+    return Drafted(about, replace(chosen, parts=parts))
+
+
+def _constant(part: Part) -> Part:
+    return replace(part, tails=(f"{part.tails[0]} constant",), seen="backward returns None for it")
+
+
+def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:
+    return Declaration(function, *(part.words for part in draft.parts), inplace=draft.inplace, where=about.name)

@@ -1,0 +1,172 @@
+"""Packages in which nothing is declared: what is assumed of each Function, and that check finds faults with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from autograd_conformance.selftests.support.warm import started
+
+HEAD = "import torch\nfrom torch import Tensor\nFunction = torch.autograd.Function\n"
+
+
+def function(name: str, forward: str, result: str, backward: str, *, saved: str = "", extra: str = "") -> str:
+    """The source of a Function that saves these tensors and returns these gradients."""
+    save = f"        ctx.save_for_backward({saved})\n" if saved else ""
+    read = f"        {saved}, = ctx.saved_tensors\n" if saved else ""
+    return (
+        f"class {name}(Function):\n    @staticmethod\n    def forward(ctx, {forward}):\n{extra}{save}"
+        f"        return {result}\n"
+        f"    @staticmethod\n    def backward(ctx, g):\n{read}        return {backward}\n"
+    )
+
+
+KEPT = "        ctx.kept = {}\n"
+# The source of a Function, and the declaration that is assumed.
+FUNCTIONS = {
+    "of any shape": (function("F", "x", "x.exp()", "g * x.exp()", saved="x"), '"float[...]"'),
+    "positive": (function("F", "x", "x.log()", "g / x", saved="x"), '"float[...] positive"'),
+    "linear": (
+        function("F", "x, w, b=None", "x @ w.t() if b is None else x @ w.t() + b",
+                 "g @ w, g.t() @ x, g.sum(0) if ctx.needs_input_grad[2] else None", saved="x, w"),
+        '"float[n,m]", "float[k,m]", "float[k]?"',
+    ),
+    "along columns": (
+        function("F", "x, w", "x * w", "g * w, (g * x).sum(0)", saved="x, w"), '"float[n,m]", "float[m]"'
+    ),
+    "rows by index": (
+        function("F", "x, index", "x[index]",
+                 "torch.zeros(ctx.kept, dtype=g.dtype).index_add_(0, index, g), None",
+                 saved="index", extra=KEPT.format("x.shape")),
+        '"float[n,m]", "int[k](0..n-1)"',
+    ),
+    "a default": (
+        function("F", "x, factor=3.0", "x * factor", "g * ctx.kept, None", extra=KEPT.format("factor")),
+        '"float[...]", "3.0"',
+    ),
+    "a flag": (
+        function("F", "x, twice=False", "x * (1 + twice)", "g * (1 + ctx.kept), None", extra=KEPT.format("twice")),
+        '"float[...]", "bool"',
+    ),
+    "an annotation": (
+        function("F", "x: Tensor, k: int", "x * k", "g * ctx.kept, None", extra=KEPT.format("k")),
+        '"float[...]", "1"',
+    ),
+    "words": (
+        function("F", "x, how", "x.sum() if how == 'sum' else x.mean()",
+                 "(g if ctx.kept[0] == 'sum' else g / ctx.kept[1].numel()).expand(ctx.kept[1]), None",
+                 extra="        assert how in ('sum', 'mean')\n" + KEPT.format("(how, x.shape)")),
+        '"float[...]", "\'sum\'"',
+    ),
+    "a dimension": (
+        function("F", "x, dim", "x.softmax(dim)", "y * (g - (g * y).sum(-1, keepdim=True)), None",
+                 saved="y", extra="        y = x.softmax(dim)\n").replace("return x.softmax(dim)", "return y"),
+        '"float[...]", "-1"',
+    ),
+    "in place": (
+        function("F", "x", "x.add_(1)", "g", extra="        ctx.mark_dirty(x)\n"), '"float[...]", inplace=(0,)'
+    ),
+    "no gradient": (function("F", "x, mask", "x * mask", "g * mask, None", saved="mask"), None),
+    "square": (
+        function("F", "a", "torch.linalg.inv(a)", "-y.mT @ g @ y.mT", saved="y",
+                 extra="        y = torch.linalg.inv(a)\n").replace("return torch.linalg.inv(a)", "return y"),
+        '"float[n,n] spd"',
+    ),
+}  # fmt: skip
+
+
+def checked(folder: Path, source: str, *words: str):
+    folder.joinpath("ops.py").write_text(HEAD + source)
+    done = started("check", "ops.py", "--profile", "quick", "--seed", "0", *words, folder=folder, torch=True)
+    return done, re.findall(r"^  \w+ = Declaration\((?:\w+|torch\.ops\S+), (.*)\)$", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_is_assumed_fits_and_accuses_nothing(tmp_path, name):
+    source, expected = FUNCTIONS[name]
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD,VJP-FIT,VJP-NONE")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert assumed == ([expected] if expected else assumed)
+    assert "autograd-conformance-scripts/assumed_ops.py" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["of any shape", "linear", "along columns", "rows by index", "a flag"])
+def test_a_faulty_backward_is_found_without_a_declaration(tmp_path, name):
+    source, _ = FUNCTIONS[name]
+    faulty = re.sub(r"(    def backward\(ctx, g\):\n)", r"\1        g = 2 * g\n", source)
+    done, _ = checked(tmp_path, faulty, "--properties", "VJP-FD")
+    assert done.returncode == 1, done.stdout
+    assert "WRONG: VJP-FD" in done.stdout
+
+
+def test_a_tensor_without_a_gradient_is_assumed_to_be_constant(tmp_path):
+    _, assumed = checked(tmp_path, FUNCTIONS["no gradient"][0], "--properties", "VJP-FD")
+    assert assumed == ['"float[...]", "float[...] constant"'] or assumed == ['"float[...]", "bool[...]"']
+
+
+def test_the_assumed_declarations_can_be_checked_as_a_file(tmp_path):
+    checked(tmp_path, FUNCTIONS["of any shape"][0], "--properties", "VJP-FD")
+    path = tmp_path / "autograd-conformance-scripts" / "assumed_ops.py"
+    done = started("check", path, "--properties", "VJP-FD", folder=tmp_path, torch=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_cannot_be_called_is_left_out_with_the_reason(tmp_path):
+    source = FUNCTIONS["of any shape"][0] + function("Strange", "x, config", "x * config.factor", "g, None")
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
+    assert done.returncode == 2
+    assert len(assumed) == 1
+    assert "ops:Strange is left out: forward took none of the calls that were tried" in done.stderr
+    assert "1 without a fault, 1 not verified (ops:Strange)" in done.stdout
+
+
+def test_a_call_that_ends_the_process_costs_one_function(tmp_path):
+    ending = function("Ending", "x", "x + __import__('os')._exit(3)", "g")
+    done, assumed = checked(tmp_path, ending + FUNCTIONS["of any shape"][0], "--properties", "VJP-FD")
+    assert done.returncode == 2
+    assert assumed == ['"float[...]"']
+    assert "ops:Ending is left out: a call that was tried ended the process (exit status 3)" in done.stderr
+
+
+PACKAGE = {
+    "__init__.py": "",
+    "inner/__init__.py": "",
+    "inner/one.py": HEAD + FUNCTIONS["of any shape"][0].replace("class F", "class One"),
+    "broken.py": "import no_such_module\n",
+    "operators.py": HEAD
+    + """
+@torch.library.custom_op("scanned::twice", mutates_args=())
+def twice(x: Tensor, factor: float) -> Tensor:
+    return x * 2 * factor
+
+
+def keep(ctx, inputs, output):
+    ctx.factor = inputs[1]
+
+
+twice.register_autograd(lambda ctx, g: (g * 2 * ctx.factor, None), setup_context=keep)
+""",
+}  # fmt: skip
+
+
+def test_a_package_is_walked(tmp_path):
+    for name, text in PACKAGE.items():
+        path = tmp_path / "pkg" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    done = started(
+        "check", "pkg", "--profile", "quick", "--properties", "VJP-FD", "--seed", "0", folder=tmp_path, torch=True
+    )
+    assert 'one = Declaration(One, "float[...]")' in done.stdout, done.stderr
+    assert 'twice = Declaration(torch.ops.scanned.twice, "float[...]", "0.5")' in done.stdout
+    assert "pkg.broken is left out: it cannot be imported" in done.stderr
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("source", ["", "def plain(x):\n    return x\n"], ids=["empty", "no Function"])
+def test_a_module_without_functions_is_an_error(tmp_path, source):
+    done, _ = checked(tmp_path, source)
+    assert done.returncode == 2
+    assert "ops.py has no declarations and no custom Functions; add NAME = Declaration(" in done.stderr
