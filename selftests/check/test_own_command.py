@@ -104,7 +104,7 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
         (("nowhere.py",), "file not found: nowhere.py"),
         (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; choose from: "),
         (("user_ops:Kept",), "is not a declaration; describe its arguments in order, as in --arg 'float[n,m]'"),
-        (("os",), "os has no declarations; add NAME = Declaration"),
+        (("os",), "os has no declarations and no custom Functions; add NAME = Declaration"),
         (("user_ops", "--once"), "--once needs --arg"),
         (("user_ops:scaled", "--arg", "float[n]"), "is a declaration and already has arguments"),
         (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
