@@ -51,7 +51,8 @@ class Draft:
 
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
-    dimensions that became numbers, and ``observed`` is the shape that became any shape.
+    dimensions that became numbers, and ``observed`` is the shape that became any shape. Drafts of one ``group`` differ
+    in what an author may take for granted. ``surrogate`` says why gradients are no derivatives.
     """
 
     parts: tuple[Part, ...]
@@ -61,6 +62,8 @@ class Draft:
     kinds: int = 1
     fixed: tuple[str, ...] = ()
     observed: str = ""
+    group: str = ""
+    surrogate: str = ""
 
     @property
     def missing(self) -> str:

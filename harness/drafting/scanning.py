@@ -126,7 +126,7 @@ def _about(value: Any, module: ModuleType) -> Observed:
 def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:
     try:
         suggested, again = tee(signatures.drafts(signed))
-        made = (partial(_declared, about, function, draft) for draft in suggested)
+        made = ((draft.group, partial(_declared, about, function, draft)) for draft in suggested)
         number, fit = best(made, implementation, seconds=seconds)
     except ValueError as problem:
         return Drafted(about, Draft(()), reason=str(problem))
@@ -136,7 +136,7 @@ def _drafted(about: Observed, function: Any, signed: Any, implementation: Implem
             about, chosen, reason=f"forward took none of the calls that were tried; the last said: {fit.why}"
         )
     parts = tuple(_constant(part) if n in fit.constant else part for n, part in enumerate(chosen.parts))
-    return Drafted(about, replace(chosen, parts=parts))
+    return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate))
 
 
 def _constant(part: Part) -> Part:

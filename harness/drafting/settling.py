@@ -57,6 +57,7 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     if "problem" in message:
         return _untried(drafted, message["problem"])
     chosen = next(islice(drafted.draft.alternatives(), message["choice"], None))
+    chosen = replace(chosen, surrogate=message["surrogate"])
     return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(chosen, message)))
 
 
@@ -84,13 +85,23 @@ def _settle(
     loaded.limit_threads()
     for n in left:
         send({"begins": n})
-        made = (partial(_made, replace(found[n], draft=each), path) for each in found[n].draft.alternatives())
+        alternatives = enumerate(found[n].draft.alternatives())
+        made = ((str(k), partial(_made, replace(found[n], draft=each), path)) for k, each in alternatives)
         try:
             choice, fit = best(islice(made, _MOST), loaded, seconds=_SECONDS)
         except Exception as raised:  # noqa: BLE001 - importing a user's module may raise anything
             send({"of": n, "problem": one_line(raised)})
             continue
-        send({"of": n, "choice": choice, "taken": fit.taken, "tried": fit.tried, "why": fit.why})
+        send(
+            {
+                "of": n,
+                "choice": choice,
+                "taken": fit.taken,
+                "tried": fit.tried,
+                "why": fit.why,
+                "surrogate": fit.surrogate,
+            }
+        )
 
 
 def _made(drafted: Drafted, path: Path) -> Declaration:

@@ -30,12 +30,18 @@ _SHAPES: tuple[tuple[str, ...], ...] = (
     ("n,m", "k,m", "n,k"),
     ("n,n",),
     ("n,n", "n"),
+    ("n",),
+    ("n", "n,n"),
+    ("n", "n,m"),
+    ("n", "m"),
     ("n,m,3",),
     ("n,3",),
     ("~",),
 )
 # What follows the brackets, for all float tensors.
-_DOMAINS = ("", " positive", "(0.25..0.75)", " spd")
+_DOMAINS = ("", " symmetric", " spd", " positive", "(0.25..0.75)")
+# Those that an author may take for granted; where gradients are wrong outside the others, it is a fault.
+_STRUCTURES = ("", " symmetric", " spd")
 # What an integer tensor may be beside a float tensor: its dimensions and values.
 _INTEGERS = (
     ("k", "(0..n-1)"),
@@ -219,7 +225,10 @@ def _shaped(names: Sequence[str], sorts: Sequence[str]) -> Iterator[Draft]:
     for domain, shape, (dims, tail) in itertools.product(_DOMAINS, shapes, integers):
         given = _dimensions(shape, floats)
         if _goes_together(shape, dims, tail, domain):
-            yield Draft(tuple(_part(n, s, given, domain, dims, tail) for n, s in zip(names, sorts, strict=True)))
+            parts = tuple(_part(n, s, given, domain, dims, tail) for n, s in zip(names, sorts, strict=True))
+            # Only of a matrix that is square anyway somebody takes for granted that it is symmetric.
+            taken = f"square {shape}" if "n,n" in shape else domain
+            yield Draft(parts, group=f"{sorts} {taken}")
 
 
 def _dimensions(shape: tuple[str, ...], count: int) -> Iterator[str]:
@@ -230,15 +239,17 @@ def _goes_together(shape: tuple[str, ...], dims: str, tail: str, domain: str) ->
     known = set(re.findall("[a-z]", "".join(shape)))
     bounded = set(re.findall(r"[a-z]", tail))
     ragged = ("..." in shape[0] or "~" in shape[0]) and bool(bounded or set(re.findall("[a-z]", dims)))
-    square = domain != " spd" or all(each in ("n,n", "n") for each in shape)
+    square = domain not in _STRUCTURES[1:] or "n,n" in shape
     return not ragged and bounded <= known and square and not ("~" in shape[0] and dims)
 
 
 def _part(name: str, sort: str, shapes: Iterator[str], domain: str, dims: str, tail: str) -> Part:
     if sort == _TENSOR:
         shape = next(shapes)
-        fitting = "" if domain == " spd" and shape != "n,n" else domain
-        return Part(name, "float", tuple(shape.split(",")), (fitting,))
+        fitting = "" if domain in _STRUCTURES and shape != "n,n" else domain
+        structured = fitting in _STRUCTURES[1:]
+        seen = "without this forward refuses calls, or gradients are wrong" if structured else ""
+        return Part(name, "float", tuple(shape.split(",")), (fitting,), seen=seen)
     if sort in _FLOATS:
         return Part(name, "float", tuple(next(shapes).split(",")), (_FLOATS[sort],))
     if sort in ("int tensor", "bool tensor"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
@@ -15,6 +15,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.discovery.returned import differentiable, ones
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
@@ -30,6 +31,9 @@ _GIVEN_UP = 3
 _RAMP = "ramp"
 # What ordinary numbers do not become, unless something is singular there.
 _LARGE = 1e9
+# The step of differences, and how far they are off at most.
+_STEP, _ACCURATE, _SMALL = 1e-5, 1e-4, 1e-8
+_MOSTLY = 0.75
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Fit:
 
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
     forward said of another one. ``constant`` are the positions of tensors for which backward returned None each time.
+    ``right`` says whether most gradients agree with differences, and ``surrogate`` why they disagree on purpose.
     """
 
     tried: int
@@ -45,6 +50,8 @@ class Fit:
     returned: int = 0
     why: str = ""
     constant: tuple[int, ...] = ()
+    right: bool = True
+    surrogate: str = ""
 
     @property
     def whole(self) -> bool:
@@ -52,32 +59,41 @@ class Fit:
         return self.taken == self.tried > 0
 
     @property
-    def worth(self) -> tuple[bool, bool, float, float]:
+    def fitting(self) -> bool:
+        """Whether forward took all of them, and backward gave gradients that fit."""
+        return self.whole and self.returned == self.taken
+
+    @property
+    def worth(self) -> tuple[Any, ...]:
         """What is larger for a declaration that fits better. A faulty backward may fit nowhere."""
-        share = self.tried or 1
-        return self.whole, self.whole and self.returned == self.taken, self.returned / share, self.taken / share
+        share, right = self.tried or 1, self.right or bool(self.surrogate)
+        return self.whole, self.fitting, self.fitting and right, self.returned / share, self.taken / share
 
 
 def best(
-    declarations: Iterable[Callable[[], Declaration]], implementation: Implementation, *, seconds: float
+    declarations: Iterable[tuple[str, Callable[[], Declaration]]], implementation: Implementation, *, seconds: float
 ) -> tuple[int, Fit]:
     """The position of the declaration that fits best, the first of these, and what became of its calls.
 
-    No more are tried once one fits whole, or the time is over.
+    Each has the name of its group. If the first that fits has wrong gradients, only others of its group are tried: they
+    differ in what an author may take for granted, such as a symmetric matrix. Nothing is tried after the time is over.
     """
     until = time.monotonic() + seconds
-    found = (0, Fit(0, why="no declaration was tried"))
-    for number, made in enumerate(declarations):
+    found, chosen = (0, Fit(0, why="no declaration was tried")), ""
+    for number, (group, made) in enumerate(declarations):
         if number and time.monotonic() > until:
             break
+        if chosen not in ("", group):
+            continue
         try:
             fit = fits(made(), implementation)
         except UsageProblem as problem:
             fit = Fit(0, why=str(problem))
         if number == 0 or fit.worth > found[1].worth:
             found = (number, fit)
-        if fit.worth[:2] == (True, True):
+        if found[1].worth[:3] == (True, True, True):
             break
+        chosen = group if fit.fitting else chosen
     return found
 
 
@@ -98,7 +114,25 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     never = [n for n, column in zip(slots, zip(*returned, strict=True), strict=False) if not any(column)]
     why = next((each.refused for each in results if each.refused), "")
     tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
-    return Fit(len(calls), len(taken), len(returned), why, tuple(n for n in never if n in tracked))
+    compared = [each for each in taken if each.slopes is not None]
+    agreeing = sum(each.agrees for each in compared)
+    return Fit(
+        len(calls), len(taken), len(returned), why, tuple(n for n in never if n in tracked),
+        right=2 * agreeing >= len(compared),
+        surrogate=_surrogate(compared),
+    )  # fmt: skip
+
+
+def _surrogate(results: Sequence[_Result]) -> str:
+    """Why gradients are no derivatives, and on purpose; empty if nothing suggests that."""
+    wrong = [each for each in results if each.slopes is not None and not each.agrees]
+    # A step may be hit.
+    flat = [each for each in results if each.slopes is not None and abs(each.slopes[1]) < _SMALL]
+    if wrong and len(flat) >= _MOSTLY * len(results):
+        return "outputs are constant nearly everywhere, and gradients are not 0"
+    if wrong and all(each.is_identity for each in results):
+        return "the output is the input, and the gradient another one than the output's"
+    return ""
 
 
 def _calls(function: Own) -> list[Call]:
@@ -118,10 +152,22 @@ def _ramped(function: Own, call: Call) -> Call:
 
 @dataclass(frozen=True)
 class _Result:
-    """Why forward refused a call, and for each tensor whether backward returned a gradient; None if it raised."""
+    """What became of a call.
+
+    ``refused`` says why forward refused it, and ``gradients`` for each tensor whether backward returned one; None if it
+    raised. ``slopes`` are the slope in some direction by the gradients, and by differences.
+    """
 
     refused: str = ""
     gradients: tuple[bool, ...] | None = None
+    slopes: tuple[float, float] | None = None
+    is_identity: bool = False
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the slopes are the same, as far as differences can tell."""
+        got, expected = self.slopes or (0.0, 0.0)
+        return abs(got - expected) <= _ACCURATE * (abs(got) + abs(expected)) + _SMALL
 
 
 def _result(subject: Subject, call: Call) -> _Result:
@@ -150,7 +196,37 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
         gradients = pullback(ends) if any(flags) else ()
     except Exception:  # noqa: BLE001
         return _Result()
-    return _Result(gradients=tuple(g is not None for g in gradients))
+    first = next(iter(example.slots), None)
+    same = first is not None and bool(values) and np.array_equal(values[0], example.values[first])
+    return _Result(
+        gradients=tuple(g is not None for g in gradients),
+        slopes=_slopes(example, gradients, flags) if call.dtype == "float64" else None,
+        is_identity=same,
+    )
+
+
+def _slopes(example: Example, gradients: Sequence[Any], flags: Sequence[bool]) -> tuple[float, float] | None:
+    """The slope of the sum of all outputs in some direction: by the gradients, and by central differences."""
+    rng = np.random.default_rng(0)
+    numbers = [n for n, tracked in enumerate(example.track) if tracked]
+    along = {n: rng.uniform(-1, 1, example.values[example.slots[n]].shape) for n in numbers}
+    try:
+        ends = [
+            _summed(example.given({n: example.values[example.slots[n]] + step * v for n, v in along.items()}), flags)
+            for step in (_STEP, -_STEP)
+        ]
+        found = [
+            (n, np.asarray(example.implementation.numpy(gradients[n]))) for n in numbers if gradients[n] is not None
+        ]
+    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+        return None
+    got = float(sum((g * along[n]).sum() for n, g in found))
+    return got, (ends[0] - ends[1]) / (2 * _STEP)
+
+
+def _summed(example: Example, flags: Sequence[bool]) -> float:
+    outputs = example.outputs()
+    return float(sum(example.implementation.numpy(y).sum() for y, flag in zip(outputs, flags, strict=True) if flag))
 
 
 def _finite(values: Any) -> bool:

@@ -142,6 +142,8 @@ def _block(drafted: Drafted, path: Path, name: str, again: str) -> str:
         code.append(f'    name="{drafted.function.qualname.rpartition(".")[2]}{again}",')
     if draft.inplace:
         code.append(f"    inplace={draft.inplace!r},")
+    if draft.surrogate:
+        code.append(f"    surrogate=True,  # a guess: {draft.surrogate}")
     code.append(")")
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
@@ -150,6 +152,7 @@ def line(drafted: Drafted, path: Path) -> str:
     """A declaration in one line."""
     arguments = [source(drafted.function, path).expression, *(part.code for part in drafted.draft.parts)]
     arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
+    arguments += ["surrogate=True"] if drafted.draft.surrogate else []
     return f"{_name(drafted.function)} = Declaration({', '.join(arguments)})"
 
 

@@ -72,7 +72,16 @@ FUNCTIONS = {
     "square": (
         function("F", "a", "torch.linalg.inv(a)", "-y.mT @ g @ y.mT", saved="y",
                  extra="        y = torch.linalg.inv(a)\n").replace("return torch.linalg.inv(a)", "return y"),
-        '"float[n,n] spd"',
+        '"float[n,n] symmetric"',
+    ),
+    "a step": (function("F", "x", "(x > 0.3).to(x.dtype)", "g"), '"float[...]", surrogate=True'),
+    "a reversed gradient": (
+        function("F", "x, scale", "x.view_as(x)", "-ctx.kept * g, None", extra=KEPT.format("scale")),
+        '"float[...]", "1", surrogate=True',
+    ),
+    "a symmetric matrix": (
+        function("F", "x, a", "x @ a @ x", "2 * g * (a @ x), g * torch.outer(x, x)", saved="x, a"),
+        '"float[n]", "float[n,n] symmetric"',
     ),
 }  # fmt: skip
 
