@@ -139,7 +139,7 @@ def _version(module: ModuleType) -> str:
 
 def of_device(package: str) -> tuple[Deviation, ...]:
     """The known deviations of a package that registers a device."""
-    place = f"{_HERE}.devices.{package.partition('.')[0]}"
+    place = f"{_HERE}.deviations.devices.{package.partition('.')[0]}"
     return import_module(place).DEVIATIONS if util.find_spec(place) is not None else ()
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
-from autograd_conformance.selftests import costs, examples, tiers
+from autograd_conformance.selftests import costs, drawn_digest, tiers
 from autograd_conformance.selftests.support import warm
 from autograd_conformance.selftests.support.reports import IDS, lines, result, write
 from autograd_conformance.selftests.support.warm import COMMAND, OUTSIDE  # noqa: F401
@@ -34,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     tiers.configure(config)
     config.pluginmanager.register(costs.Costs(config))
-    config.pluginmanager.register(examples.Examples(config))
+    config.pluginmanager.register(drawn_digest.Examples(config))
 
 
 def outside_with(folder: Path) -> dict[str, str]:

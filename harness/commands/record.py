@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from autograd_conformance.harness.commands import Number, Problem, echo
-from autograd_conformance.harness.drafting import files, recording
+from autograd_conformance.harness.drafting import recorded_file as files
+from autograd_conformance.harness.drafting import recording
 from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, UsageProblem
 from autograd_conformance.implementations.protocol import Unavailable
 

@@ -46,7 +46,7 @@ class _Recording:
         self._output = output
         self._written: tuple[str, ...] = ()
         self._recording = import_module("autograd_conformance.harness.drafting.recording")
-        self._files = import_module("autograd_conformance.harness.drafting.files")
+        self._files = import_module("autograd_conformance.harness.drafting.recorded_file")
         self._recorder = import_module("autograd_conformance.harness.drafting.recorder")
         try:
             self._files.verify(output)

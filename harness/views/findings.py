@@ -12,8 +12,7 @@ from pkgutil import iter_modules
 from typing import NamedTuple
 
 from autograd_conformance import implementations
-from autograd_conformance.implementations import devices
-from autograd_conformance.implementations.deviations import Cause, Deviation, Grade
+from autograd_conformance.implementations.deviations import Cause, Deviation, Grade, devices
 
 # Has a folder of scripts for each implementation, named like its module.
 FOLDER = Path(implementations.__file__).with_name("findings")

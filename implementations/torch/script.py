@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.implementations.adapting.series import listed
 from autograd_conformance.implementations.protocol import ScriptText
 from autograd_conformance.implementations.scripting import Named
 from autograd_conformance.implementations.torch.demonstrations import demonstrate
+from autograd_conformance.implementations.torch.series import listed
 
 WIDTH = 116
 

@@ -20,7 +20,7 @@ from autograd_conformance.harness.testing import drawing
 from autograd_conformance.harness.testing.clauses import ClauseSubject
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.implementations import torch as implementation
-from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
+from autograd_conformance.implementations.deviations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES, CONTRACT
@@ -36,7 +36,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from autograd_conformance.harness.testing.clauses import ClauseSubject
-from autograd_conformance.implementations.devices import torchvulkan as devices_of_vulkan
+from autograd_conformance.implementations.deviations.devices import torchvulkan as devices_of_vulkan
 from autograd_conformance.reference.clauses import CONTRACT
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.reference.model_tensors import Tensor

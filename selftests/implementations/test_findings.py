@@ -152,7 +152,7 @@ def test_an_example_an_instruction_or_a_signature_is_no_promise(quote: str, expe
 
 def test_every_list_belongs_to_an_implementation() -> None:
     written = {path.stem for path in ROOT.glob("implementations/deviations/[a-z]*.py")}
-    packages = {path.stem for path in ROOT.glob("implementations/devices/[a-z]*.py")}
+    packages = {path.stem for path in ROOT.glob("implementations/deviations/devices/[a-z]*.py")}
     assert {findings.folder(name).name for name in LISTED} == written | packages
 
 

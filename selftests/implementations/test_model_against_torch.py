@@ -16,10 +16,10 @@ pytest.importorskip("torch")
 
 from autograd_conformance.implementations.model import ModelImplementation
 from autograd_conformance.implementations.torch import TorchImplementation
-from autograd_conformance.selftests.faults.scenarios.bench import Bench
-from autograd_conformance.selftests.faults.scenarios.engine import ENGINE, FORWARD_MODE
-from autograd_conformance.selftests.faults.scenarios.functions import ARGUMENTS, GRADIENTS, OUTPUTS, SAVING
-from autograd_conformance.selftests.faults.scenarios.inplace import IN_PLACE
+from autograd_conformance.selftests.implementations.scenarios.bench import Bench
+from autograd_conformance.selftests.implementations.scenarios.engine import ENGINE, FORWARD_MODE
+from autograd_conformance.selftests.implementations.scenarios.functions import ARGUMENTS, GRADIENTS, OUTPUTS, SAVING
+from autograd_conformance.selftests.implementations.scenarios.inplace import IN_PLACE
 
 IMPLEMENTATIONS = [TorchImplementation(), ModelImplementation()]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from autograd_conformance.implementations.adapting.series import listed
 from autograd_conformance.implementations.scripting import NoScript
+from autograd_conformance.implementations.torch.series import listed
 
 IRREGULAR = np.random.default_rng(0).standard_normal(5000)
 

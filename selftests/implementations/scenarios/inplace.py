@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograd_conformance.selftests.faults.scenarios.bench import doubled, non_leaf, times, under_no_grad
 from autograd_conformance.selftests.implementations.model_functions import double_in_place
+from autograd_conformance.selftests.implementations.scenarios.bench import doubled, non_leaf, times, under_no_grad
 
 
 def changing_view(b, make, change):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograd_conformance.selftests.examples import Examples
+from autograd_conformance.selftests.drawn_digest import Examples
 
 
 def drawn(*, most=100):

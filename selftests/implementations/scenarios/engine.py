@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from autograd_conformance.selftests.faults.scenarios.bench import square, times, times_saved, under_no_grad
 from autograd_conformance.selftests.implementations.model_functions import double_in_place, save_input
+from autograd_conformance.selftests.implementations.scenarios.bench import square, times, times_saved, under_no_grad
 
 
 def second(b, f, x=(0.5, 2.0)):

@@ -7,8 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from autograd_conformance.selftests.faults.scenarios.bench import doubled, same, square, times_saved, under_no_grad
 from autograd_conformance.selftests.implementations.model_functions import save_input
+from autograd_conformance.selftests.implementations.scenarios.bench import (
+    doubled,
+    same,
+    square,
+    times_saved,
+    under_no_grad,
+)
 
 GRADIENTS = {
     "as many": lambda b: b.returning(same, same, args=[b.array([1.0]), b.array([2.0])]),
