@@ -133,7 +133,7 @@ def _drafted(about: Observed, function: Any, signed: Any, implementation: Implem
     chosen = next(draft for n, draft in enumerate(again) if n == number)
     if not fit.whole:
         return Drafted(
-            about, chosen, reason=f"forward took none of the calls that were tried; the last said: {fit.why}"
+            about, chosen, reason=f"forward took none of the calls that were tried; the first raised {fit.why}"
         )
     parts = tuple(_constant(part) if n in fit.constant else part for n, part in enumerate(chosen.parts))
     return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate))

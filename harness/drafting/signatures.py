@@ -34,8 +34,12 @@ _SHAPES: tuple[tuple[str, ...], ...] = (
     ("n", "n,n"),
     ("n", "n,m"),
     ("n", "m"),
-    ("n,m,3",),
+    # Points, quaternions and other vectors of one length.
     ("n,3",),
+    ("n,4",),
+    ("n,6",),
+    ("n,7",),
+    ("n,m,3",),
     ("~",),
 )
 # What follows the brackets, for all float tensors.
