@@ -171,7 +171,10 @@ class Declaration:
 
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
-        return orderly()(within(getattr(self.function, "apply", self.function), self.up_to))(*given)
+        # A layer is called itself: its `apply` is something else.
+        direct = callable(self.function) and not isinstance(self.function, type)
+        function = self.function if direct else getattr(self.function, "apply", self.function)
+        return orderly()(within(function, self.up_to))(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""
@@ -241,6 +244,9 @@ class Declaration:
         name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
         found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
         lines, mine = [importing(module, name)] if found and module is not None else [], self._imported()
+        located = None if lines else self.located()
+        if located is not None:
+            lines, name, thing = [located[0]], located[1], self.function
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
         needed = not lines or compared or bool(self.up_to) or not all(isinstance(a, str) for a in self.arguments)
@@ -269,6 +275,10 @@ class Declaration:
             backward_only=self.backward_only,
         )
 
+    def located(self) -> tuple[str, str] | None:
+        """The lines that import the Function, and its name there, if more is known than what it says of itself."""
+        return None
+
     def _imported(self) -> tuple[str, str] | None:
         """The lines that import the declaration, and its name there."""
         path = self.where.rpartition(":")[0]
@@ -284,8 +294,16 @@ class Declaration:
             return self.undeclared and claim.property_id == "ENV-RANDOM"
         return all(word in (*self.also, *_SEEN) for word, tests in REQUESTS.items() if claim.test in tests)
 
+    def _fitting(self, implementation: Implementation) -> tuple[str, ...]:
+        """The dtypes to try: those of its parameters, if it holds any and no others are declared."""
+        held = () if self.dtypes else implementation.held_dtypes(self.function)
+        return tuple(d for d in self.candidates if d in held) or self.candidates
+
     def sketch(self, implementation: Implementation) -> Own:
         """The Function as far as it is known before its first call."""
+        if isinstance(self.function, type) and isinstance(native(self.function, implementation), Native):
+            name = self.function.__name__
+            raise self.problem(f"{name} is a class, but no Function of {implementation.name}; give an instance of it")
         return Own(
             name=self.name,
             body=lambda *_: native(self.function, implementation),
@@ -295,7 +313,7 @@ class Declaration:
             document=self.where,
             exercises="",
             sizes=self.parsed.sizes,
-            dtypes=self.candidates,
+            dtypes=self._fitting(implementation),
             surrogate=self.surrogate,
             linear=not self.nonlinear,
             double="once" if self.once else "supported",

@@ -101,7 +101,7 @@ def _discover(
     try:
         loaded = implementations.load(implementation)
         loaded.limit_threads()
-        declared = [d for d in plan.declarations() if d.name not in known]
+        declared = [d for d in plan.declarations(loaded) if d.name not in known]
     except (UsageProblem, Unavailable) as problem:
         send({"kind": "problem", "problem": str(problem)})
         return
