@@ -113,9 +113,10 @@ def check(
 ) -> None:  # fmt: skip
     """Check your own Functions.
 
-    A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes; or
-    a file or module with declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not be checked, the gradient
-    could not be verified, declared calls or an --also were refused, or the check was interrupted; otherwise 0.
+    A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes;
+    or a file or module with declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not
+    be checked, the gradient could not be verified, declared calls or an --also were refused, or the check was
+    interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {

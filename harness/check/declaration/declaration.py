@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies import descriptors
+from autograd_conformance.strategies import descriptors, drawn
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Declaration:
     Args:
         function: The Function class, its `apply`, or any callable.
         *arguments: The arguments, in order. Each is a text such as `"float[n,m] positive"`, `"int(0..3)"` or
-            `"'mean' | 'sum'"`, a `Factory`, an `Array` or `Static` of `reference.definitions`, or any other object,
-            which is passed as it is. The texts are described in `strategies.descriptors`.
+            `"'mean' | 'sum'"`, a Hypothesis strategy, a `Factory`, an `Array` or `Static` of `reference.definitions`,
+            or any other object, which is passed as it is. The texts are described in `strategies.descriptors`.
         name: The name in reports. The default is the name of the class or callable.
         reference: A callable that computes the expected outputs: from the same tensors with built-in operations, or
             from arrays with NumPy.
@@ -192,6 +192,8 @@ class Declaration:
             for given, name in zip(self.arguments, names, strict=True):
                 if isinstance(given, str):
                     found.add(given, name)
+                elif drawn.is_strategy(given):
+                    found.draw(given, name)
                 elif isinstance(given, Array | Static):
                     found.take(given)
                 elif isinstance(given, Factory):
@@ -220,7 +222,7 @@ class Declaration:
 
     def drawing(self) -> Declaration:
         """The declaration of a Function that was found to draw random numbers."""
-        found = copy(self)
+        found = copy.copy(self)
         found.stochastic = found.undeclared = True
         return found
 
@@ -249,7 +251,7 @@ class Declaration:
             lines, name, thing = [located[0]], located[1], self.function
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
-        needed = not lines or compared or bool(self.up_to) or not all(isinstance(a, str) for a in self.arguments)
+        needed = not lines or compared or bool(self.up_to) or not all(map(_printed, self.arguments))
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
         if self.up_to and not mine:
@@ -313,6 +315,7 @@ class Declaration:
             document=self.where,
             exercises="",
             sizes=self.parsed.sizes,
+            shapes=self.parsed.shapes,
             dtypes=self._fitting(implementation),
             surrogate=self.surrogate,
             linear=not self.nonlinear,
@@ -411,7 +414,7 @@ def native(function: Any, implementation: Implementation) -> Any:
 
 def _seeded(argument: Array | Static, implementation: Implementation) -> Array | Static:
     """The argument. If it is built from a seed, the framework's random numbers are seeded before."""
-    if isinstance(argument, Array) or argument.build is None or len(argument.choices(())) == 1:
+    if isinstance(argument, Array) or argument.build in (None, copy.deepcopy) or len(argument.choices(())) == 1:
         return argument
     make, lock = argument.build, threading.Lock()
     known: dict[int, Any] = {}
@@ -439,6 +442,11 @@ def has_jvp(cls: Any, implementation: Implementation) -> bool:
 
 def overrides(cls: Any, implementation: Implementation, method: str) -> bool:
     return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
+
+
+def _printed(argument: Any) -> bool:
+    """Whether a script shows the values of an argument, and needs no declaration for it."""
+    return isinstance(argument, str) or drawn.is_strategy(argument)
 
 
 def _unknown(*_: Any) -> Any:
