@@ -82,7 +82,7 @@ class Call(_Printable):
 
     def __hash__(self) -> int:
         # Other arguments may be lists.
-        return hash((self.function, self.tensors, self.cotangents, self.device, self.seed, self.smooth))
+        return hash((self.function, self.tensors, self.cotangents, self.seed))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -411,14 +411,13 @@ def _tensor(
     repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
     layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))
     if argument.drawn is not None:
-        # The printed call has the values themselves.
         listed = argument.drawn(shape, scope.smooth)
         values = np.ravel(listed[_choose(draw, tuple(range(len(listed))))]).tolist()
         return Tensor(shape, kind, tracked, layout, specials=tuple(enumerate(values)))
     if argument.dtype is not None:
         return Tensor(shape, kind, False, layout)
     fills = values_module.DOMAINS[domain].fills
-    # Drawn even if it is not used: otherwise shrinking would prefer the common fill, which takes fewer choices.
+    # Drawn in any case: otherwise shrinking would prefer the common fill, which takes fewer choices.
     drawn = _choose(draw, fills)
     fill = common if common in fills else drawn
     return Tensor(shape, kind, tracked, layout, fill, _specials(draw, scope, kind, domain))

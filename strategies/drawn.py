@@ -38,6 +38,11 @@ def is_strategy(value: Any) -> bool:
     return isinstance(value, SearchStrategy)
 
 
+def is_printed(value: Any) -> bool:
+    """Whether a script shows what is drawn for an argument of a declaration, and needs no declaration for it."""
+    return isinstance(value, str) or is_strategy(value)
+
+
 def argument(strategy: SearchStrategy[Any], name: str, number: int) -> tuple[Array | Static, tuple[Shape, ...], float]:
     """The argument that a strategy draws, the shapes of its arrays, and their largest number.
 

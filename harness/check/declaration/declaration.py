@@ -251,7 +251,7 @@ class Declaration:
             lines, name, thing = [located[0]], located[1], self.function
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
-        needed = not lines or compared or bool(self.up_to) or not all(map(_printed, self.arguments))
+        needed = not lines or compared or bool(self.up_to) or not all(map(drawn.is_printed, self.arguments))
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
         if self.up_to and not mine:
@@ -442,11 +442,6 @@ def has_jvp(cls: Any, implementation: Implementation) -> bool:
 
 def overrides(cls: Any, implementation: Implementation, method: str) -> bool:
     return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
-
-
-def _printed(argument: Any) -> bool:
-    """Whether a script shows the values of an argument, and needs no declaration for it."""
-    return isinstance(argument, str) or drawn.is_strategy(argument)
 
 
 def _unknown(*_: Any) -> Any:
