@@ -298,11 +298,23 @@ class Implementation(ABC):
         """Whether the installed implementation is older than this release."""
         return False
 
+    def operator(self, name: str) -> tuple[Callable[..., Any], str] | None:
+        """The operator that is registered as ``space::name.overload``, and a script's text for it; None if none is."""
+        return None
+
+    def operators(self) -> Sequence[str]:
+        """The names of all registered operators."""
+        return ()
+
+    def held_dtypes(self, function: Any) -> frozenset[str]:
+        """The floating dtypes of the parameters that a callable holds, such as a layer; empty if it holds none."""
+        return frozenset()
+
     def is_tensor(self, value: Any) -> bool:
         """Whether a value inside a Function is a tensor of the implementation."""
         raise NotImplementedError
 
-    def operators(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
+    def operators_of(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
         """The custom operators with a backward that a package defines: by name what is called, and its function."""
         return {}
 

@@ -59,6 +59,7 @@ class Array:
     turns the drawn tensor into what the Function gets, such as a sparse tensor, by a differentiable operation. The
     zeros of such a tensor are no entries: its derivative is defined for the others alone.
 
+    ``drawn`` lists the arrays to choose from, by shape, and whether they should be away from kinks.
     ``real`` tensors stay real in a call in a complex dtype. ``optional`` lists other ways to pass the argument:
     ``none`` (None is passed) and ``omitted``.
     """
@@ -74,6 +75,7 @@ class Array:
     bounds: tuple[float, float] | None = None
     real: bool = False
     wrap: Callable[[Any], Any] | None = None
+    drawn: Callable[[Shape, bool], Sequence[Any]] | None = None
 
     @property
     def differentiable(self) -> bool:
@@ -176,6 +178,8 @@ class Function:
     second: Callable[..., tuple[Any, ...]] | None = None
     soft: Callable[..., tuple[Any, ...]] | None = None
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    # The shapes of tensors whose dims are one name for them, where these are listed.
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
     dtypes: tuple[str, ...] = FLOATING
     devices: tuple[str, ...] | None = None
     double: Literal["supported", "once"] = "supported"

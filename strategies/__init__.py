@@ -7,6 +7,7 @@
 * `shapes`, `values` and `layouts` hold what tensors are made of: shapes that fit a Function's domain, fills and special
   values, memory layouts. They are finite lists, the simplest first, from which `calls` draws.
 * `compositions` lists the operations before and after a Function in a longer computation.
+* `drawn` makes arguments of a user's Function from Hypothesis strategies.
 * `descriptors` reads the arguments of a user's Function from texts such as ``float[n,m] positive``.
 
 A draw shrinks towards the simplest call: one element, float64, contiguous, ones.

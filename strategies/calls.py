@@ -80,6 +80,10 @@ class Call(_Printable):
     seed: int = 0
     smooth: bool = False
 
+    def __hash__(self) -> int:
+        # Other arguments may be lists.
+        return hash((self.function, self.tensors, self.cotangents, self.seed))
+
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         return tuple(argument for argument in self.args if isinstance(argument, Tensor))
@@ -118,8 +122,9 @@ def _evaluate(node: ast.expr) -> Any:
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CONSTRUCTORS:
         arguments = [_evaluate(argument) for argument in node.args]
         return _CONSTRUCTORS[node.func.id](*arguments, **{str(k.arg): _evaluate(k.value) for k in node.keywords})
-    if isinstance(node, ast.Tuple):
-        return tuple(_evaluate(element) for element in node.elts)
+    if isinstance(node, ast.Tuple | ast.List):
+        elements = [_evaluate(element) for element in node.elts]
+        return elements if isinstance(node, ast.List) else tuple(elements)
     if isinstance(node, ast.Name) and node.id in ("nan", "inf"):
         return float(node.id)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
@@ -149,7 +154,7 @@ def _values(
     argument: Any, tensor: Tensor, call: Call, rng: np.random.Generator, named: dict[str, Any], apart: float
 ) -> Any:  # fmt: skip
     if argument.make is not None:
-        values = np.asarray(argument.make(rng, tensor.shape, named), dtype=tensor.dtype)
+        values = np.asarray(argument.make(rng, tensor.shape, named), dtype=argument.dtype)
     else:
         values = values_module.fill(
             tensor.fill, _domain(argument, call.smooth), tensor.shape, rng, complex_values="complex" in tensor.dtype,
@@ -405,10 +410,14 @@ def _tensor(
     kind = argument.kind(dtype)
     repeats = values_module.DOMAINS[domain].elementwise and argument.dtype is None
     layout = "contiguous" if scope.layouts == "contiguous" else _layout(draw, scope, _layouts(shape, kind, repeats))
+    if argument.drawn is not None:
+        listed = argument.drawn(shape, scope.smooth)
+        values = np.ravel(listed[_choose(draw, tuple(range(len(listed))))]).tolist()
+        return Tensor(shape, kind, tracked, layout, specials=tuple(enumerate(values)))
     if argument.dtype is not None:
         return Tensor(shape, kind, False, layout)
     fills = values_module.DOMAINS[domain].fills
-    # Drawn even if it is not used: otherwise shrinking would prefer the common fill, which takes fewer choices.
+    # Drawn in any case: otherwise shrinking would prefer the common fill, which takes fewer choices.
     drawn = _choose(draw, fills)
     fill = common if common in fills else drawn
     return Tensor(shape, kind, tracked, layout, fill, _specials(draw, scope, kind, domain))

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Shapes, Static
+from autograd_conformance.reference.definitions import COMPLEX, FLOATING, REAL, Array, Shape, Shapes, Static
+from autograd_conformance.reference.rounding import PRECISION
+from autograd_conformance.strategies import drawn
 from autograd_conformance.strategies.shapes import MAX_RANK, NOT_EMPTY
 
 # The dtypes of each floating kind of tensor.
@@ -83,13 +85,16 @@ class Arguments:
     """The arguments of a Function, read one after the other. They share their named dimensions.
 
     ``kinds`` are the kinds of the floating tensors, ``sizes`` the possible lengths of dimensions, by name. ``names``
-    has the names of dimensions in `Array.dims`, by those in the texts.
+    has the names of dimensions in `Array.dims`, by those in the texts. ``shapes`` has those that strategies draw, by
+    dims, and ``largest`` is the largest number that they draw.
     """
 
     found: list[Array | Static] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
+    largest: float = 0.0
     _dims: dict[str, str] = field(default_factory=dict)
     _numbers: dict[str, Static] = field(default_factory=dict)
     _bounds: dict[str, str] = field(default_factory=dict)
@@ -113,6 +118,19 @@ class Arguments:
             self._dims[argument.name] = argument.dims
             self.kinds.update(() if argument.dtype else ("number",))
 
+    def draw(self, strategy: Any, name: str) -> None:
+        """Add an argument that a Hypothesis strategy draws. Raises Unreadable."""
+        try:
+            found, shapes, largest = drawn.argument(strategy, name, len(self.found))
+        except drawn.Undrawable as problem:
+            raise Unreadable(str(problem)) from None
+        self.found.append(found)
+        self.largest = max(self.largest, largest)
+        if isinstance(found, Array):
+            self._dims[name] = found.dims
+            self.kinds.update(() if found.dtype else ("float" if found.real else "complex",))
+            self.shapes.update({found.dims: shapes} if shapes else {})
+
     def size(self, name: str, sides: Sequence[int]) -> None:
         """Restrict a named dimension to these lengths. Raises Unreadable if no tensor has that dimension."""
         if self.names.get(name) in self._numbers:
@@ -135,6 +153,7 @@ class Arguments:
         self._verify_axis()
         # Float tensors stay real where others are complex.
         common = [d for d in FLOATING if all(d in KINDS[kind] for kind in self.kinds - {"float"} or self.kinds)]
+        common = [d for d in common if self.largest <= PRECISION[d].largest]
         if not self.kinds:
             raise Unreadable("no argument is a floating tensor, such as float[n]: there is nothing to differentiate")
         return tuple(common)

@@ -110,12 +110,18 @@ def _assigned(function: Function, usual: tuple[int, ...]) -> tuple[Shapes, ...]:
     names = dict.fromkeys(name for text in dims for name in _named(text))
     free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
     axes: list[Iterable[int | Shape]] = [function.sizes.get(name, usual) for name in names]
-    axes += [any_shapes(*function.sizes.get(token, (0, MAX_RANK))) for token in free]
+    axes += [function.shapes.get(t) or any_shapes(*function.sizes.get(t, (0, MAX_RANK))) for t in free]
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
     found = {tuple(_resolve(text, sizes) for text in dims) for sizes in assignments}
     possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
     admitted = (shapes for shapes in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
     return tuple(sorted(admitted, key=_simplicity))
+
+
+def _admitted(function: Function, shapes: Shapes) -> bool:
+    """Whether each tensor whose shapes are listed has one of these."""
+    rows = zip(function.arrays, shapes, strict=True)
+    return all(shape in function.shapes.get(argument.dims, (shape,)) for argument, shape in rows)
 
 
 # Lengths between the usual ones, at which a failure may begin, and the most combinations of them to try.
@@ -186,7 +192,8 @@ def steps(function: Function, shapes: Shapes) -> tuple[Shapes, ...]:
             else:
                 changed += [{**sizes, name: length} for length in _next_length(function, name, size, by)]
     each = (tuple(_resolve(argument.dims, found) for argument in function.arrays) for found in changed)
-    return tuple(dict.fromkeys(found for found in each if all(side >= 0 for shape in found for side in shape)))
+    possible = (found for found in each if all(side >= 0 for shape in found for side in shape))
+    return tuple(dict.fromkeys(found for found in possible if _admitted(function, found)))
 
 
 # The longest length that `along` lists.
@@ -250,12 +257,16 @@ def equal_sides(function: Function, shapes: Shapes, length: int, more: int = 0) 
         else:
             changed[name] = length
     found = tuple(_resolve(argument.dims, changed) for argument in function.arrays)
+    if not _admitted(function, found):
+        return None
     return found if not more or found != equal_sides(function, shapes, length) else None
 
 
 def long_shape(function: Function, length: int) -> Shape | None:
     """The shape of the only tensor with so many entries along one dimension; None if all its lengths are limited."""
     (argument,) = function.arrays
+    if function.shapes:
+        return None
     names = dict.fromkeys(_named(argument.dims))
     sizes: dict[str, int | Shape] = {name: _least(function.sizes.get(name, SIDES)) for name in names}
     starred = [token for token in argument.dims.split() if token[0] in "*~"]
@@ -295,7 +306,7 @@ def block_shape_tuples(function: Function, lengths: tuple[int, ...]) -> tuple[Sh
             ways = ((length,), (2, length), (length, 2), *([_MANY_SIDES] if length > math.prod(_MANY_SIDES) else []))
             longer += [{token: shape} for shape in ways if least <= len(shape) <= most]
         found |= {tuple(_resolve(text, {**short, **sizes}) for text in dims) for sizes in longer}
-    possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
+    possible = (s for s in found if all(side >= 0 for shape in s for side in shape) and _admitted(function, s))
     return tuple(sorted((shapes for shapes in possible if all(map(_is_narrow, shapes))), key=_simplicity))
 
 
@@ -359,7 +370,7 @@ def twins(function: Function, shapes: Shapes) -> tuple[tuple[int, int], ...]:
     arrays = function.arrays
     found = [n for n, argument in enumerate(arrays) if n < len(shapes) and argument.differentiable]
     pairs = itertools.combinations(found, 2)
-    alike = [(arrays[n].values, arrays[n].real) for n in range(len(arrays))]
+    alike = [(arrays[n].values, arrays[n].real, arrays[n].make) for n in range(len(arrays))]
     return tuple((a, b) for a, b in pairs if shapes[a] == shapes[b] and alike[a] == alike[b])
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -19,6 +19,7 @@ import click
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import REQUESTS
 from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
+from autograd_conformance.harness.check.report import findings, formats
 from autograd_conformance.harness.check.session import child_discovery
 from autograd_conformance.harness.check.session.announcing import Announcer, summary
 from autograd_conformance.harness.check.session.child_session import Following
@@ -53,7 +54,7 @@ _EPILOG = (
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|FILE.py|MODULE...")
+@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|SPACE::OPERATOR|FILE.py|MODULE...")
 @click.option(
     "--arg",
     "arguments",
@@ -102,6 +103,8 @@ _EPILOG = (
 @click.option("--seed", type=Number(0, whole=True), metavar="N", help="Seed of the examples.")
 @click.option("--time-limit", type=Number(1), default=60.0, show_default=True, metavar="S",
               help="Seconds in which a property may begin examples, and that a single call may take.")  # fmt: skip
+@click.option("--format", "form", default=formats.TEXT, show_default=True, metavar="|".join(formats.NAMES),
+              help="How to print what was found: github adds annotations, sarif and json are alone.")  # fmt: skip
 @click.option(
     "--report", "report_", type=click.Path(path_type=Path), metavar="FILE", help="Write a report to this file."
 )
@@ -110,13 +113,15 @@ _EPILOG = (
 def check(
     targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
     also: tuple[str, ...],
-    implementation: str, only: str | None, profile: str, report_: Path | None, scripts: Path, **given: Any,
+    implementation: str, only: str | None, profile: str, report_: Path | None, scripts: Path, form: str,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Check your own Functions.
 
-    A target is a Function class, its apply or any callable, whose arguments --arg describes; or a file or module with
-    declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not be checked, the gradient
-    could not be verified, declared calls or an --also were refused, or the check was interrupted; otherwise 0.
+    A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes;
+    or a file or module with declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not
+    be checked, the gradient could not be verified, declared calls or an --also were refused, or the check was
+    interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -128,23 +133,30 @@ def check(
     described.update({word: values for word, values in listed.items() if values})
     try:
         _verify(targets, arguments, described, profile, report_)
+        if form not in formats.NAMES:
+            raise UsageProblem(f"unknown format {form!r}; {choose_from(form, formats.NAMES)}")
         _verify_properties(given["properties"])
         _verify_folder(scripts)
         if only is not None:
             # Child processes inherit it.
             os.environ[implementations.DEVICES] = only
-        implementations.check_version(implementations.load(implementation))
+        # What a package of --import prints is no part of the results.
+        with redirect_stdout(sys.stderr if form in formats.ALONE else sys.stdout):
+            implementations.check_version(implementations.load(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
     interrupts = _Interrupts()
-    run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts)
+    run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts, form)
     try:
         with interrupts.heeded():
             status = combined(*[run.of(Plan(target, arguments, described)) for target in targets])
             if len(run.statuses) > 1:
-                echo(summary(run.statuses))
+                echo(summary(run.statuses), err=run.is_alone)
     except KeyboardInterrupt as interrupt:
+        run.refuse("check", str(interrupt) or INTERRUPTED)
+        run.tell(UNDECIDED)
         raise Problem(str(interrupt) or INTERRUPTED) from None
+    run.tell(status)
     sys.exit(status)
 
 
@@ -244,25 +256,35 @@ class _Run:
     kept: Path | None
     options: dict[str, Any]
     interrupts: _Interrupts
+    form: str = formats.TEXT
+    functions: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[dict[str, str]] = field(default_factory=list)
     statuses: list[tuple[str, int]] = field(default_factory=list)
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether stdout has the results for another program, and nothing else."""
+        return self.form in formats.ALONE
+
+    def refuse(self, target: str, problem: str) -> None:
+        """Something could not be checked."""
+        self.problems.append({"target": target, "message": problem})
+
+    def tell(self, status: int) -> None:
+        """Print what was found for another program, if that is asked for."""
+        if self.form in formats.FORMATS:
+            document = findings.document(status, self.implementation, self.functions, self.problems)
+            text = formats.FORMATS[self.form](document)
+            if text:
+                echo(text)
 
     def of(self, plan: Plan) -> int:
         """Check one target and print the results. Returns the exit status."""
-        display, seconds = Display(), self.options["time_limit"]
-        left_out: dict[str, str] = {}
+        display = Display(err=self.is_alone)
         announcer = None
         try:
             with tempfile.TemporaryDirectory(prefix="autograd-conformance-") as folder, display.shown():
-                try:
-                    found = child_discovery.find_out(
-                        plan, self.implementation, seconds=seconds, called=display.find_out
-                    )
-                except Undeclared:
-                    plan, left_out = self._assumed(plan.target, display)
-                    found = child_discovery.find_out(
-                        plan, self.implementation, seconds=seconds, called=display.find_out
-                    )
-                    found.problems.update(left_out)
+                found = self._found(plan, display)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
                 announcer = Announcer(found, display, self.scripts)
@@ -270,23 +292,32 @@ class _Run:
                     self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:
             echo(f"Error: {problem}", err=True)
+            self.refuse(plan.target, str(problem))
             return UNDECIDED
-        for sentence in announcer.found.problems.values():
+        finally:
+            self.functions.extend(announcer.functions if announcer is not None else ())
+        for name, sentence in announcer.found.problems.items():
             echo(f"Error: {sentence}", err=True)
+            self.refuse(name, sentence)
         statuses = {**announcer.statuses, **dict.fromkeys(announcer.found.problems, UNDECIDED)}
         self.statuses.extend(statuses.items())
         return combined(*statuses.values())
 
-    def _assumed(self, target: str, display: Display) -> tuple[Plan, dict[str, str]]:
-        """A plan for a module that declares nothing, and what is left out of it."""
-        seconds = self.options["time_limit"]
-        found = assumed(target, self.implementation, self.scripts, seconds=seconds, called=display.find_out)
-        for sentence in found.sentences:
-            echo(sentence)
-        left_out = {name: f"{name} is left out: {why}" for name, why in found.left_out.items()}
-        if not found.sentences:
+    def _found(self, plan: Plan, display: Display) -> child_discovery.Found:
+        """What is found out before the check. If a module declares nothing, what its code suggests is assumed."""
+        options: dict[str, Any] = {"seconds": self.options["time_limit"], "called": display.find_out}
+        try:
+            return child_discovery.find_out(plan, self.implementation, **options)
+        except Undeclared:
+            drafts = assumed(plan.target, self.implementation, self.scripts, **options)
+        for sentence in drafts.sentences:
+            echo(sentence, err=self.is_alone)
+        left_out = {name: f"{name} is left out: {why}" for name, why in drafts.left_out.items()}
+        if not drafts.sentences:
             raise UsageProblem("; ".join(left_out.values()))
-        return Plan(str(found.path)), left_out
+        found = child_discovery.find_out(Plan(str(drafts.path)), self.implementation, **options)
+        found.problems.update(left_out)
+        return found
 
     def _follow(self, plan: Plan, folder: Path, display: Display, announcer: Announcer) -> None:
         """Run the checks, and announce what they find."""

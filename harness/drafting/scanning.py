@@ -113,7 +113,7 @@ def _functions(
             if mine and value not in seen and value.forward is not base.forward:
                 seen.add(value)
                 yield _about(value, module), value, value
-    for name, (operator, function) in implementation.operators(package).items():
+    for name, (operator, function) in implementation.operators_of(package).items():
         about = _about(function, sys.modules[function.__module__])
         yield replace(about, name=name, operator=name), operator, function
 

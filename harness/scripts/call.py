@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -140,8 +141,8 @@ class Pieces:
 
     def _static(self, slot: int, argument: Any, choice: Any) -> str:
         """The expression of an argument that is not a tensor."""
-        if isinstance(argument, Array) or argument.build is None:
-            return repr(choice)
+        if isinstance(argument, Array) or argument.build in (None, copy.deepcopy):
+            return re.sub(r"\binf\b", "float('inf')", repr(choice)) if isinstance(choice, float) else repr(choice)
         given = self.source.given[slot]
         if not hasattr(given, "make") and not hasattr(given, "build"):
             # An object that was declared as it is.

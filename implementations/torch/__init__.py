@@ -153,7 +153,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         if device == "lazy":
             _start_lazy_device()
 
-    def operators(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
+    def operators_of(self, package: str) -> Mapping[str, tuple[Any, Callable[..., Any]]]:
         known = getattr(importlib.import_module("torch._library.custom_ops"), "OPDEFS", {})
         named = {name: (each, each._init_fn) for name, each in list(known.items()) if each._backward_fn is not None}
         return {
@@ -192,6 +192,25 @@ class TorchImplementation(adapting.RecordingImplementation):
 
     def unusual(self, tensor: Any) -> str:
         return _memory.kind(tensor)
+
+    def operator(self, name: str) -> tuple[Callable[..., Any], str] | None:
+        space, _, rest = name.partition("::")
+        thing: Any = getattr(torch, "ops", None)
+        # A name is an operator, which chooses an overload by what it gets, or with a dot one overload.
+        for part in (space, *rest.split(".")):
+            thing = getattr(thing, part, None)
+        return (thing, f"torch.ops.{space}.{rest}") if callable(thing) else None
+
+    def operators(self) -> Sequence[str]:
+        listed = getattr(getattr(torch, "_C", None), "_dispatch_get_all_op_names", tuple)
+        return tuple(listed())
+
+    def held_dtypes(self, function: Any) -> frozenset[str]:
+        owner = getattr(function, "__self__", function)
+        if isinstance(owner, type) or not hasattr(owner, "named_parameters"):
+            return frozenset()
+        held = [*owner.parameters(), *owner.buffers()]
+        return frozenset(self.describe(x).dtype for x in held if x.is_floating_point() or x.is_complex())
 
     def describe(self, tensor: Any) -> Description:
         return super().describe(tensor)._replace(device=tensor.device.type)

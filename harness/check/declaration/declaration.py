@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ from autograd_conformance.harness.testing.source import Source
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, Array, Function, Static
 from autograd_conformance.reference.properties import PROPERTIES
-from autograd_conformance.strategies import descriptors
+from autograd_conformance.strategies import descriptors, drawn
 from autograd_conformance.strategies.descriptors import Arguments, Unreadable
 
 if TYPE_CHECKING:
@@ -69,8 +69,8 @@ class Declaration:
     Args:
         function: The Function class, its `apply`, or any callable.
         *arguments: The arguments, in order. Each is a text such as `"float[n,m] positive"`, `"int(0..3)"` or
-            `"'mean' | 'sum'"`, a `Factory`, an `Array` or `Static` of `reference.definitions`, or any other object,
-            which is passed as it is. The texts are described in `strategies.descriptors`.
+            `"'mean' | 'sum'"`, a Hypothesis strategy, a `Factory`, an `Array` or `Static` of `reference.definitions`,
+            or any other object, which is passed as it is. The texts are described in `strategies.descriptors`.
         name: The name in reports. The default is the name of the class or callable.
         reference: A callable that computes the expected outputs: from the same tensors with built-in operations, or
             from arrays with NumPy.
@@ -171,7 +171,10 @@ class Declaration:
 
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
-        return orderly()(within(getattr(self.function, "apply", self.function), self.up_to))(*given)
+        # A layer is called itself: its `apply` is something else.
+        direct = callable(self.function) and not isinstance(self.function, type)
+        function = self.function if direct else getattr(self.function, "apply", self.function)
+        return orderly()(within(function, self.up_to))(*given)
 
     def problem(self, message: str) -> UsageProblem:
         """A `UsageProblem` with the message and the place of the declaration."""
@@ -189,6 +192,8 @@ class Declaration:
             for given, name in zip(self.arguments, names, strict=True):
                 if isinstance(given, str):
                     found.add(given, name)
+                elif drawn.is_strategy(given):
+                    found.draw(given, name)
                 elif isinstance(given, Array | Static):
                     found.take(given)
                 elif isinstance(given, Factory):
@@ -217,7 +222,7 @@ class Declaration:
 
     def drawing(self) -> Declaration:
         """The declaration of a Function that was found to draw random numbers."""
-        found = copy(self)
+        found = copy.copy(self)
         found.stochastic = found.undeclared = True
         return found
 
@@ -241,9 +246,12 @@ class Declaration:
         name, module = getattr(thing, "__qualname__", ""), sys.modules.get(getattr(thing, "__module__", ""))
         found = re.fullmatch(r"\w+", name) and module is not None and getattr(module, name, None) is thing
         lines, mine = [importing(module, name)] if found and module is not None else [], self._imported()
+        located = None if lines else self.located()
+        if located is not None:
+            lines, name, thing = [located[0]], located[1], self.function
         referred = referred and self.reference is not None
         compared = (referred and composite) or self.soft is not None
-        needed = not lines or compared or bool(self.up_to) or not all(isinstance(a, str) for a in self.arguments)
+        needed = not lines or compared or bool(self.up_to) or not all(map(drawn.is_printed, self.arguments))
         if not lines and mine is None:
             return "neither the Function nor its declaration is a global name of a module that a script could import"
         if self.up_to and not mine:
@@ -269,6 +277,10 @@ class Declaration:
             backward_only=self.backward_only,
         )
 
+    def located(self) -> tuple[str, str] | None:
+        """The lines that import the Function, and its name there, if more is known than what it says of itself."""
+        return None
+
     def _imported(self) -> tuple[str, str] | None:
         """The lines that import the declaration, and its name there."""
         path = self.where.rpartition(":")[0]
@@ -284,8 +296,16 @@ class Declaration:
             return self.undeclared and claim.property_id == "ENV-RANDOM"
         return all(word in (*self.also, *_SEEN) for word, tests in REQUESTS.items() if claim.test in tests)
 
+    def _fitting(self, implementation: Implementation) -> tuple[str, ...]:
+        """The dtypes to try: those of its parameters, if it holds any and no others are declared."""
+        held = () if self.dtypes else implementation.held_dtypes(self.function)
+        return tuple(d for d in self.candidates if d in held) or self.candidates
+
     def sketch(self, implementation: Implementation) -> Own:
         """The Function as far as it is known before its first call."""
+        if isinstance(self.function, type) and isinstance(native(self.function, implementation), Native):
+            name = self.function.__name__
+            raise self.problem(f"{name} is a class, but no Function of {implementation.name}; give an instance of it")
         return Own(
             name=self.name,
             body=lambda *_: native(self.function, implementation),
@@ -295,7 +315,8 @@ class Declaration:
             document=self.where,
             exercises="",
             sizes=self.parsed.sizes,
-            dtypes=self.candidates,
+            shapes=self.parsed.shapes,
+            dtypes=self._fitting(implementation),
             surrogate=self.surrogate,
             linear=not self.nonlinear,
             double="once" if self.once else "supported",
@@ -393,7 +414,7 @@ def native(function: Any, implementation: Implementation) -> Any:
 
 def _seeded(argument: Array | Static, implementation: Implementation) -> Array | Static:
     """The argument. If it is built from a seed, the framework's random numbers are seeded before."""
-    if isinstance(argument, Array) or argument.build is None or len(argument.choices(())) == 1:
+    if isinstance(argument, Array) or argument.build in (None, copy.deepcopy) or len(argument.choices(())) == 1:
         return argument
     make, lock = argument.build, threading.Lock()
     known: dict[int, Any] = {}

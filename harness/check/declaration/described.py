@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator
 from inspect import Parameter, signature
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.naming import words
+from autograd_conformance.strategies import drawn
+
+# The most letters of a strategy.
+_WIDEST = 60
 
 # The options of a declaration, with what is meant if they are not given.
 OPTIONS = {
@@ -32,9 +37,15 @@ _WITH_VALUE: dict[str, Callable[[Declaration, Any], str]] = {
 
 def described(declaration: Declaration) -> str:
     """The arguments of a declaration, and every option that was given."""
-    arguments = ", ".join(a if isinstance(a, str) else type(a).__name__ for a in declaration.arguments)
+    arguments = ", ".join(map(_argument, declaration.arguments))
     said = ", ".join(_said(declaration))
     return f"{arguments}; declared: {said}" if said else arguments
+
+
+def _argument(given: Any) -> str:
+    if drawn.is_strategy(given):
+        return textwrap.shorten(repr(given), _WIDEST, placeholder="...")
+    return given if isinstance(given, str) else type(given).__name__
 
 
 def _said(declaration: Declaration) -> Iterator[str]:

@@ -17,8 +17,9 @@ from typing import Any
 
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.declaration.facts import Facts
-from autograd_conformance.harness.check.declaration.naming import Options
+from autograd_conformance.harness.check.declaration.naming import Options, importing, name_of
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
+from autograd_conformance.implementations import to_import
 from autograd_conformance.implementations.protocol import Implementation
 
 # The folder of this suite's own frames.
@@ -30,9 +31,13 @@ class Undeclared(UsageProblem):
 
 
 class _Described(Declaration):
-    """A Function that is described on the command line."""
+    """A Function that is described on the command line. ``named`` are the lines that import it, and its name there."""
 
     notation = Options()
+    named: tuple[str, str] | None = None
+
+    def located(self) -> tuple[str, str] | None:
+        return self.named
 
 
 @dataclass(frozen=True)
@@ -59,23 +64,29 @@ class Plan:
         facts = {name: Facts.from_json(each) for name, each in found["facts"].items()}
         return cls(found["target"], tuple(found["arguments"]), found["options"], facts)
 
-    def declarations(self) -> list[Declaration]:
+    def declarations(self, implementation: Implementation) -> list[Declaration]:
         """The declarations of the target. Raises UsageProblem if there are none."""
-        return declarations(self.target, self.arguments, self.options)
+        return declarations(self.target, self.arguments, self.options, implementation)
 
     def functions(self, implementation: Implementation) -> dict[str, Own]:
         """The Functions to check, by name."""
-        return {d.name: d.own(implementation, self.facts[d.name]) for d in self.declarations() if d.name in self.facts}
+        declared = self.declarations(implementation)
+        return {d.name: d.own(implementation, self.facts[d.name]) for d in declared if d.name in self.facts}
 
 
 def declarations(
-    target: str, arguments: Sequence[str] = (), options: dict[str, Any] | None = None
+    target: str,
+    arguments: Sequence[str] = (),
+    options: dict[str, Any] | None = None,
+    implementation: Implementation | None = None,
 ) -> list[Declaration]:
-    """The declarations of a target: ``module:attribute``, a module or a .py file.
+    """The declarations of a target: ``module:attribute``, a module, a .py file, or an operator ``space::name``.
 
     If the attribute is a callable, its declaration is made from ``arguments`` and ``options``. Raises UsageProblem if
     the target declares nothing.
     """
+    if "::" in target:
+        return [_operator(target, arguments, options or {}, implementation)]
     place, _, attribute = target.rpartition(":") if ":" in target else (target, "", "")
     module = imported(place)
     if not attribute:
@@ -95,12 +106,40 @@ def declarations(
         if arguments:
             raise UsageProblem(f"{target} is a declaration and already has arguments; remove --arg")
         return [thing]
+    # A callable without a name of its own has that of the attribute.
+    name = "" if hasattr(thing, "__name__") and name_of(thing) != "lambda" else attribute.rpartition(".")[2]
+    found = _described(target, thing, arguments, {"name": name, **(options or {})})
+    found.named = importing(module, attribute.partition(".")[0]), attribute
+    return [found]
+
+
+def _described(target: str, thing: Any, arguments: Sequence[str], options: dict[str, Any]) -> _Described:
     if not arguments:
         raise UsageProblem(
             f"{target} is not a declaration; describe its arguments in order, as in "
             "--arg 'float[n,m]' --arg 'int(0..3)'"
         )
-    return [_Described(thing, *arguments, where=target, **(options or {}))]
+    return _Described(thing, *arguments, where=target, **options)
+
+
+def _operator(
+    target: str, arguments: Sequence[str], options: dict[str, Any], implementation: Implementation | None
+) -> _Described:
+    """The declaration of a registered operator."""
+    known = None if implementation is None else implementation.operator(target)
+    if known is None:
+        space, listed = target.partition("::")[0], () if implementation is None else implementation.operators()
+        near = sorted(name for name in listed if name.startswith(f"{space}::"))
+        advice = f"; {choose_from(target, near)}" if near else ""
+        name = "this framework" if implementation is None else implementation.name
+        raise UsageProblem(
+            f"{target} is not an operator that {name} has registered; --import PACKAGE imports what registers it; "
+            f"for a file write FILE.py:NAME{advice}"
+        )
+    thing, text = known
+    found = _described(target, thing, arguments, options)
+    found.named = "".join(f"import {name}\n" for name in to_import()), text
+    return found
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

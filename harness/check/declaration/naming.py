@@ -61,7 +61,7 @@ def words(given: str | Sequence[str]) -> tuple[str, ...]:
 
 def module_name(target: str) -> str:
     """The name of a target's module, with dots; that of a file has its folders, seen from the working folder."""
-    place = target.rpartition(":")[0] or target
+    place = target.partition("::")[0] if "::" in target else target.rpartition(":")[0] or target
     path = Path(place)
     if path.is_absolute() and path.is_relative_to(Path.cwd()):
         path = path.relative_to(Path.cwd())

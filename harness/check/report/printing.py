@@ -62,7 +62,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     """
     found = judged(lines, compared=facts.compared, asked=facts.asked)
     faults = [(line, v) for line, v in found if v is not None and v.fault]
-    notes = _worth_a_note([(line, v) for line, v in found if v is not None and not v.fault], faults)
+    notes = worth_a_note([(line, v) for line, v in found if v is not None and not v.fault], faults)
     refused = [*declined.lines(facts.declined)]
     refused += declined.lines_of_results([line for line, _ in notes if "declined" in line], facts.declined)
     yield title
@@ -88,7 +88,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     yield ""
 
 
-def _worth_a_note(notes: Sequence[Judged], faults: Sequence[Judged]) -> list[Judged]:
+def worth_a_note(notes: Sequence[Judged], faults: Sequence[Judged]) -> list[Judged]:
     """What is said once of every test of a property, and what small values do not only add to a fault."""
     plain = {(line["property"], v.word) for line, v in notes if "variant" not in line}
     wrong = {ndjson.test_of(line) for line, _ in faults}
@@ -117,13 +117,13 @@ def _missing(notes: Sequence[Judged], refused: bool) -> str:
 
 def _groups(groups: Sequence[Group], scripts: Path) -> Iterator[str]:
     """The faults, each with the place of its script."""
-    texts = {_path(group.line, scripts): group.line["failure"].get("script", "") for group in groups}
+    texts = {script_path(group.line, scripts): group.line["failure"].get("script", "") for group in groups}
     missing = script_runner.written({path: text for path, text in texts.items() if text})
     right = script_runner.right([path for path, why in missing.items() if not why])
     # Where one fault comes from earlier calls, so may what was expected of another call.
-    history = any(_path(group.line, scripts) in right and group.is_whole for group in groups)
+    history = any(script_path(group.line, scripts) in right and group.is_whole for group in groups)
     for group in groups:
-        path = _path(group.line, scripts)
+        path = script_path(group.line, scripts)
         why = missing.get(path, "")
         if history and group.verdict.word not in RAISED:
             why, group = _DOUBTFUL, replace(group, verdict=replace(group.verdict, guess=_EARLIER))
@@ -201,7 +201,7 @@ def _also(failure: Mapping[str, Any]) -> Iterator[str]:
             yield from _wrapped(f"{_DETAILS[key]}: {failure[key]}", 6)
 
 
-def _path(line: ndjson.Line, scripts: Path) -> Path:
+def script_path(line: ndjson.Line, scripts: Path) -> Path:
     """The file of the standalone script of a failure."""
     which = [str(line["number"])] if "number" in line else []
     name = "-".join((line["function"], ndjson.test_of(line), *which))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from autograd_conformance.harness.check.declaration.naming import module_name
-from autograd_conformance.harness.check.report import grouping, printing
+from autograd_conformance.harness.check.report import findings, grouping, printing
 from autograd_conformance.harness.check.report.verdicts import DECLINED, ERROR, LOST, UNKNOWN, UNVERIFIED, judged
 from autograd_conformance.harness.check.session.child_discovery import Found
 from autograd_conformance.harness.check.session.child_session import Following
@@ -28,6 +29,8 @@ class Announcer:
         self._display, self._scripts = display, scripts / module_name(found.plan.target)
         self._finds = grouping.Finds()
         self._lines: dict[str, list[ndjson.Line]] = {}
+        # What was found about each Function, as data.
+        self.functions: list[dict[str, Any]] = []
         self._left = list(found.plan.facts)
 
     def note(self, line: ndjson.Line | None) -> None:
@@ -72,6 +75,8 @@ class Announcer:
         # A fault that only some properties show, and because of which others are judged more leniently or ask less.
         unshown = bool(facts.coarse or facts.emptied) and not wrong
         self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
+        told = name, self.found.plan.target, self.statuses[name], facts, lines, self.found.code[name], self._scripts
+        self.functions.append(findings.function(*told))
 
 
 def summary(statuses: Sequence[tuple[str, int]]) -> str:

@@ -13,6 +13,7 @@ from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
+from autograd_conformance.harness.check.report import places
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
 from autograd_conformance.implementations.protocol import Unavailable
@@ -21,12 +22,16 @@ from autograd_conformance.strategies.calls import Call
 
 @dataclass
 class Found:
-    """What discovery found: the facts in the plan; by name the places, with and without it, arguments and problems."""
+    """What discovery found: the facts in the plan; by name the places, with and without it, arguments and problems.
+
+    ``code`` has the lines of each Function's methods.
+    """
 
     plan: Plan
     places: dict[str, str] = field(default_factory=dict)
     placed: dict[str, str] = field(default_factory=dict)
     described: dict[str, str] = field(default_factory=dict)
+    code: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
 
     def of(self, names: Collection[str]) -> Found:
@@ -84,6 +89,7 @@ def _note(found: Found, message: dict[str, Any]) -> None:
     if message["kind"] == "begins":
         found.places[name], found.placed[name] = message["where"], message["placed"]
         found.described[name] = message["described"]
+        found.code[name] = {method: (path, line) for method, (path, line) in message["code"].items()}
     elif message["kind"] == "facts":
         facts = Facts.from_json(message["facts"])
         found.plan = replace(found.plan, facts={**found.plan.facts, name: facts})
@@ -101,13 +107,18 @@ def _discover(
     try:
         loaded = implementations.load(implementation)
         loaded.limit_threads()
-        declared = [d for d in plan.declarations() if d.name not in known]
+        declared = [d for d in plan.declarations(loaded) if d.name not in known]
     except (UsageProblem, Unavailable) as problem:
         send({"kind": "problem", "problem": str(problem), "undeclared": isinstance(problem, Undeclared)})
         return
     loaded.on_call = lambda: send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:
-        place = {"where": declaration.where, "placed": declaration.placed, "described": described(declaration)}
+        place: dict[str, Any] = {
+            "where": declaration.where,
+            "placed": declaration.placed,
+            "described": described(declaration),
+        }
+        place["code"] = places.lines_of(declaration.function, declaration.where)
         send({"kind": "begins", "name": declaration.name, **place})
         left_out = without.get(declaration.name, {})
 

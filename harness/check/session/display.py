@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 
 class Display:
-    """Lines on stdout, and below them the progress if stdout is a terminal."""
+    """Lines on stdout, or with ``err`` on stderr, and below them the progress if stdout is a terminal."""
 
     # What `Live` shows: found faults are lines above it.
     failed: tuple[str, ...] = ()
 
-    def __init__(self) -> None:
+    def __init__(self, *, err: bool = False) -> None:
+        # Whether stdout is for another program.
+        self._err = err
         # How many faults were found.
         self.faults = 0
         self._began = time.monotonic()
@@ -36,7 +38,7 @@ class Display:
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Show the progress within this context."""
-        if not refreshes():
+        if self._err or not refreshes():
             yield
             return
         # Imported where it is used: most runs have no terminal.
@@ -71,7 +73,7 @@ class Display:
             self._live.write(text)
             sys.stdout.flush()
         else:
-            click.echo(text)
+            click.echo(text, err=self._err)
 
     def refresh(self) -> None:
         """Show the current progress."""
