@@ -105,7 +105,7 @@ def test_one_job_without_a_baseline_has_the_verdict_of_its_run(machine):  # noqa
 
 def test_arguments_are_words_and_nothing_of_them_is_run(machine, tmp_path):  # noqa: F811
     given = "-n 0 --seed 3 --run-id 'two words; $(touch hacked) `touch hacked`'"
-    assert machine.job(workflow(arguments=given, artifact="conformance"), "one")["Run"] == 0
+    assert machine.job(workflow(arguments=given, artifact="mine"), "one")["Run"] == 0
     report = (tmp_path / "artifacts" / "mine-0" / "mine-0.ndjson").read_text().splitlines()
     header = json.loads(report[0])
     assert header["seed"] == 3
