@@ -295,10 +295,10 @@ class _Run:
             self.refuse(plan.target, str(problem))
             return UNDECIDED
         finally:
-            self.functions.extend(announcer.functions if announcer is not None else ())
-        for name, sentence in announcer.found.problems.items():
+            if announcer is not None:
+                self._keep(announcer)
+        for sentence in announcer.found.problems.values():
             echo(f"Error: {sentence}", err=True)
-            self.refuse(name, sentence)
         statuses = {**announcer.statuses, **dict.fromkeys(announcer.found.problems, UNDECIDED)}
         self.statuses.extend(statuses.items())
         return combined(*statuses.values())
@@ -318,6 +318,12 @@ class _Run:
         found = child_discovery.find_out(Plan(str(drafts.path)), self.implementation, **options)
         found.problems.update(left_out)
         return found
+
+    def _keep(self, announcer: Announcer) -> None:
+        """Keep what was found, also if the check is interrupted."""
+        self.functions.extend(announcer.functions)
+        for name, sentence in announcer.found.problems.items():
+            self.refuse(name, sentence)
 
     def _follow(self, plan: Plan, folder: Path, display: Display, announcer: Announcer) -> None:
         """Run the checks, and announce what they find."""

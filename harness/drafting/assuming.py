@@ -24,7 +24,8 @@ def assumed(place: str, implementation: str, folder: Path, *, seconds: float, ca
     """Write declarations of a module's Functions into this folder. Raises UsageProblem if it has none to check."""
     found = scanning.scanned(place, implementation, seconds=seconds, called=called)
     if not found.found:
-        unread = f"; not imported: {'; '.join(found.unread[:3])}" if found.unread else ""
+        unread = "".join(f"; {name} cannot be imported: {why}" for name, why in list(found.unread.items())[:3])
+        unread += "".join(f"; {sentence}" for sentence in _missing(found))
         raise UsageProblem(
             f"{place} has no declarations and no custom Functions{unread}; add NAME = Declaration(FUNCTION, "
             f"'float[n]', ...) to it, or name a callable: {place}:NAME --arg 'float[n]'"
@@ -35,7 +36,7 @@ def assumed(place: str, implementation: str, folder: Path, *, seconds: float, ca
     if len(left_out) < len(found.found):
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
-    left_out.update({unread.partition(":")[0]: f"it cannot be imported: {unread}" for unread in found.unread})
+    left_out.update({name: f"it cannot be imported: {why}" for name, why in found.unread.items()})
     return Assumed(path, tuple(_sentences(found, path, folder)), left_out)
 
 
@@ -45,3 +46,10 @@ def _sentences(found: scanning.Scanned, path: Path, folder: Path) -> Iterator[st
         yield f"Nothing is declared. Assumed, and written to {folder / path.name}:"
         yield from (f"  {writing.line(each, path)}" for each in whole)
         yield "Where that is wrong, correct a copy of the file, and check the copy."
+        yield from _missing(found)
+
+
+def _missing(found: scanning.Scanned) -> Iterator[str]:
+    if found.missing:
+        packages = ", ".join(f"{name} ({len(modules)})" for name, modules in sorted(found.missing.items()))
+        yield f"Not looked at are modules that need what is not installed: {packages}"

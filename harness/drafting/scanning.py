@@ -31,10 +31,14 @@ _SECONDS, _ALTOGETHER, _LESS = 4.0, 40.0, 1.0
 
 @dataclass
 class Scanned:
-    """The drafts of a package's Functions, and the modules that cannot be imported, each with the reason."""
+    """The drafts of a package's Functions, and by name why modules of it cannot be imported.
+
+    ``missing`` has the modules that need a package which is not installed, by the package.
+    """
 
     found: list[Drafted] = field(default_factory=list)
-    unread: list[str] = field(default_factory=list)
+    unread: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, list[str]] = field(default_factory=dict)
 
 
 def scanned(
@@ -45,7 +49,8 @@ def scanned(
     ``called`` gets the name of each Function before it is tried.
     """
     results: dict[str, Drafted] = {}
-    unread: list[str] = []
+    unread: dict[str, str] = {}
+    missing: dict[str, list[str]] = {}
     while True:
         last: Observed | None = None
         how = ""
@@ -56,14 +61,14 @@ def scanned(
             elif "problem" in message:
                 raise UsageProblem(message["problem"])
             elif "unread" in message:
-                unread = message["unread"]
+                unread, missing = message["unread"], message["missing"]
             elif "begins" in message:
                 last = message["begins"]
                 called(message["begins"].name)
             else:
                 results[message["found"].function.name] = message["found"]
         if not how:
-            return Scanned(list(results.values()), unread)
+            return Scanned(list(results.values()), unread, missing)
         if last is None:
             raise UsageProblem(f"importing {place} {how}")
         results[last.name] = Drafted(last, Draft(()), reason=f"a call that was tried {how}")
@@ -78,8 +83,8 @@ def _scan(send: Callable[[child.Message], None], place: str, implementation: str
     except (UsageProblem, Unavailable) as problem:
         send({"problem": str(problem)})
         return
-    modules, unread = _modules(module)
-    send({"unread": unread})
+    modules, unread, missing = _modules(module)
+    send({"unread": unread, "missing": missing})
     until = time.monotonic() + _ALTOGETHER
     for about, function, signed in _functions(modules, module.__name__, loaded):
         if about.name not in known:
@@ -88,17 +93,22 @@ def _scan(send: Callable[[child.Message], None], place: str, implementation: str
             send({"found": _drafted(about, function, signed, loaded, seconds)})
 
 
-def _modules(module: ModuleType) -> tuple[list[ModuleType], list[str]]:
-    """The module with those inside it, and why others cannot be imported."""
-    found, unread = [module], []
+def _modules(module: ModuleType) -> tuple[list[ModuleType], dict[str, str], dict[str, list[str]]]:
+    """The module with those inside it; why others cannot be imported; and those that need what is not installed."""
+    found, unread = [module], dict[str, str]()
+    missing: dict[str, list[str]] = {}
     for each in pkgutil.walk_packages(getattr(module, "__path__", []), f"{module.__name__}.", onerror=lambda _: None):
         if each.name.rpartition(".")[2] == "__main__":
             continue
         try:
             found.append(importlib.import_module(each.name))
         except (Exception, SystemExit) as raised:  # noqa: BLE001 - a user's module may raise anything
-            unread.append(f"{each.name}: {one_line(raised)}")
-    return found, unread
+            absent = str(raised.name).partition(".")[0] if isinstance(raised, ModuleNotFoundError) else ""
+            if absent and absent != module.__name__.partition(".")[0]:
+                missing.setdefault(absent, []).append(each.name)
+            else:
+                unread[each.name] = one_line(raised)
+    return found, unread, missing
 
 
 def _functions(

@@ -7,12 +7,15 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import jsonschema
 import pytest
 
 pytest.importorskip("torch")
 
 from autograd_conformance.harness.check.report import findings, formats, places
+from autograd_conformance.harness.check.session import child_session
+from autograd_conformance.harness.commands.check import check as check_command
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.selftests.check import user_ops
 from autograd_conformance.selftests.check.test_own_command import check
@@ -20,6 +23,8 @@ from autograd_conformance.selftests.check.test_own_command import check
 SCHEMA = json.loads(Path(ndjson.__file__).with_name("check.schema.json").read_text(encoding="utf-8"))
 SARIF = json.loads(Path(__file__).with_name("sarif.schema.json").read_text(encoding="utf-8"))
 FEW = ("--profile", "quick", "--seed", 1, "--properties", "VJP-FD,FWD-VALUE,FWD-DTYPE,JVP-ADJOINT")
+
+NAMES = ("first", "second", "third")
 
 # The faults, and the words of the line where each is.
 MINE = """
@@ -152,6 +157,30 @@ def test_what_an_imported_package_prints_is_not_in_the_results(tmp_path):
     words = ("user_ops:Kept", "--arg", "float[n]", *FEW, "--import", "this")
     status, out, _ = check(*words, "--format", "json", folder=tmp_path, fresh=True)
     assert status == json.loads(out)["status"] == 0
+
+
+def test_what_is_known_of_an_interrupted_check_is_told(monkeypatch, capsys, tmp_path):
+    """A Function whose checks were all made, one with some of them, and one with none."""
+
+    def lines(following, *_):
+        following.header = {"expected": 9}
+        for name in ("first", "second"):
+            following.results.append({"id": f"FWD-VALUE[{name}-cpu]"})
+            yield {"function": name, "property": "FWD-VALUE", "outcome": "pass", "examples": 3, "excused": 0}
+        raise KeyboardInterrupt("terminated")
+
+    monkeypatch.setattr(child_session.Following, "lines", lines)
+    monkeypatch.setattr(child_session.Following, "rest", lambda _: iter(()))
+    declared = "".join(f"{name} = Declaration(torch.sin, 'float[2]', name={name!r})\n" for name in NAMES)
+    path = tmp_path / "mine.py"
+    path.write_text(f"import torch\nfrom autograd_conformance import Declaration\n{declared}")
+    words = [str(path), "--format", "json", "--scripts", str(tmp_path / "scripts")]
+    with pytest.raises(click.ClickException, match="terminated"):
+        check_command.main(words, standalone_mode=False)
+    found = json.loads(capsys.readouterr().out)
+    jsonschema.validate(found, SCHEMA)
+    assert {f["name"]: f["status"] for f in found["functions"]} == {"first": 0, "second": 2}
+    assert [each["target"] for each in found["problems"]] == ["third", "check"]
 
 
 def test_another_format_is_refused_with_the_choices(tmp_path):

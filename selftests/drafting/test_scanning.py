@@ -143,7 +143,8 @@ PACKAGE = {
     "__init__.py": "",
     "inner/__init__.py": "",
     "inner/one.py": HEAD + FUNCTIONS["of any shape"][0].replace("class F", "class One"),
-    "broken.py": "import no_such_module\n",
+    "broken.py": "raise ValueError('no')\n",
+    "optional.py": "import no_such_module\n",
     "operators.py": HEAD
     + """
 @torch.library.custom_op("scanned::twice", mutates_args=())
@@ -170,7 +171,8 @@ def test_a_package_is_walked(tmp_path):
     )
     assert 'one = Declaration(One, "float[...]")' in done.stdout, done.stderr
     assert 'twice = Declaration(torch.ops.scanned.twice, "float[...]", "0.5")' in done.stdout
-    assert "pkg.broken is left out: it cannot be imported" in done.stderr
+    assert "pkg.broken is left out: it cannot be imported: ValueError: no" in done.stderr
+    assert "Not looked at are modules that need what is not installed: no_such_module (1)" in done.stdout
     assert done.returncode == 2
 
 

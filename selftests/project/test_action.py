@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
+import subprocess
 
 import jsonschema
 import pytest
 import yaml
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.selftests.project.actions import ACTION, OURS
+from autograd_conformance.selftests.project.actions import ACTION, OURS, Runner
 from autograd_conformance.selftests.project.test_ci import (  # noqa: F401
+    CHANGES,
     GATE,
+    HOOKS,
     NIGHTLY,
     PLATFORMS,
     TEXT,
@@ -67,7 +71,7 @@ def test_inputs_are_documented():
 
 
 def test_actions_are_pinned_by_commit_and_name_their_version():
-    texts = [(PACKAGE / "action.yml").read_text(), GATE, NIGHTLY, PLATFORMS]
+    texts = [(PACKAGE / "action.yml").read_text(), GATE, NIGHTLY, PLATFORMS, CHANGES]
     used = [line for text in texts for line in re.findall(r"uses: (.*)", text) if line != OURS]
     assert "runs-on: ubuntu-latest" not in TEXT
     assert len(used) >= 8
@@ -165,3 +169,100 @@ def test_kept_ids_without_a_test_fail_and_the_comparison_is_shown_all_the_same(m
     assert machine.job(workflow(merge="a*", baseline="conformance/all.baseline"), "one")["Merge"] == 2
     assert "VJP-NONE/gone[Exp-cpu]" in machine.done["Merge"].stderr
     assert "gate: holds: 14 same" in machine.done["Merge"].stdout
+
+
+# What a change touches.
+
+DECLARATION = """
+import torch
+from autograd_conformance import Declaration
+
+class NAME(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * FACTOR
+
+declared = Declaration(NAME, "float[n]", once=True)
+"""
+FEW = "--properties VJP-FD --seed 1"
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """A checkout, in which a change touches a file of declarations with a fault, and not the other one with a fault."""
+    pytest.importorskip("torch")
+    (tmp_path / "conformance").mkdir()
+    runner = Runner(tmp_path)
+
+    def commit(**factors):
+        for name, factor in factors.items():
+            text = DECLARATION.replace("NAME", name.capitalize()).replace("FACTOR", str(factor))
+            (tmp_path / "conformance" / f"{name} 1.py").write_text(text)
+        git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+        for words in (["init", "-q"], ["add", "conformance"], ["commit", "-q", "--allow-empty", "-m", "x"]):
+            subprocess.run([*git, *words], cwd=tmp_path, check=True)
+        done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    return runner, commit
+
+
+def checked(runner, before, **given):
+    one = workflow(**{"check": "conformance/*.py", "profile": "quick", "arguments": FEW, **given})
+    return runner.job(one, "one", event={"before": before}), runner.done["Check"]
+
+
+def test_what_a_change_touches_is_checked_and_annotated(changed):
+    runner, commit = changed
+    before = commit(old=3, right=2)
+    commit(new=3, right=2)
+    statuses, done = checked(runner, before)
+    assert statuses == {"Check": 1}
+    (annotation,) = [row for row in done.stdout.splitlines() if row.startswith("::")]
+    assert annotation.startswith("::error file=conformance/new 1.py,line=11,title=New%3A wrong%3A VJP-FD::")
+    # The right twin, and a change that touches nothing that matches.
+    before = commit(new=2)
+    commit(right=2, new=2.0)
+    assert checked(runner, before)[0] == {"Check": 0}
+    statuses, done = checked(runner, before, check="other/*.py")
+    assert (statuses, done.stdout) == ({"Check": 0}, "The change touches no file like other/*.py.\n")
+
+
+def test_all_files_are_checked_where_no_commit_is_known(changed):
+    runner, commit = changed
+    commit(old=3, right=2)
+    for before in ("", "0" * 40):
+        statuses, done = checked(runner, before)
+        assert statuses == {"Check": 1}
+        assert "2 Functions: 1 without a fault, 1 wrong (Old)" in done.stdout
+    # As the documentation has it.
+    before = commit(old=2)
+    commit(new=3)
+    assert runner.job(CHANGES, "functions", event={"pull_request": {"base": {"sha": before}}}) == {"Check": 1}
+    assert "New" in runner.done["Check"].stdout
+    assert "Old" not in runner.done["Check"].stdout
+    statuses, done = checked(runner, "", check="other/*.py")
+    assert (statuses, done.stderr) == ({"Check": 2}, "No file is like other/*.py.\n")
+
+
+# The hook for pre-commit.
+
+
+def test_the_hook_checks_the_files_that_it_gets(changed, tmp_path):
+    (hook,) = yaml.safe_load((PACKAGE / ".pre-commit-hooks.yaml").read_text())
+    assert {"id", "name", "entry", "language"} <= hook.keys()
+    assert (hook["language"], hook["require_serial"]) == ("system", True)
+    assert [bool(re.search(hook["files"], name)) for name in (
+        "declarations.py", "a/declarations_of_b.py", "a/ops.py", "declarations.txt", "declarations/ops.py",
+    )] == [True, True, False, False, False]  # fmt: skip
+    (documented,) = yaml.safe_load(HOOKS)["repos"][0]["hooks"]
+    assert documented["id"] == hook["id"]
+    _, commit = changed
+    commit(old=3, right=2)
+    for name, status in (("old", 1), ("right", 0)):
+        words = [*shlex.split(hook["entry"]), *shlex.split(FEW), f"conformance/{name} 1.py"]
+        assert subprocess.run(words, cwd=tmp_path, capture_output=True, check=False).returncode == status

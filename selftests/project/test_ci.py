@@ -23,7 +23,7 @@ from autograd_conformance.selftests.project.actions import Runner
 from autograd_conformance.selftests.support import warm
 
 TEXT = (PACKAGE / "docs" / "ci.md").read_text()
-GATE, NIGHTLY, PLATFORMS, GITLAB, KUBERNETES = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
+GATE, NIGHTLY, PLATFORMS, GITLAB, KUBERNETES, CHANGES, HOOKS = re.findall(r"^```yaml\n(.*?)^```$", TEXT, re.M | re.S)
 
 SLURM, SLURM_GATE, KUBERNETES_GATE = re.findall(r"^```bash\n(.*?)^```$", TEXT, re.M | re.S)
 

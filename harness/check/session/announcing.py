@@ -75,7 +75,9 @@ class Announcer:
         # A fault that only some properties show, and because of which others are judged more leniently or ask less.
         unshown = bool(facts.coarse or facts.emptied) and not wrong
         self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
-        told = name, self.found.plan.target, self.statuses[name], facts, lines, self.found.code[name], self._scripts
+        # Checks that were not made may find a fault.
+        status = UNDECIDED if unfinished and self.statuses[name] == HOLDS else self.statuses[name]
+        told = name, self.found.plan.target, status, facts, lines, self.found.code[name], self._scripts
         self.functions.append(findings.function(*told))
 
 
