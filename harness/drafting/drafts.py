@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 # The names of dimensions, in the order in which they are given.
-NAMES = tuple("nmklpqrstuvwxyz")
+NAMES = (*"nmklpqrstuvwxyz", *(f"{letter}{n}" for n in (1, 2, 3) for letter in "nmklpqrstuvwxyz"))
 # Of so many dimensions every subset is tried.
 _FEW = 6
 
@@ -19,7 +20,7 @@ class Part:
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
     ``expression`` of Python that needs these ``imports``. ``seen`` says what it rests on, ``missing`` why there is no
-    text for it.
+    text for it. An ``untracked`` tensor never required grad.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Part:
     imports: tuple[str, ...] = ()
     seen: str = ""
     missing: str = ""
+    untracked: bool = False
 
     @property
     def code(self) -> str:
@@ -52,7 +54,7 @@ class Draft:
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
     dimensions that became numbers, and ``observed`` is the shape that became any shape. Drafts of one ``group`` differ
-    in what an author may take for granted. ``surrogate`` says why gradients are no derivatives.
+    in shapes alone. ``surrogate`` says why gradients are no derivatives.
     """
 
     parts: tuple[Part, ...]
@@ -95,11 +97,21 @@ class Draft:
 
     def _narrower(self) -> Iterator[tuple[int, Draft]]:
         """The draft with each choice of tails and of dimensions that keep their length, and how narrow that is."""
-        choices = [range(len(part.tails)) for part in self.parts]
-        for tails in itertools.product(*choices):
+        for tails in self._tails():
             parts = tuple(replace(p, tails=(p.tails[n],)) for p, n in zip(self.parts, tails, strict=True))
             for names in _subsets(list(self.lengths)):
                 yield sum(tails) + len(names), replace(self, parts=parts).fixing(names)
+
+    def _tails(self) -> Iterator[tuple[int, ...]]:
+        """All choices of tails, or where these are too many, the first ones with at most one other."""
+        most = [len(part.tails) for part in self.parts]
+        if math.prod(most) <= 2**_FEW:
+            yield from itertools.product(*map(range, most))
+            return
+        yield (0,) * len(most)
+        for n, number in enumerate(most):
+            for tail in range(1, number):
+                yield (0,) * n + (tail,) + (0,) * (len(most) - n - 1)
 
     def _of_any_shape(self) -> Draft:
         shaped = next(part for part in self.parts if part.kind)

@@ -9,7 +9,7 @@ from autograd_conformance.harness.drafting.drafts import NAMES, Draft, Part
 from autograd_conformance.harness.drafting.observed import Argument, Kind, Observed
 
 # So many different values of an argument are a choice, and more of them a range.
-_MOST_CHOICES = 5
+_MOST_CHOICES = 8
 # The longest range of integers that a declaration can have.
 _LONGEST_RANGE = 1000
 # The kinds of tensors, as declarations call them, by dtype.
@@ -39,6 +39,8 @@ def _alike(one: Kind, other: Kind) -> bool:
     if len(one.args) != len(other.args) or one.kwargs.keys() != other.kwargs.keys():
         return False
     pairs = [*zip(one.args, other.args, strict=True), *((one.kwargs[n], other.kwargs[n]) for n in one.kwargs)]
+    if one.inplace != other.inplace:
+        return False
     same = all(a.is_none or b.is_none or _sort(a) == _sort(b) for a, b in pairs)
     tensors = [(a, b) for a, b in pairs if a.dtype and b.dtype]
     return same and (all(len(a.shape) == len(b.shape) for a, b in tensors) or (_one_shape(one) and _one_shape(other)))
@@ -86,8 +88,7 @@ def _any_shape(slots: Sequence[Sequence[Argument]]) -> list[tuple[str, ...]]:
 
 def _parameters(found: Observed, count: int) -> list[str]:
     """The names of the arguments, as forward has them."""
-    named = list(found.parameters)
-    named = named[1:] if named[:1] == ["ctx"] or len(named) == count + 1 else named
+    named = found.parameters
     return [named[n] if n < len(named) else f"argument{n}" for n in range(count)]
 
 
@@ -149,16 +150,17 @@ def _part(
     given = [x for x in slot if not x.is_none]
     optional = len(given) < len(slot)
     if given and given[0].dtype:
-        return _tensor(name, given, dims, "?" * optional, slots, all_dims)
+        return _tensor(name, slot, dims, "?" * optional, slots, all_dims)
     if all("value" in x.seen for x in given):
         return _values(name, [x.seen["value"] for x in slot])
     return _object(name, slot)
 
 
 def _tensor(
-    name: str, given: Sequence[Argument], dims: tuple[str, ...], optional: str, slots: Sequence[Sequence[Argument]],
+    name: str, slot: Sequence[Argument], dims: tuple[str, ...], optional: str, slots: Sequence[Sequence[Argument]],
     all_dims: Sequence[tuple[str, ...]],
 ) -> Part:  # fmt: skip
+    given = [x for x in slot if x.dtype]
     kind, dtypes = _kind(given[0].dtype), sorted({x.dtype for x in given})
     tracked = {x.seen["grad"] for x in given}
     grad = {True: "requires grad", False: "never requires grad"}[tracked != {False}] if len(tracked) == 1 else (
@@ -173,7 +175,7 @@ def _tensor(
     if not kind:
         return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
     if kind == "int":
-        tails = tuple(f"{tail}{optional}" for tail in _bounds(given, slots, all_dims))
+        tails = tuple(f"{tail}{optional}" for tail in _bounds(slot, slots, all_dims))
         return Part(name, kind, dims, tails, seen=seen)
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
@@ -182,7 +184,8 @@ def _tensor(
     if word == _WORDS["binary"] and tracked == {False}:
         return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
     word = word.replace(_WORDS["binary"], "")
-    return Part(name, kind, dims, tuple(dict.fromkeys([optional, f"{optional}{word}"])), seen=seen)
+    tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
+    return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
 
 
 def _bounds(
@@ -197,9 +200,7 @@ def _bounds(
     larger: dict[str, int] = {}
     for slot, names in zip(slots, dims, strict=True):
         for axis, name in enumerate(names):
-            rows = [
-                (x.most, y.shape[axis]) for x, y in zip(given, slot, strict=False) if y.dtype and x.most is not None
-            ]
+            rows = [(x.most, y.shape[axis]) for x, y in zip(given, slot, strict=True) if y.dtype and x.most is not None]
             floating = any(_kind(y.dtype) == "float" for y in slot)
             if name.isalpha() and rows and floating and all(top < side for top, side in rows):
                 larger.setdefault(name, min(side - top for top, side in rows))

@@ -71,6 +71,7 @@ class Observed:
     module: str
     qualname: str
     file: str
+    main: bool
     parameters: tuple[str, ...]
     kinds: list[Kind] = field(default_factory=list)
     further: int = 0
@@ -84,7 +85,7 @@ class Observed:
 def observed(folder: Path) -> list[Observed]:
     """The Functions that all processes of a program called, in the order in which they did."""
     found: dict[str, Observed] = {}
-    for path in sorted(folder.glob("*.ndjson"), key=lambda path: path.stat().st_ctime):
+    for path in sorted(folder.glob("*.ndjson"), key=lambda path: int(path.name.partition("-")[0])):
         for name, (about, kinds, further) in _of_process(_lines(path)).items():
             one = found.setdefault(name, Observed(name, **about))
             one.kinds += kinds
@@ -109,10 +110,13 @@ def _of_process(lines: Iterable[dict[str, Any]]) -> dict[str, tuple[dict[str, An
             about[name] = {**line, "parameters": tuple(line["parameters"])}
         elif "further" in line:
             further[name] = line["further"]
+        elif line.get("raised"):
+            kinds.get(name, {}).pop(line["kind"], None)
         else:
             known = kinds.setdefault(name, {})
             known[line["kind"]] = _updated(known.get(line["kind"]), line)
-    return {name: (about[name], list(kinds.get(name, {}).values()), further.get(name, 0)) for name in about}
+    called = [name for name in about if kinds.get(name)]
+    return {name: (about[name], list(kinds[name].values()), further.get(name, 0)) for name in called}
 
 
 def _updated(kind: Kind | None, line: Mapping[str, Any]) -> Kind:

@@ -29,13 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Iterator[Any]:
     """Record before anything of the tests is imported."""
     given = early_config.known_args_namespace.record_functions
-    if given is not None:
-        recorder = import_module("autograd_conformance.harness.drafting.recorder")
-        if recorder.FOLDER in os.environ:
-            # A worker of pytest-xdist: the process that started it reads what it writes.
-            recorder.start(os.environ[recorder.FOLDER])
-        else:
-            early_config.pluginmanager.register(_Recording(Path(given), early_config))
+    # A worker of pytest-xdist records as every other process that is started.
+    if given is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        early_config.pluginmanager.register(_Recording(Path(given), early_config))
     return (yield)
 
 
@@ -54,13 +50,16 @@ class _Recording:
             raise pytest.UsageError(f"{_OPTION}: {problem}") from None
         self._open = contextlib.ExitStack()
         environment, self._folder = self._open.enter_context(self._recording.recorded())
+        self._before = {name: os.environ.get(name) for name in environment if os.environ.get(name) != environment[name]}
         os.environ.update(environment)
         self._recorder.start(str(self._folder))
         self._command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        del os.environ[self._recorder.FOLDER]
+        for name, value in self._before.items():
+            os.environ.pop(name)
+            os.environ.update({name: value} if value is not None else {})
         self._recorder.stop()
         found = self._recording.Recorded(self._recording.observed(self._folder), "")
         try:

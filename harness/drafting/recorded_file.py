@@ -42,7 +42,9 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
         raise UsageProblem(_NOTHING)
     drafted = [Drafted(function, draft) for function in found.functions for draft in inferring.drafts(function)]
     results = settling.settled(drafted, output.resolve(), "torch", seconds=seconds)
-    output.write_text(writing.text(results, output.resolve(), command), encoding="utf-8")
+    written = writing.text(results, output.resolve(), _shown(command))
+    compile(written, str(output), "exec")
+    output.write_text(written, encoding="utf-8")
     left_out = {each.function.name: why for each in results if (why := writing.why(each, output.resolve()))}
     calls = {each.function.name: each.function.calls for each in results}
     sentences = [_sentence(name, number, left_out.get(name, "")) for name, number in calls.items()]
@@ -51,6 +53,14 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     if declared:
         sentences.append(f"Read it, and then: autograd-conformance check {output}")
     return Written(tuple(sentences), declared)
+
+
+def _shown(command: str) -> str:
+    """The program and its first word. What comes after an option may be a secret."""
+    words = command.split()
+    first = next((n for n, word in enumerate(words) if word.startswith("-") and word != "-m"), len(words))
+    kept = words[: min(first, 3)]
+    return " ".join([*kept, *["..."] * (len(kept) < len(words))])
 
 
 def _sentence(name: str, calls: int, left_out: str) -> str:

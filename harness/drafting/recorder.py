@@ -9,6 +9,7 @@ of a few ranges all of them are.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import importlib.abc
@@ -16,8 +17,12 @@ import importlib.machinery
 import inspect
 import json
 import os
+import re
 import sys
+import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 # The folder that the lines go to; the program's child processes inherit it.
@@ -30,8 +35,9 @@ MOST_KINDS = 200
 # Values are looked at in calls whose number is a power of two, up to this one.
 _LAST_LOOK = 64
 _PLAIN = (bool, int, float, complex, str, type(None))
-# What is longer is a text for people, and no choice.
-_LONGEST_TEXT = 40
+# Words are choices of a Function; a longer text may be anything, as may a long list.
+_WORD = r"[A-Za-z_][\w-]{0,19}"
+_LONGEST_LIST = 16
 
 
 def start(folder: str) -> None:
@@ -75,14 +81,32 @@ def _patch(module: Any) -> None:
 
     @functools.wraps(inner)
     def apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        known = _KNOWN.get(cls) or _added(cls)
-        seen = known.note(args, kwargs) if known.mine and not _STOPPED else None
-        outputs = inner(cls, *args, **kwargs)
-        if seen is not None:
-            seen.returned(args, outputs)
+        kind = None if _STOPPED else _noted(cls, args, kwargs)
+        if kind is None:
+            return inner(cls, *args, **kwargs)
+        try:
+            outputs = inner(cls, *args, **kwargs)
+        except BaseException:
+            _safely(cls, kind.raised)
+            raise
+        _safely(cls, partial(kind.returned, args, outputs))
         return outputs
 
     module.Function.apply = classmethod(apply)
+
+
+def _noted(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Kind | None:
+    """The kind of a call, if it is new."""
+    return _safely(cls, lambda: (_KNOWN.get(cls) or _added(cls)).note(args, kwargs))
+
+
+def _safely(cls: Any, action: Callable[[], _Kind | None]) -> _Kind | None:
+    """Do something that must not break the program: what goes wrong ends the recording of that Function."""
+    try:
+        return action()
+    except Exception:  # noqa: BLE001 - arguments and outputs may be anything
+        _KNOWN[cls] = _Nothing()
+        return None
 
 
 class _Lines:
@@ -91,72 +115,94 @@ class _Lines:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._file: Any = None
+        self.lock = threading.RLock()
 
     def write(self, **line: Any) -> None:
-        if self._file is None:
-            self._file = open(os.path.join(self._folder, f"{os.getpid()}.ndjson"), "a", encoding="utf-8")  # noqa: SIM115
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
+        with self.lock:
+            if self._file is None:
+                # Processes that replace one another have the same number.
+                name = f"{time.time_ns()}-{os.getpid()}.ndjson"
+                self._file = open(os.path.join(self._folder, name), "a", encoding="utf-8")  # noqa: SIM115
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
 
     def forget(self) -> None:
         """In a child process: what the parent has seen is in the parent's file."""
         self._file = None
+        self.lock = threading.RLock()
         _KNOWN.clear()
+        if "multiprocessing.util" in sys.modules:
+            # Such a child leaves without what is registered at exit.
+            sys.modules["multiprocessing.util"].Finalize(None, self.end, exitpriority=0)
 
     def end(self) -> None:
         if _STOPPED:
             return
-        for known in _KNOWN.values():
-            known.end()
+        with self.lock, contextlib.suppress(Exception):
+            for known in list(_KNOWN.values()):
+                known.end()
 
 
 _WRITING: list[_Lines] = []
 _STOPPED: list[bool] = []
+
+
+class _Nothing:
+    """A Function that is not recorded."""
+
+    def note(self, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> _Kind | None:
+        return None
+
+    def end(self) -> None:
+        pass
+
+
 # The Functions, by class; those that are defined within a function are made anew again and again, and kept by name.
-_KNOWN: dict[Any, _Function] = {}
+_KNOWN: dict[Any, _Function | _Nothing] = {}
 
 
-def _added(cls: Any) -> _Function:
-    key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
-    if key not in _KNOWN:
-        _KNOWN[key] = _Function(cls)
-    return _KNOWN[key]
+def _added(cls: Any) -> _Function | _Nothing:
+    with _WRITING[0].lock:
+        key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
+        if key not in _KNOWN:
+            operator, backward = _operator(cls)
+            mine = operator or str(cls.__module__).partition(".")[0] != _PACKAGE
+            _KNOWN[key] = _Function(cls, operator, backward) if mine else _Nothing()
+        return _KNOWN[key]
 
 
 class _Function:
     """A Function of the program, with the kinds of its calls."""
 
-    def __init__(self, cls: Any) -> None:
-        self.operator, backward = _operator(cls)
+    def __init__(self, cls: Any, operator: str, backward: Any) -> None:
+        self.operator = operator
         self.kinds: dict[Any, _Kind] = {}
-        self.further = 0
-        self.mine = bool(self.operator) or str(cls.__module__).partition(".")[0] != _PACKAGE
-        self.name = self.operator or f"{cls.__module__}:{cls.__qualname__}"
-        if self.mine:
-            _WRITING[0].write(function=self.name, **_about(cls, self.operator, backward))
+        self.begun = self.further = 0
+        self.name = operator or f"{cls.__module__}:{cls.__qualname__}"
+        _WRITING[0].write(function=self.name, **_about(cls, operator, backward))
 
     def note(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Kind | None:
         """Count a call. Returns its kind if it is new."""
         if self.operator:
             args, kwargs = args[:-1], args[-1].keyword_only_args
-        try:
-            key = (tuple(map(_key, args)), tuple((name, _key(kwargs[name])) for name in sorted(kwargs)))
-            kind = self.kinds.get(key)
-        except Exception:  # noqa: BLE001 - recording must not break the program
-            return None
+        key = (tuple(map(_key, args)), tuple((name, _key(kwargs[name])) for name in sorted(kwargs)))
+        kind = self.kinds.get(key)
         if kind is not None:
             kind.count += 1
             if kind.count <= _LAST_LOOK and kind.count & (kind.count - 1) == 0:
                 kind.look(args)
             return None
-        if len(self.kinds) >= MOST_KINDS:
-            self.further += 1
-            return None
-        kind = self.kinds[key] = _Kind(self.name, len(self.kinds), args, kwargs)
+        with _WRITING[0].lock:
+            if len(self.kinds) >= MOST_KINDS or self.begun >= 2 * MOST_KINDS:
+                self.further += 1
+                return None
+            kind = self.kinds[key] = _Kind(self, key, self.begun)
+            self.begun += 1
+        kind.describe(args, kwargs)
         return kind
 
     def end(self) -> None:
-        for kind in self.kinds.values():
+        for kind in list(self.kinds.values()):
             kind.say(count=kind.count)
         if self.further:
             _WRITING[0].write(function=self.name, further=self.further)
@@ -165,23 +211,30 @@ class _Function:
 class _Kind:
     """A kind of call: the shapes, dtypes and so on of its tensors, and its other arguments."""
 
-    def __init__(self, function: str, number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.function, self.number, self.count = function, number, 1
-        self.say(args=list(map(_described, args)), kwargs={name: _described(kwargs[name]) for name in kwargs}, count=1)
-        self.look(args)
+    def __init__(self, function: _Function, key: Any, number: int) -> None:
+        self.function, self.key, self.number, self.count = function, key, number, 1
 
     def say(self, **what: Any) -> None:
-        _WRITING[0].write(function=self.function, kind=self.number, **what)
+        _WRITING[0].write(function=self.function.name, kind=self.number, **what)
+
+    def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.say(args=list(map(_described, args)), kwargs={name: _described(kwargs[name]) for name in kwargs}, count=1)
+        self.look(args)
 
     def look(self, args: tuple[Any, ...]) -> None:
         """Write in which ranges the values of tensors are."""
         self.say(count=self.count, values={str(n): _range(x) for n, x in enumerate(args) if _is_tensor(x)})
 
+    def raised(self) -> None:
+        """A call that raises shows what a Function does not take."""
+        self.function.kinds.pop(self.key, None)
+        self.say(raised=True)
+
     def returned(self, args: tuple[Any, ...], outputs: Any) -> None:
         """Write which arguments are returned, as those that are changed in place are."""
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         inplace = [n for n, x in enumerate(args) if _is_tensor(x) and any(x is y for y in outputs)]
-        self.say(count=self.count, outputs=list(map(_described, outputs)), inplace=inplace)
+        self.say(count=self.count, inplace=inplace)
 
 
 def _operator(cls: Any) -> tuple[str, Any]:
@@ -202,12 +255,15 @@ def _about(cls: Any, operator: str, backward: Any) -> dict[str, Any]:
         parameters = list(inspect.signature(cls.forward).parameters)
     except (TypeError, ValueError):
         parameters = []
+    # Beside a setup_context of the class's own, forward has no ctx.
+    own = any("setup_context" in vars(base) for base in cls.__mro__ if base.__module__ != _DEFINES)
     return {
         "operator": operator,
+        "main": place == "__main__",
         "module": getattr(named, "name", None) or place,
         "qualname": cls.__qualname__,
         "file": str(getattr(module, "__file__", "") or ""),
-        "parameters": [] if operator else parameters,
+        "parameters": [] if operator else parameters if own else parameters[1:],
     }
 
 
@@ -222,7 +278,7 @@ def _key(value: Any) -> Any:
     if _is_tensor(value):
         return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
     if isinstance(value, tuple | list):
-        return type(value), *map(_key, value)
+        return type(value), *(map(_key, value) if len(value) <= _LONGEST_LIST else [len(value)])
     if type(value).__module__ == _PACKAGE:
         return type(value), str(value)
     return type(value), getattr(value, "__qualname__", id(value)) if callable(value) else None
@@ -248,8 +304,12 @@ def _described(value: Any) -> dict[str, Any]:
         }
     if isinstance(value, float) and value - value != 0:
         return {"object": "number that is not finite", "expression": f'float("{value}")'}
-    if type(value) in _PLAIN and not isinstance(value, complex) and len(str(value)) <= _LONGEST_TEXT:
+    if isinstance(value, str) and not re.fullmatch(_WORD, value):
+        return {"object": "text that is no single word"}
+    if type(value) in _PLAIN and not isinstance(value, complex):
         return {"value": value}
+    if isinstance(value, tuple | list) and len(value) > _LONGEST_LIST:
+        return {"object": f"{type(value).__name__} of {len(value)} items"}
     if type(value) in (tuple, list):
         return {type(value).__name__: list(map(_described, value))}
     return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **_named(value)}
@@ -260,31 +320,51 @@ def _named(value: Any) -> dict[str, str]:
     kind = type(value)
     if kind.__module__ == _PACKAGE and kind.__name__ in ("dtype", "layout", "memory_format"):
         return {"expression": str(value)}
-    if kind.__module__ == _PACKAGE and kind.__name__ in ("device", "Size"):
+    if kind.__module__ == _PACKAGE and kind.__name__ == "device":
         return {"expression": f"torch.{value!r}"}
+    if kind.__module__ == _PACKAGE and kind.__name__ == "Size":
+        return {"expression": repr(value)}
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
     short = str(getattr(value, "__name__", ""))
     if short and getattr(sys.modules[_PACKAGE], short, None) is value:
         return {"import": f"{_PACKAGE}:{short}"}
     if isinstance(module, str) and name.isidentifier() and getattr(sys.modules.get(module), name, None) is value:
-        return {"import": f"{module}:{name}"}
-    if kind.__module__.startswith("torch.nn.modules."):
+        spec, file = getattr(sys.modules[module], "__spec__", None), getattr(sys.modules[module], "__file__", None)
+        stem = os.path.splitext(os.path.basename(str(file)))[0]
+        place = getattr(spec, "name", None) or stem if module == "__main__" else module
+        return {"import": f"{place}:{name}"}
+    if kind.__module__.startswith("torch.nn.modules.") and not list(value.children()):
         return {"module": f"torch.nn.{value!r}"}
     return {}
 
 
 def _range(tensor: Any) -> dict[str, Any]:
     """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
+    torch = sys.modules[_PACKAGE]
     try:
-        if not tensor.numel() or tensor.is_complex() or tensor.layout is not sys.modules[_PACKAGE].strided:
+        # Others are of tracers or of the program, and a look ends the capture of a graph.
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
             return {}
-        with sys.modules[_PACKAGE].no_grad():
+        if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+            return {}
+        if not tensor.numel() or tensor.is_complex() or tensor.layout is not torch.strided:
+            return {}
+        with torch.no_grad():
             least, most = tensor.detach().aminmax()
             least, most = least.item(), most.item()
             if not tensor.is_floating_point():
-                return {"least": int(least), "most": int(most)}
+                # A single number would be the user's data.
+                alone = tensor.numel() == 1
+                return {"least": _outwards(int(least), alone), "most": _outwards(int(most), alone)}
             binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
         ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
         return {"ranges": [name for name, holds in ranges.items() if holds]}
     except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
         return {}
+
+
+def _outwards(number: int, rounded: bool) -> int:
+    """The number, or a rounder one that is at least as far from 0."""
+    if not rounded:
+        return number
+    return -(1 << (-number - 1).bit_length()) if number < 0 else (1 << number.bit_length()) - 1

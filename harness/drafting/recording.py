@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,13 +48,19 @@ def record(command: Sequence[str]) -> Recorded:
     words = [sys.executable, *command] if command[0].startswith("-") or command[0].endswith(".py") else list(command)
     with recorded() as (environment, folder):
         try:
-            status = subprocess.run(words, env=environment, check=False).returncode
+            process = subprocess.Popen(words, env=environment)
         except OSError as problem:
             raise UsageProblem(f"{shlex.join(words)} cannot be started: {problem.strerror}") from None
-        except KeyboardInterrupt:
-            # The program got it, too.
-            return Recorded(observed(folder), "was interrupted")
+        status = _ended(process)
         return Recorded(observed(folder), f"ended with {exit_status(status)}" if status else "")
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit status of a program. An interrupt at a terminal reaches it as well, and it may take its time."""
+    while process.returncode is None:
+        with suppress(KeyboardInterrupt):
+            process.wait()
+    return process.returncode
 
 
 @contextmanager

@@ -97,17 +97,19 @@ def _modules(module: ModuleType) -> tuple[list[ModuleType], dict[str, str], dict
     """The module with those inside it; why others cannot be imported; and those that need what is not installed."""
     found, unread = [module], dict[str, str]()
     missing: dict[str, list[str]] = {}
-    for each in pkgutil.walk_packages(getattr(module, "__path__", []), f"{module.__name__}.", onerror=lambda _: None):
-        if each.name.rpartition(".")[2] == "__main__":
-            continue
-        try:
-            found.append(importlib.import_module(each.name))
-        except (Exception, SystemExit) as raised:  # noqa: BLE001 - a user's module may raise anything
-            absent = str(raised.name).partition(".")[0] if isinstance(raised, ModuleNotFoundError) else ""
-            if absent and absent != module.__name__.partition(".")[0]:
-                missing.setdefault(absent, []).append(each.name)
-            else:
-                unread[each.name] = one_line(raised)
+    for each in found:
+        # Modules that are found are looked into as well.
+        for inner in pkgutil.iter_modules(getattr(each, "__path__", []), f"{each.__name__}."):
+            if inner.name.rpartition(".")[2] == "__main__":
+                continue
+            try:
+                found.append(importlib.import_module(inner.name))
+            except BaseException as raised:  # noqa: BLE001 - a test module may skip itself, or leave
+                absent = str(raised.name).partition(".")[0] if isinstance(raised, ModuleNotFoundError) else ""
+                if absent and absent != module.__name__.partition(".")[0]:
+                    missing.setdefault(absent, []).append(inner.name)
+                else:
+                    unread[inner.name] = one_line(raised)
     return found, unread, missing
 
 
@@ -130,7 +132,7 @@ def _functions(
 
 def _about(value: Any, module: ModuleType) -> Observed:
     name, file = value.__qualname__, getattr(module, "__file__", None) or ""
-    return Observed(f"{module.__name__}:{name}", "", module.__name__, name, file, ())
+    return Observed(f"{module.__name__}:{name}", "", module.__name__, name, file, False, ())
 
 
 def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:

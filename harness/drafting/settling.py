@@ -10,8 +10,8 @@ from pathlib import Path
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
-from autograd_conformance.harness.drafting.drafts import Draft
-from autograd_conformance.harness.drafting.trying import best
+from autograd_conformance.harness.drafting.drafts import Draft, Part
+from autograd_conformance.harness.drafting.trying import Fit, best
 from autograd_conformance.harness.drafting.writing import Drafted, runs_when_imported, source, text
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.processes import child
@@ -55,13 +55,19 @@ def _untried(drafted: Drafted, why: str) -> Drafted:
 
 def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     if "problem" in message:
-        return _untried(drafted, message["problem"])
-    chosen = next(islice(drafted.draft.alternatives(), message["choice"], None))
-    chosen = replace(chosen, surrogate=message["surrogate"])
-    return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(chosen, message)))
+        return replace(drafted, reason=f"its declaration cannot be made: {message['problem']}")
+    chosen, fit = message["draft"], message["fit"]
+    # What a program never differentiated may have no gradient on purpose.
+    parts = tuple(_constant(p) if n in fit.constant and p.untracked else p for n, p in enumerate(chosen.parts))
+    chosen = replace(chosen, parts=parts, surrogate=fit.surrogate)
+    return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(chosen, fit)))
 
 
-def _notes(chosen: Draft, message: child.Message) -> list[str]:
+def _constant(part: Part) -> Part:
+    return replace(part, tails=(f"{part.tails[0]} constant",), seen=f"{part.seen}; backward returns None for it")
+
+
+def _notes(chosen: Draft, fit: Fit) -> list[str]:
     guessed = [f"{name} was always {length}" for name, length in chosen.lengths.items()]
     notes = []
     if chosen.observed:
@@ -70,9 +76,9 @@ def _notes(chosen: Draft, message: child.Message) -> list[str]:
         notes.append(f"Guess, of which forward takes others, too: {', '.join(guessed)}.")
     if chosen.fixed:
         notes.append("Lengths that are numbers never varied, and forward refuses others.")
-    if message["taken"] < message["tried"]:
-        refused = f"{message['tried'] - message['taken']} of {message['tried']}"
-        notes.append(f"Forward refuses {refused} simple calls, one of them with: {message['why']}")
+    if fit.taken < fit.tried:
+        refused = f"{fit.tried - fit.taken} of {fit.tried}"
+        notes.append(f"Forward refuses {refused} simple calls, one of them with: {fit.why}")
     return notes
 
 
@@ -85,23 +91,14 @@ def _settle(
     loaded.limit_threads()
     for n in left:
         send({"begins": n})
-        alternatives = enumerate(found[n].draft.alternatives())
-        made = ((str(k), partial(_made, replace(found[n], draft=each), path)) for k, each in alternatives)
+        alternatives = list(islice(found[n].draft.alternatives(), _MOST))
+        made = ((str(k), partial(_made, replace(found[n], draft=each), path)) for k, each in enumerate(alternatives))
         try:
-            choice, fit = best(islice(made, _MOST), loaded, seconds=_SECONDS)
+            choice, fit = best(made, loaded, seconds=_SECONDS)
         except Exception as raised:  # noqa: BLE001 - importing a user's module may raise anything
             send({"of": n, "problem": one_line(raised)})
             continue
-        send(
-            {
-                "of": n,
-                "choice": choice,
-                "taken": fit.taken,
-                "tried": fit.tried,
-                "why": fit.why,
-                "surrogate": fit.surrogate,
-            }
-        )
+        send({"of": n, "draft": alternatives[choice], "fit": fit} if fit.tried else {"of": n, "problem": fit.why})
 
 
 def _made(drafted: Drafted, path: Path) -> Declaration:

@@ -43,9 +43,9 @@ _SHAPES: tuple[tuple[str, ...], ...] = (
     ("~",),
 )
 # What follows the brackets, for all float tensors.
-_DOMAINS = ("", " symmetric", " spd", " positive", "(0.25..0.75)")
-# Those that an author may take for granted; where gradients are wrong outside the others, it is a fault.
-_STRUCTURES = ("", " symmetric", " spd")
+_DOMAINS = ("", " full_rank", " symmetric", " spd", " positive", "(0.25..0.75)")
+# Those of square matrices, for a forward that refuses others.
+_STRUCTURES = ("", " full_rank", " symmetric", " spd")
 # What an integer tensor may be beside a float tensor: its dimensions and values.
 _INTEGERS = (
     ("k", "(0..n-1)"),
@@ -165,10 +165,11 @@ def _annotated(annotation: Any) -> list[str]:
 def _uses(function: Any, names: Sequence[str]) -> dict[str, _Used]:
     """How the code uses the parameters of forward, as far as its source can be read."""
     used = {name: _Used() for name in names}
-    for method in ("forward", "setup_context", "backward") if isinstance(function, type) else ("__call__",):
+    methods = ("forward", "setup_context", "backward") if isinstance(function, type) else ()
+    for method in methods:
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(function, method))))
-        except (OSError, TypeError, SyntaxError, AttributeError):
+        except (OSError, TypeError, SyntaxError):
             continue
         if method == "backward":
             _note_gradients(tree, list(used.values()))
@@ -230,9 +231,7 @@ def _shaped(names: Sequence[str], sorts: Sequence[str]) -> Iterator[Draft]:
         given = _dimensions(shape, floats)
         if _goes_together(shape, dims, tail, domain):
             parts = tuple(_part(n, s, given, domain, dims, tail) for n, s in zip(names, sorts, strict=True))
-            # Only of a matrix that is square anyway somebody takes for granted that it is symmetric.
-            taken = f"square {shape}" if "n,n" in shape else domain
-            yield Draft(parts, group=f"{sorts} {taken}")
+            yield Draft(parts, group=f"{sorts} {domain}")
 
 
 def _dimensions(shape: tuple[str, ...], count: int) -> Iterator[str]:
@@ -252,7 +251,7 @@ def _part(name: str, sort: str, shapes: Iterator[str], domain: str, dims: str, t
         shape = next(shapes)
         fitting = "" if domain in _STRUCTURES and shape != "n,n" else domain
         structured = fitting in _STRUCTURES[1:]
-        seen = "without this forward refuses calls, or gradients are wrong" if structured else ""
+        seen = "forward refuses other matrices" if structured else ""
         return Part(name, "float", tuple(shape.split(",")), (fitting,), seen=seen)
     if sort in _FLOATS:
         return Part(name, "float", tuple(next(shapes).split(",")), (_FLOATS[sort],))

@@ -12,7 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
-from autograd_conformance.harness.check.discovery.returned import differentiable, ones
+from autograd_conformance.harness.check.discovery.returned import differentiable
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.testing.example import Example
@@ -34,6 +34,8 @@ _LARGE = 1e9
 # The step of differences, and how far they are off at most.
 _STEP, _ACCURATE, _SMALL = 1e-5, 1e-4, 1e-8
 _MOSTLY = 0.75
+# How much larger numbers are than those of a trial, to see whether all are returned unchanged.
+_FAR = -1e4
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def best(
     """The position of the declaration that fits best, the first of these, and what became of its calls.
 
     Each has the name of its group. If the first that fits has wrong gradients, only others of its group are tried: they
-    differ in what an author may take for granted, such as a symmetric matrix. Nothing is tried after the time is over.
+    differ in shapes alone. Nothing is tried after the time is over.
     """
     until = time.monotonic() + seconds
     found, chosen = (0, Fit(0, why="no declaration was tried")), ""
@@ -126,9 +128,9 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
 def _surrogate(results: Sequence[_Result]) -> str:
     """Why gradients are no derivatives, and on purpose; empty if nothing suggests that."""
     wrong = [each for each in results if each.slopes is not None and not each.agrees]
-    # A step may be hit.
-    flat = [each for each in results if each.slopes is not None and abs(each.slopes[1]) < _SMALL]
-    if wrong and len(flat) >= _MOSTLY * len(results):
+    # Of few elements others may be constant, too; and a step may be hit.
+    large = sorted(results, key=lambda each: each.size)[len(results) // 2 :]
+    if wrong and sum(each.is_flat for each in large) >= _MOSTLY * len(large):
         return "outputs are constant nearly everywhere, and gradients are not 0"
     if wrong and all(each.is_identity for each in results):
         return "the output is the input, and the gradient another one than the output's"
@@ -155,13 +157,16 @@ class _Result:
     """What became of a call.
 
     ``refused`` says why forward refused it, and ``gradients`` for each tensor whether backward returned one; None if it
-    raised. ``slopes`` are the slope in some direction by the gradients, and by differences.
+    raised. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat`` says that a
+    small step changes no output, and ``is_identity`` that the first output is the first tensor, also a large one.
     """
 
     refused: str = ""
     gradients: tuple[bool, ...] | None = None
     slopes: tuple[float, float] | None = None
     is_identity: bool = False
+    is_flat: bool = False
+    size: int = 0
 
     @property
     def agrees(self) -> bool:
@@ -192,41 +197,48 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
     if not all(map(_finite, values)):
         return _Result(f"it returns numbers that are not finite, or above {_LARGE:g}, for {call}")
     try:
-        ends = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
+        rng = np.random.default_rng(1)
+        ends = [
+            example.tensor(rng.uniform(0.5, 1.5, kind.shape), kind.dtype) if f else None
+            for f, kind in zip(flags, kinds, strict=True)
+        ]
         gradients = pullback(ends) if any(flags) else ()
     except Exception:  # noqa: BLE001
         return _Result()
-    first = next(iter(example.slots), None)
-    same = first is not None and bool(values) and np.array_equal(values[0], example.values[first])
-    return _Result(
-        gradients=tuple(g is not None for g in gradients),
-        slopes=_slopes(example, gradients, flags) if call.dtype == "float64" else None,
-        is_identity=same,
-    )
-
-
-def _slopes(example: Example, gradients: Sequence[Any], flags: Sequence[bool]) -> tuple[float, float] | None:
-    """The slope of the sum of all outputs in some direction: by the gradients, and by central differences."""
-    rng = np.random.default_rng(0)
-    numbers = [n for n, tracked in enumerate(example.track) if tracked]
-    along = {n: rng.uniform(-1, 1, example.values[example.slots[n]].shape) for n in numbers}
+    returned = tuple(g is not None for g in gradients)
+    if call.dtype != "float64":
+        return _Result(gradients=returned)
     try:
-        ends = [
-            _summed(example.given({n: example.values[example.slots[n]] + step * v for n, v in along.items()}), flags)
-            for step in (_STEP, -_STEP)
-        ]
-        found = [
-            (n, np.asarray(example.implementation.numpy(gradients[n]))) for n in numbers if gradients[n] is not None
-        ]
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
-        return None
-    got = float(sum((g * along[n]).sum() for n, g in found))
-    return got, (ends[0] - ends[1]) / (2 * _STEP)
+        return _compared(example, gradients, ends, returned)
+    except Exception:  # noqa: BLE001
+        return _Result(gradients=returned)
 
 
-def _summed(example: Example, flags: Sequence[bool]) -> float:
-    outputs = example.outputs()
-    return float(sum(example.implementation.numpy(y).sum() for y, flag in zip(outputs, flags, strict=True) if flag))
+def _compared(example: Example, gradients: Sequence[Any], ends: Sequence[Any], returned: tuple[bool, ...]) -> _Result:
+    """The result, with slopes in some direction: by the gradients, and by central differences."""
+    numpy, rng = example.implementation.numpy, np.random.default_rng(0)
+    numbers = [n for n, tracked in enumerate(example.track) if tracked]
+    values = {n: example.values[example.slots[n]] for n in numbers}
+    along = {n: rng.uniform(-1, 1, x.shape) for n, x in values.items()}
+    above, below = (
+        example.given({n: x + step * along[n] for n, x in values.items()}).outputs() for step in (_STEP, -_STEP)
+    )
+    pairs = [(numpy(w), numpy(y) - numpy(z)) for w, y, z in zip(ends, above, below, strict=True) if w is not None]
+    expected = sum(float((w * change).sum()) for w, change in pairs) / (2 * _STEP)
+    got = sum(float((numpy(gradients[n]) * along[n]).sum()) for n in numbers if gradients[n] is not None)
+    large = {n: _FAR * x for n, x in values.items()}
+    first = next(iter(values), None)
+    same = first is not None and all(
+        np.array_equal(numpy(example.given(each).outputs()[0]), each[first]) for each in (values, large)
+    )
+    flat = not any(np.any(change) for _, change in pairs)
+    return _Result(
+        gradients=returned,
+        slopes=(got, expected),
+        is_identity=same,
+        is_flat=flat,
+        size=sum(x.size for x in values.values()),
+    )
 
 
 def _finite(values: Any) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import os
 import re
-from collections.abc import Iterator, Sequence
+import tokenize
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,7 +51,7 @@ class Source:
 def source(function: Observed, path: Path) -> Source:
     """How the file at this path imports a Function."""
     first, file = function.qualname.partition(".")[0], Path(function.file)
-    module = function.module if function.module != "__main__" else file.stem
+    module = file.stem if function.module == "__main__" else function.module
     if not function.operator and "<locals>" in function.qualname:
         where = function.qualname.partition(".<locals>")[0]
         return Source(reason=f"it is defined within {where}; move it to the level of its module")
@@ -68,21 +70,42 @@ def source(function: Observed, path: Path) -> Source:
 
 
 def runs_when_imported(function: Observed) -> bool:
-    """Whether importing a Function runs the program that it is defined in."""
-    if function.module != "__main__" or not Path(function.file).is_file():
+    """Whether importing a Function runs the program that it is defined in, as far as can be seen."""
+    if not function.main:
         return False
-    tree = ast.parse(Path(function.file).read_text(encoding="utf-8"))
+    try:
+        with tokenize.open(function.file) as file:
+            tree = ast.parse(file.read())
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return True
     return not any(isinstance(node, ast.If) and "__name__" in ast.dump(node.test) for node in tree.body)
 
 
 def text(found: Sequence[Drafted], path: Path, command: str, head: str = RECORDED) -> str:
     """The file, with ``head`` as its docstring."""
     whole = [each for each in found if not why(each, path)]
-    imports = [line for each in whole for line in source(each.function, path).lines]
+    sources = _sources(whole, path)
+    imports = [line for one in sources.values() for line in one.lines]
     imports += [line for each in whole for part in each.draft.parts for line in part.imports]
     factory = any("Factory(" in part.expression for each in whole for part in each.draft.parts)
-    body = "\n\n".join(_blocks(found, path))
-    return "\n".join([head.format(command=command, path=path.name), *_imports(imports, factory), "", body, ""])
+    body = "\n\n".join(_blocks(found, path, sources))
+    shown = command.replace("\\", "/").replace('"', "'")
+    return "\n".join([head.format(command=shown, path=path.name), *_imports(imports, factory), "", body, ""])
+
+
+def _sources(found: Sequence[Drafted], path: Path) -> dict[str, Source]:
+    """How the file imports each Function: those of one name, from several modules, get names that differ."""
+    sources = {each.function.name: source(each.function, path) for each in found}
+    modules: dict[str, set[str]] = {}
+    for each in found:
+        modules.setdefault(sources[each.function.name].expression.partition(".")[0], set()).add(each.function.module)
+    for name, one in sources.items():
+        first, dot, rest = one.expression.partition(".")
+        if len(modules[first]) > 1 and first != "torch":
+            other = f"{one.lines[-1].split()[1].replace('.', '_')}_{first}"
+            lines = (*one.lines[:-1], f"{one.lines[-1]} as {other}")
+            sources[name] = Source(lines, f"{other}{dot}{rest}")
+    return sources
 
 
 def _imports(lines: Sequence[str], factory: bool) -> Iterator[str]:
@@ -111,13 +134,16 @@ def why(drafted: Drafted, path: Path) -> str:
     return drafted.reason or source(drafted.function, path).reason or drafted.draft.missing
 
 
-def _blocks(found: Sequence[Drafted], path: Path) -> Iterator[str]:
+def _blocks(found: Sequence[Drafted], path: Path, sources: Mapping[str, Source]) -> Iterator[str]:
     names: dict[str, int] = {}
+    taken = {"sys", "torch", *(one.expression.partition(".")[0] for one in sources.values())}
+    taken |= {line.split()[-1] for each in found for part in each.draft.parts for line in part.imports}
     for drafted in found:
         name = _name(drafted.function)
+        name += "_" * (keyword.iskeyword(name) or name in taken)
         names[name] = names.get(name, 0) + 1
         again = f"_{names[name]}" if names[name] > 1 else ""
-        yield _block(drafted, path, name, again)
+        yield _block(drafted, path, sources, name, again)
 
 
 def _name(function: Observed) -> str:
@@ -126,14 +152,15 @@ def _name(function: Observed) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
 
 
-def _block(drafted: Drafted, path: Path, name: str, again: str) -> str:
+def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: str, again: str) -> str:
     draft, reason = drafted.draft, why(drafted, path)
+    expression = drafted.function.qualname if reason else sources[drafted.function.name].expression
     lines = [f"# {sentence}" for sentence in (_counted(drafted), *drafted.notes)]
     if reason:
         lines.append(f"# Left out: {reason}.")
     code = [
         f"{name}{again} = Declaration(",
-        f"    {source(drafted.function, path).expression or drafted.function.qualname},",
+        f"    {expression},",
     ]
     for part in draft.parts:
         shown = "..." if part.missing else part.code

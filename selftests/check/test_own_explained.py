@@ -186,7 +186,12 @@ def test_a_check_without_the_property_that_raises_when_empty_is_not_green(tmp_pa
     facts = discover(checked.declaration, implementations.load("torch"), errors=False)
     statuses = []
     for asked in (("FWD-DTYPE",), ("FWD-DTYPE", "FWD-EMPTY")):
-        found = Found(Plan("mine", facts={"Flat": facts}), places={"Flat": "mine"}, described={"Flat": "float[n,m]"})
+        found = Found(
+            Plan("mine", facts={"Flat": facts}),
+            places={"Flat": "mine"},
+            described={"Flat": "float[n,m]"},
+            code={"Flat": {}},
+        )
         with contextlib.redirect_stdout(io.StringIO()) as said:
             announcer = Announcer(found, Display(), tmp_path)
             for line in lines_of(checked, *asked):

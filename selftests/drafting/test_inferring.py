@@ -28,7 +28,7 @@ def made(**seen):
 
 def found(*calls, parameters=(), inplace=()):
     kinds = [Kind(tuple(args), {}, count=len(calls) - n, inplace=inplace) for n, args in enumerate(calls)]
-    return Observed("m:F", "", "m", "F", "m.py", tuple(parameters), kinds)
+    return Observed("m:F", "", "m", "F", "m.py", False, tuple(parameters), kinds)
 
 
 def words(*calls):
@@ -60,8 +60,9 @@ def words(*calls):
         ([(tensor(2), value(0.5))], [["float[n]", "0.5"]]),
         ([(tensor(2), value("sum")), (tensor(2), value("mean"))], [["float[n]", "'sum' | 'mean'"]]),
         ([(tensor(2), value(True)), (tensor(2), value(1))], [["float[n]", "True"], ["float[n]", "1"]]),
-        ([(tensor(2), value(n)) for n in range(2, 9)], [["float[n]", "int(2..8)"]]),
-        ([(tensor(2), value(n / 8)) for n in range(7)], [["float[n]", "float(0.0..0.75)"]]),
+        ([(tensor(2), value(n)) for n in range(2, 12)], [["float[n]", "int(2..11)"]]),
+        ([(tensor(2), value(n)) for n in (8, 16, 32)], [["float[n]", "8 | 16 | 32"]]),
+        ([(tensor(2), value(n / 8)) for n in range(9)], [["float[n]", "float(0.0..1.0)"]]),
         ([(tensor(2), made(tuple=[{"value": 1}, {"value": 2}]))], [["float[n]", "(1, 2)"]]),
         ([(tensor(2), made(object="torch.dtype", expression="torch.float32"))], [["float[n]", "torch.float32"]]),
         (
@@ -89,13 +90,30 @@ def test_what_no_declaration_has_is_said(argument, reason):
 
 def test_keyword_arguments_are_said():
     kinds = [Kind((tensor(2),), {"scale": value(2.0)})]
-    (draft,) = drafts(Observed("m:F", "", "m", "F", "m.py", (), kinds))
+    (draft,) = drafts(Observed("m:F", "", "m", "F", "m.py", False, (), kinds))
     assert "keyword arguments (scale)" in draft.missing
 
 
 def test_arguments_have_the_names_of_forward():
-    (draft,) = drafts(found((tensor(2), value(1)), parameters=("ctx", "x", "scale")))
+    (draft,) = drafts(found((tensor(2), value(1)), parameters=("x", "scale")))
     assert [part.name for part in draft.parts] == ["x", "scale"]
+
+
+def test_calls_that_change_different_arguments_are_told_apart():
+    kinds = [Kind((tensor(2), value(True)), {}, inplace=(0,)), Kind((tensor(2), value(False)), {})]
+    several = drafts(Observed("m:F", "", "m", "F", "m.py", False, (), kinds))
+    assert [(draft.parts[1].text, draft.inplace) for draft in several] == [("True", (0,)), ("False", ())]
+
+
+def test_many_dimensions_have_names_that_differ():
+    ((first, second),) = words((tensor(*range(2, 14)), tensor(*range(14, 26))))
+    names = [*first[6:-1].split(","), *second[6:-1].split(",")]
+    assert len(set(names)) == 24
+
+
+def test_many_ranges_are_not_all_combined():
+    many = tuple(tensor(n, ranges=("finite", "positive")) for n in range(2, 22))
+    assert len(alternatives(many)) < 600
 
 
 def test_what_is_changed_in_place_is_declared():

@@ -129,6 +129,78 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path):
     assert declared(text)["wrong"] == ["float[n,7]"]
 
 
+def test_a_module_without_a_guard_is_not_run_again(tmp_path):
+    done, text = recorded(tmp_path, f"{HEAD}{CALLS}\nopen('runs', 'a').write('.')\nmain()\n", "-m", "program")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs").read_text() == "."
+    assert declared(text)["wrong"] == ["float[n,7]"]
+
+
+def test_calls_that_raise_are_no_calls_that_are_taken(tmp_path):
+    raising = GUARDED.replace(
+        "        Wrong.apply",
+        "        try:\n            Reshaped.apply(torch.ones(n), 1)\n"
+        "        except RuntimeError:\n            pass\n"
+        "        Wrong.apply",
+    )
+    _, text = recorded(tmp_path, raising)
+    assert declared(text)["reshaped"] == ["float[8]", "1"]
+
+
+UNUSUAL = (
+    HEAD
+    + """
+class Config(dict):
+    __getattr__ = dict.__getitem__
+
+
+def helper(x):
+    return x
+
+
+Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
+small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
+Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
+Moduled = function(lambda ctx, x, module: x * 3, lambda ctx, g: (g * 3, None), "Moduled")
+Weighted = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Weighted")
+
+
+def main():
+    x = torch.ones(3, requires_grad=True)
+    Not.apply(x, helper)
+    small.apply(x)
+    Configured.apply(x, Config(a=1))
+    Moduled.apply(x, torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    Weighted.apply(x, torch.full((3,), 2.5))
+
+
+if __name__ == "__main__":
+    main()
+"""
+)
+
+
+def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
+    done, text = recorded(tmp_path, UNUSUAL, "program.py", "--token", "secret", '"""')
+    assert done.returncode == 0, done.stderr
+    assert "secret" not in text
+    assert {"not_", "small_", "weighted"} <= set(declared(text))
+    names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
+    assert names == ["Not", "small", "Weighted"]
+    assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
+    assert "module is a torch.nn.modules.container.Sequential" in text
+
+
+def test_functions_of_one_name_in_two_modules_are_both_checked(tmp_path):
+    for name, factor in (("one", 2), ("two", 3)):
+        body = f"Lin = function(lambda ctx, x: x * {factor}, lambda ctx, g: g * {factor}, 'Lin')\n"
+        tmp_path.joinpath(f"{name}.py").write_text(HEAD + body)
+    calling = "import torch, one, two\nfor f in (one.Lin, two.Lin):\n    f.apply(torch.ones(2))\n"
+    recorded(tmp_path, f"{calling}\nif __name__ == '__main__':\n    pass\n")
+    first, second = loading.declarations(str(tmp_path / "declared.py"))
+    assert (first.function.__module__, second.function.__module__) == ("one", "two")
+
+
 def test_a_function_within_another_is_left_out_with_the_reason(tmp_path):
     local = GUARDED.replace("        Scale.apply", "        local().apply(torch.ones(n))\n        Scale.apply")
     local = local.replace(

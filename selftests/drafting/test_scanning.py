@@ -72,16 +72,12 @@ FUNCTIONS = {
     "square": (
         function("F", "a", "torch.linalg.inv(a)", "-y.mT @ g @ y.mT", saved="y",
                  extra="        y = torch.linalg.inv(a)\n").replace("return torch.linalg.inv(a)", "return y"),
-        '"float[n,n] symmetric"',
+        '"float[n,n] full_rank"',
     ),
     "a step": (function("F", "x", "(x > 0.3).to(x.dtype)", "g"), '"float[...]", surrogate=True'),
     "a reversed gradient": (
         function("F", "x, scale", "x.view_as(x)", "-ctx.kept * g, None", extra=KEPT.format("scale")),
         '"float[...]", "1", surrogate=True',
-    ),
-    "a symmetric matrix": (
-        function("F", "x, a", "x @ a @ x", "2 * g * (a @ x), g * torch.outer(x, x)", saved="x, a"),
-        '"float[n]", "float[n,n] symmetric"',
     ),
 }  # fmt: skip
 
@@ -99,6 +95,21 @@ def test_what_is_assumed_fits_and_accuses_nothing(tmp_path, name):
     assert done.returncode == 0, done.stdout + done.stderr
     assert assumed == ([expected] if expected else assumed)
     assert "autograd-conformance-scripts/assumed_ops.py" in done.stdout
+
+
+FORGETTING = {
+    "softmax": function("F", "x", "y", "g * y", saved="y", extra="        y = x.softmax(-1)\n"),
+    "a mean": function("F", "x", "x - x.mean()", "g"),
+    "a clamp": function("F", "x", "x.clamp(-1000, 1000)", "2 * g"),
+    "a transpose": function("F", "a", "y", "-y @ g @ y", saved="y", extra="        y = torch.linalg.inv(a)\n"),
+}
+
+
+@pytest.mark.parametrize("name", FORGETTING)
+def test_what_a_backward_forgets_is_not_taken_for_granted(tmp_path, name):
+    done, assumed = checked(tmp_path, FORGETTING[name], "--properties", "VJP-FD")
+    assert done.returncode == 1, done.stdout
+    assert "surrogate" not in assumed[0]
 
 
 @pytest.mark.parametrize("name", ["of any shape", "linear", "along columns", "rows by index", "a flag"])
@@ -145,6 +156,7 @@ PACKAGE = {
     "inner/one.py": HEAD + FUNCTIONS["of any shape"][0].replace("class F", "class One"),
     "broken.py": "raise ValueError('no')\n",
     "optional.py": "import no_such_module\n",
+    "test_skipped.py": "import pytest\npytest.skip('not here', allow_module_level=True)\n",
     "operators.py": HEAD
     + """
 @torch.library.custom_op("scanned::twice", mutates_args=())
