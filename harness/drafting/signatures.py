@@ -55,10 +55,11 @@ _INTEGERS = (
     ("n", "(0..1)"),
     ("n,k", "(0..n-1)"),
 )
+# A number is two if it can be: with 1 alone a forgotten factor does not show.
 # The sorts of arguments that are no tensors, by the type of a default or an annotation.
 _NUMBERS = {
-    "int": ("1", "2", "0", "-1", "3", "4"),
-    "float": ("0.5", "1.0", "2.0"),
+    "int": ("1 | 2", "1", "2", "0", "-1", "3", "4"),
+    "float": ("0.5 | 2.0", "0.5", "1.0", "2.0"),
     "bool": ("bool", "True", "False"),
     "str": (),
 }
@@ -71,15 +72,16 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"(training|train|inplace|causal|is_.*|use_.*|return_.*|.*_flag|affine|normalize)", ("bool",)),
     (r"(reduction|mode)", ("'mean' | 'sum'", "'mean'", "'sum'")),
     (r"(alpha|beta|gamma|lambd?a?_?|scale|slope|temp|temperature|factor|threshold|k|n|p|num_.*|n_.*|.*_size|groups?"
-     r"|stride|padding|dilation|steps?|iters?|max_iter|order|bits?)", ("1", "0.5", "2", "float tensor", "0", "4")),
+     r"|stride|padding|dilation|steps?|iters?|max_iter|order|bits?)",
+     ("1 | 2", "0.5 | 2.0", "1", "0.5", "2", "float tensor", "0", "4")),
 )  # fmt: skip
 _TENSOR = "float tensor"
 _TENSORS = (_TENSOR, "int tensor", "bool tensor")
 # What follows the brackets of these.
 _FLOATS = {_TENSOR: "", "optional tensor": "?", "binary tensor": " binary"}
-_USUAL = (_TENSOR, "1", "0.5", "int tensor", "bool", "bool tensor", "None", "2", "-1")
+_USUAL = (_TENSOR, "1 | 2", "0.5 | 2.0", "1", "0.5", "int tensor", "bool", "bool tensor", "None", "2", "-1")
 # So many of the most likely combinations of sorts are tried.
-_MOST_SORTS = 40
+_MOST_SORTS = 60
 _JAXTYPING = re.compile(r"(Float|Int|Bool|Complex)\w*\[.*?(?P<quote>['\"])(?P<dims>.*?)(?P=quote)\]")
 
 
@@ -134,7 +136,9 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
         kind = type(default).__name__
         if default is None:
             return ["optional tensor", "None"]
-        return ["bool", repr(default)] if kind == "bool" else [repr(default)]
+        if kind == "bool":
+            return ["bool", repr(default)]
+        return [*_doubled(default), repr(default)]
     if used.compared:
         return [" | ".join(used.compared), *used.compared]
     hinted = next((list(sorts) for pattern, sorts in _HINTS if re.fullmatch(pattern, parameter.name.lower())), None)
@@ -145,6 +149,11 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
     if used.without_gradient or (used.kept and not hinted):
         return sorted(usual, key=lambda sort: sort == _TENSOR)
     return usual
+
+
+def _doubled(default: Any) -> list[str]:
+    """A number or its double."""
+    return [f"{default!r} | {2 * default!r}"] if isinstance(default, int | float) and default else []
 
 
 def _annotated(annotation: Any) -> list[str]:

@@ -44,7 +44,7 @@ FUNCTIONS = {
     ),
     "a default": (
         function("F", "x, factor=3.0", "x * factor", "g * ctx.kept, None", extra=KEPT.format("factor")),
-        '"float[...]", "3.0"',
+        '"float[...]", "3.0 | 6.0"',
     ),
     "a flag": (
         function("F", "x, twice=False", "x * (1 + twice)", "g * (1 + ctx.kept), None", extra=KEPT.format("twice")),
@@ -52,7 +52,7 @@ FUNCTIONS = {
     ),
     "an annotation": (
         function("F", "x: Tensor, k: int", "x * k", "g * ctx.kept, None", extra=KEPT.format("k")),
-        '"float[...]", "1"',
+        '"float[...]", "1 | 2"',
     ),
     "words": (
         function("F", "x, how", "x.sum() if how == 'sum' else x.mean()",
@@ -77,7 +77,7 @@ FUNCTIONS = {
     "a step": (function("F", "x", "(x > 0.3).to(x.dtype)", "g"), '"float[...]", surrogate=True'),
     "a reversed gradient": (
         function("F", "x, scale", "x.view_as(x)", "-ctx.kept * g, None", extra=KEPT.format("scale")),
-        '"float[...]", "1", surrogate=True',
+        '"float[...]", "1 | 2", surrogate=True',
     ),
 }  # fmt: skip
 
@@ -101,6 +101,8 @@ FORGETTING = {
     "softmax": function("F", "x", "y", "g * y", saved="y", extra="        y = x.softmax(-1)\n"),
     "a mean": function("F", "x", "x - x.mean()", "g"),
     "a clamp": function("F", "x", "x.clamp(-1000, 1000)", "2 * g"),
+    "a factor": function("F", "x, k", "x * k", "g, None"),
+    "a factor that is 1": function("F", "x, k=1.0", "x * k", "g, None"),
     "a transpose": function("F", "a", "y", "-y @ g @ y", saved="y", extra="        y = torch.linalg.inv(a)\n"),
 }
 
@@ -182,7 +184,7 @@ def test_a_package_is_walked(tmp_path):
         "check", "pkg", "--profile", "quick", "--properties", "VJP-FD", "--seed", "0", folder=tmp_path, torch=True
     )
     assert 'one = Declaration(One, "float[...]")' in done.stdout, done.stderr
-    assert 'twice = Declaration(torch.ops.scanned.twice, "float[...]", "0.5")' in done.stdout
+    assert 'twice = Declaration(torch.ops.scanned.twice, "float[...]", "0.5 | 2.0")' in done.stdout
     assert "pkg.broken is left out: it cannot be imported: ValueError: no" in done.stderr
     assert "Not looked at are modules that need what is not installed: no_such_module (1)" in done.stdout
     assert done.returncode == 2
