@@ -39,6 +39,11 @@ class Part:
         """The argument as Python writes it."""
         return self.expression or repr(self.words).replace("'", '"', 2 * ("'" not in self.words))
 
+    def without_gradient(self) -> Part:
+        """The part for which backward returns None, on purpose."""
+        seen = "; ".join(filter(None, [self.seen, "backward returns None for it"]))
+        return replace(self, tails=(f"{self.tails[0]} constant",), seen=seen)
+
     @property
     def words(self) -> str:
         """The text of the argument, with its preferred tail."""
@@ -53,8 +58,8 @@ class Draft:
 
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
-    dimensions that became numbers, and ``observed`` is the shape that became any shape. Drafts of one ``group`` differ
-    in shapes alone. ``surrogate`` says why gradients are no derivatives.
+    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``surrogate`` says why
+    gradients are no derivatives.
     """
 
     parts: tuple[Part, ...]
@@ -64,7 +69,6 @@ class Draft:
     kinds: int = 1
     fixed: tuple[str, ...] = ()
     observed: str = ""
-    group: str = ""
     surrogate: str = ""
 
     @property

@@ -56,7 +56,7 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
 
 
 def _shown(command: str) -> str:
-    """The program and its first word. What comes after an option may be a secret."""
+    """The first words of a command, up to its options: the value of an option may be a secret."""
     words = command.split()
     first = next((n for n, word in enumerate(words) if word.startswith("-") and word != "-m"), len(words))
     kept = words[: min(first, 3)]

@@ -17,7 +17,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.check.declaration.loading import imported
 from autograd_conformance.harness.drafting import signatures
-from autograd_conformance.harness.drafting.drafts import Draft, Part
+from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.observed import Observed
 from autograd_conformance.harness.drafting.trying import best
 from autograd_conformance.harness.drafting.writing import Drafted
@@ -138,21 +138,16 @@ def _about(value: Any, module: ModuleType) -> Observed:
 def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:
     try:
         suggested, again = tee(signatures.drafts(signed))
-        made = ((draft.group, partial(_declared, about, function, draft)) for draft in suggested)
+        made = (partial(_declared, about, function, draft) for draft in suggested)
         number, fit = best(made, implementation, seconds=seconds)
     except ValueError as problem:
         return Drafted(about, Draft(()), reason=str(problem))
     chosen = next(draft for n, draft in enumerate(again) if n == number)
     if not fit.whole:
-        return Drafted(
-            about, chosen, reason=f"forward took none of the calls that were tried; the first raised {fit.why}"
-        )
-    parts = tuple(_constant(part) if n in fit.constant else part for n, part in enumerate(chosen.parts))
+        taken = f"at most {fit.taken} of {fit.tried}" if fit.taken else "none"
+        return Drafted(about, chosen, reason=f"forward took {taken} of the calls that were tried; one raised {fit.why}")
+    parts = tuple(part.without_gradient() if n in fit.constant else part for n, part in enumerate(chosen.parts))
     return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate))
-
-
-def _constant(part: Part) -> Part:
-    return replace(part, tails=(f"{part.tails[0]} constant",), seen="backward returns None for it")
 
 
 def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
-from autograd_conformance.harness.drafting.drafts import Draft, Part
+from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.trying import Fit, best
 from autograd_conformance.harness.drafting.writing import Drafted, runs_when_imported, source, text
 from autograd_conformance.harness.outcomes import one_line
@@ -58,13 +58,10 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
         return replace(drafted, reason=f"its declaration cannot be made: {message['problem']}")
     chosen, fit = message["draft"], message["fit"]
     # What a program never differentiated may have no gradient on purpose.
-    parts = tuple(_constant(p) if n in fit.constant and p.untracked else p for n, p in enumerate(chosen.parts))
+    untracked = [n for n in fit.constant if chosen.parts[n].untracked]
+    parts = tuple(part.without_gradient() if n in untracked else part for n, part in enumerate(chosen.parts))
     chosen = replace(chosen, parts=parts, surrogate=fit.surrogate)
     return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(chosen, fit)))
-
-
-def _constant(part: Part) -> Part:
-    return replace(part, tails=(f"{part.tails[0]} constant",), seen=f"{part.seen}; backward returns None for it")
 
 
 def _notes(chosen: Draft, fit: Fit) -> list[str]:
@@ -92,7 +89,7 @@ def _settle(
     for n in left:
         send({"begins": n})
         alternatives = list(islice(found[n].draft.alternatives(), _MOST))
-        made = ((str(k), partial(_made, replace(found[n], draft=each), path)) for k, each in enumerate(alternatives))
+        made = (partial(_made, replace(found[n], draft=each), path) for each in alternatives)
         try:
             choice, fit = best(made, loaded, seconds=_SECONDS)
         except Exception as raised:  # noqa: BLE001 - importing a user's module may raise anything

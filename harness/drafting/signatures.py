@@ -240,7 +240,7 @@ def _shaped(names: Sequence[str], sorts: Sequence[str]) -> Iterator[Draft]:
         given = _dimensions(shape, floats)
         if _goes_together(shape, dims, tail, domain):
             parts = tuple(_part(n, s, given, domain, dims, tail) for n, s in zip(names, sorts, strict=True))
-            yield Draft(parts, group=f"{sorts} {domain}")
+            yield Draft(parts)
 
 
 def _dimensions(shape: tuple[str, ...], count: int) -> Iterator[str]:

@@ -44,7 +44,7 @@ class Fit:
 
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
     forward said of another one. ``constant`` are the positions of tensors for which backward returned None each time.
-    ``right`` says whether most gradients agree with differences, and ``surrogate`` why they disagree on purpose.
+    ``surrogate`` says why gradients disagree with differences on purpose; empty if they agree, or nothing suggests it.
     """
 
     tried: int
@@ -52,7 +52,6 @@ class Fit:
     returned: int = 0
     why: str = ""
     constant: tuple[int, ...] = ()
-    right: bool = True
     surrogate: str = ""
 
     @property
@@ -68,34 +67,31 @@ class Fit:
     @property
     def worth(self) -> tuple[Any, ...]:
         """What is larger for a declaration that fits better. A faulty backward may fit nowhere."""
-        share, right = self.tried or 1, self.right or bool(self.surrogate)
-        return self.whole, self.fitting, self.fitting and right, self.returned / share, self.taken / share
+        share = self.tried or 1
+        return self.whole, self.fitting, self.returned / share, self.taken / share
 
 
 def best(
-    declarations: Iterable[tuple[str, Callable[[], Declaration]]], implementation: Implementation, *, seconds: float
+    declarations: Iterable[Callable[[], Declaration]], implementation: Implementation, *, seconds: float
 ) -> tuple[int, Fit]:
     """The position of the declaration that fits best, the first of these, and what became of its calls.
 
-    Each has the name of its group. If the first that fits has wrong gradients, only others of its group are tried: they
-    differ in shapes alone. Nothing is tried after the time is over.
+    Whether its gradients are right does not count: that is for the check to say. No more are tried once one fits, or
+    the time is over.
     """
     until = time.monotonic() + seconds
-    found, chosen = (0, Fit(0, why="no declaration was tried")), ""
-    for number, (group, made) in enumerate(declarations):
+    found = (0, Fit(0, why="no declaration was tried"))
+    for number, made in enumerate(declarations):
         if number and time.monotonic() > until:
             break
-        if chosen not in ("", group):
-            continue
         try:
             fit = fits(made(), implementation)
         except UsageProblem as problem:
             fit = Fit(0, why=str(problem))
         if number == 0 or fit.worth > found[1].worth:
             found = (number, fit)
-        if found[1].worth[:3] == (True, True, True):
+        if fit.fitting:
             break
-        chosen = group if fit.fitting else chosen
     return found
 
 
@@ -116,13 +112,9 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     never = [n for n, column in zip(slots, zip(*returned, strict=True), strict=False) if not any(column)]
     why = next((each.refused for each in results if each.refused), "")
     tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
-    compared = [each for each in taken if each.slopes is not None]
-    agreeing = sum(each.agrees for each in compared)
-    return Fit(
-        len(calls), len(taken), len(returned), why, tuple(n for n in never if n in tracked),
-        right=2 * agreeing >= len(compared),
-        surrogate=_surrogate(compared),
-    )  # fmt: skip
+    constant = tuple(n for n in never if n in tracked)
+    surrogate = _surrogate([each for each in taken if each.slopes is not None])
+    return Fit(len(calls), len(taken), len(returned), why, constant, surrogate)
 
 
 def _surrogate(results: Sequence[_Result]) -> str:

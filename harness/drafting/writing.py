@@ -140,7 +140,7 @@ def _blocks(found: Sequence[Drafted], path: Path, sources: Mapping[str, Source])
     taken |= {line.split()[-1] for each in found for part in each.draft.parts for line in part.imports}
     for drafted in found:
         name = _name(drafted.function)
-        name += "_" * (keyword.iskeyword(name) or name in taken)
+        name += "_" * (name in taken)
         names[name] = names.get(name, 0) + 1
         again = f"_{names[name]}" if names[name] > 1 else ""
         yield _block(drafted, path, sources, name, again)
@@ -149,7 +149,8 @@ def _blocks(found: Sequence[Drafted], path: Path, sources: Mapping[str, Source])
 def _name(function: Observed) -> str:
     """The name of a declaration: that of the Function, in small letters."""
     words = function.operator.partition("::")[2] or function.qualname.rpartition(".")[2]
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", words).lower()
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: str, again: str) -> str:
