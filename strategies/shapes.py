@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from autograd_conformance.reference.definitions import Function, Shape, Shapes
@@ -15,6 +15,8 @@ SIDES = (1, 2, 3, 0, 4, 17)
 NOT_EMPTY = (1, 2, 3, 4, 17)
 MAX_RANK = 5
 MAX_ELEMENTS = 512
+# The most assignments of lengths to names to look at: with many names, each has fewer lengths.
+MAX_ASSIGNMENTS = 100_000
 
 # Sizes just above a vector width or a block, where implementations change their code path.
 _LARGE: tuple[Shape, ...] = ((17,), (33,), (65,), (257,), (4, 33), (17, 17), (2, 3, 17))
@@ -81,9 +83,15 @@ def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
         if isinstance(value, tuple):
             shape.extend(value)
         else:
-            terms = re.findall(r"([+-]?)\s*([\w*]+)", token)
-            shape.append(sum((-1 if sign == "-" else 1) * _term(text, sizes) for sign, text in terms))
+            shape.append(sum(sign * _term(text, sizes) for sign, text in _terms(token)))
     return tuple(shape)
+
+
+@lru_cache
+def _terms(token: str) -> tuple[tuple[int, str], ...]:
+    """The products that a sum consists of, each with its sign."""
+    terms = re.findall(r"([+-]?)\s*([\w*]+)", token)
+    return tuple((-1 if sign == "-" else 1, text) for sign, text in terms)
 
 
 def _term(text: str, sizes: Mapping[str, int | Shape]) -> int:
@@ -106,15 +114,30 @@ def shape_tuples(function: Function) -> tuple[Shapes, ...]:
 
 def _assigned(function: Function, usual: tuple[int, ...]) -> tuple[Shapes, ...]:
     """The shapes for every assignment of lengths to the named dimensions, the simplest first."""
-    dims = [argument.dims for argument in function.arrays]
+    dims = tuple(argument.dims for argument in function.arrays)
+    return _assignments(dims, tuple(function.sizes.items()), tuple(function.shapes.items()), usual)
+
+
+# Many Functions have the same dimensions.
+@lru_cache
+def _assignments(
+    dims: tuple[str, ...],
+    sizes: tuple[tuple[str, tuple[int, ...]], ...],
+    shapes: tuple[tuple[str, tuple[Shape, ...]], ...],
+    usual: tuple[int, ...],
+) -> tuple[Shapes, ...]:
+    lengths, ranks = dict(sizes), dict(shapes)
     names = dict.fromkeys(name for text in dims for name in _named(text))
     free = dict.fromkeys(token for text in dims for token in text.split() if token.startswith("*"))
-    axes: list[Iterable[int | Shape]] = [function.sizes.get(name, usual) for name in names]
-    axes += [function.shapes.get(t) or any_shapes(*function.sizes.get(t, (0, MAX_RANK))) for t in free]
+    shaped = [ranks.get(t) or any_shapes(*lengths.get(t, (0, MAX_RANK))) for t in free]
+    axes: list[Sequence[int | Shape]] = [*(lengths.get(name, usual) for name in names), *shaped]
+    while math.prod(map(len, axes)) > MAX_ASSIGNMENTS and len(usual) > 2:
+        usual = usual[:-1]
+        axes = [*(lengths.get(name, usual) for name in names), *shaped]
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
-    found = {tuple(_resolve(text, sizes) for text in dims) for sizes in assignments}
-    possible = (shapes for shapes in found if all(side >= 0 for shape in shapes for side in shape))
-    admitted = (shapes for shapes in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in shapes))
+    found = {tuple(_resolve(text, assigned) for text in dims) for assigned in assignments}
+    possible = (each for each in found if all(side >= 0 for shape in each for side in shape))
+    admitted = (each for each in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in each))
     return tuple(sorted(admitted, key=_simplicity))
 
 

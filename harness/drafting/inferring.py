@@ -233,20 +233,21 @@ def _object(name: str, slot: Sequence[Argument]) -> Part:
     described = [x.seen for x in slot if not x.is_none]
     first = described[0]
     seen = "never varied" if all(each == first for each in described) else f"the first of {len(described)}"
-    if "expression" in first:
-        return Part(name, expression=str(first["expression"]), imports=("import torch",), seen=seen)
-    if "import" in first:
-        module, _, thing = str(first["import"]).partition(":")
-        return Part(name, expression=thing, imports=(f"from {module} import {thing}",), seen=seen)
-    if "module" in first:
-        made = f"Factory(lambda seed: {first['module']})"
-        return Part(name, expression=made, imports=("import torch",), seen=seen)
     value = _plain(first)
     if value is not None:
         return Part(name, text=value, seen=seen)
+    if "expression" in first:
+        imports = tuple(map(_import, first["imports"]))
+        made = f"Factory(lambda seed: {first['expression']})" if first["made"] else str(first["expression"])
+        return Part(name, expression=made, imports=imports, seen="as in the first call" if first["made"] else seen)
     what = str(first.get("object", next(iter(first))))
     article = "holds tensors" if what in ("tuple", "list") else f"is a {what}"
     return Part(name, missing=f"{name} {article}; write Factory(lambda seed: ...) for it", seen=seen)
+
+
+def _import(place: str) -> str:
+    module, _, thing = place.partition(":")
+    return f"from {module} import {thing}" if thing else f"import {module}"
 
 
 def _plain(seen: Mapping[str, object]) -> str | None:

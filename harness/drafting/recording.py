@@ -22,7 +22,9 @@ _SITE = f"""\
 import importlib.util, os, sys
 _folder = os.environ.get({recorder.FOLDER!r}, "")
 if _folder:
-    _spec = importlib.util.spec_from_file_location("_autograd_conformance_recorder", {recorder.__file__!r})
+    _spec = importlib.util.spec_from_file_location(
+        "_autograd_conformance_recorder", {recorder.__file__!r}, submodule_search_locations={[*recorder.__path__]!r}
+    )
     _recorder = sys.modules[_spec.name] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(_recorder)
     _recorder.start(_folder)

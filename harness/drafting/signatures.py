@@ -13,6 +13,7 @@ from typing import Any
 
 from autograd_conformance.harness.drafting.drafts import Draft, Part
 
+_LENGTHS = (3, 4, 2, 6, 7, 8, 5)
 # Shapes of one or more float tensors, likely ones first; the last stands for all further tensors.
 _SHAPES: tuple[tuple[str, ...], ...] = (
     ("...",),
@@ -35,12 +36,10 @@ _SHAPES: tuple[tuple[str, ...], ...] = (
     ("n", "n,m"),
     ("n", "m"),
     # Points, quaternions and other vectors of one length.
-    ("n,3",),
-    ("n,4",),
-    ("n,6",),
-    ("n,7",),
+    *((f"n,{length}",) for length in _LENGTHS),
     ("n,m,3",),
     ("~",),
+    *((f"n,{one}", f"n,{other}") for one in _LENGTHS for other in _LENGTHS if one != other),
 )
 # What follows the brackets, for all float tensors.
 _DOMAINS = ("", " full_rank", " symmetric", " spd", " positive", "(0.25..0.75)")
@@ -71,7 +70,7 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r".*mask", ("bool tensor", "binary tensor", "float tensor", "None")),
     (r"(training|train|inplace|causal|is_.*|use_.*|return_.*|.*_flag|affine|normalize)", ("bool",)),
     (r"(reduction|mode)", ("'mean' | 'sum'", "'mean'", "'sum'")),
-    (r"(alpha|beta|gamma|lambd?a?_?|scale|slope|temp|temperature|factor|threshold|k|n|p|num_.*|n_.*|.*_size|groups?"
+    (r"(alpha|beta|gamma|lambd?a?_?|scale|slope|temp|temperature|factor|threshold|k|n|num_.*|n_.*|.*_size|groups?"
      r"|stride|padding|dilation|steps?|iters?|max_iter|order|bits?)",
      ("1 | 2", "0.5 | 2.0", "1", "0.5", "2", "float tensor", "0", "4")),
 )  # fmt: skip
@@ -116,9 +115,29 @@ def drafts(function: Any) -> Iterator[Draft]:
     used = _uses(function, [p.name for p in named])
     sorts = [_sorts(p, used[p.name]) for p in named]
     inplace = tuple(n for n, p in enumerate(named) if used[p.name].dirty)
-    for chosen in _by_likelihood(sorts):
-        for draft in _shaped([p.name for p in named], chosen):
-            yield replace(draft, inplace=inplace)
+    shaped = (_shaped([p.name for p in named], chosen) for chosen in _by_likelihood(sorts))
+    for draft in _in_turn(shaped):
+        yield replace(draft, inplace=inplace)
+
+
+def _in_turn(groups: Iterator[Iterator[Draft]]) -> Iterator[Draft]:
+    """The drafts of all groups, of likely groups more and earlier.
+
+    The first group has a turn each time, the second every second time, and so on. A group begins once the first has had
+    four more turns.
+    """
+    begun: dict[int, Iterator[Draft]] = {}
+    for turn in itertools.count(1):
+        if turn % 4 == 1 or not begun:
+            begun.update((len(begun) + 1, group) for group in itertools.islice(groups, 1))
+        if not begun:
+            return
+        for number, group in list(begun.items()):
+            if turn % number == 0:
+                drafts = list(itertools.islice(group, 1))
+                yield from drafts
+                if not drafts:
+                    del begun[number]
 
 
 def _takes_ctx(cls: Any) -> bool:
@@ -191,6 +210,8 @@ def _uses(function: Any, names: Sequence[str]) -> dict[str, _Used]:
 def _note(node: ast.AST, used: dict[str, _Used]) -> None:
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
         used[node.value.id].as_tensor = True
+    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in used:
+        used[node.value.id].as_tensor |= isinstance(node.slice, ast.Tuple)
     elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("save_for_backward", "mark_dirty"):
         for each in node.args:
             if isinstance(each, ast.Name) and each.id in used:

@@ -14,6 +14,9 @@ from pathlib import Path
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.observed import Observed
 
+# The longest line with imports.
+_WIDTH = 100
+
 RECORDED = '''\
 """The Functions that were called by: {command}
 
@@ -124,9 +127,17 @@ def _imports(lines: Sequence[str], factory: bool) -> Iterator[str]:
             names.setdefault(module, set()).add(name)
     # What registers operators.
     others = sorted({line for line in lines if line.startswith("import ") and line != "import torch"})
-    others += [f"from {module} import {', '.join(sorted(found))}" for module, found in sorted(names.items())]
+    others += [_import(module, sorted(found)) for module, found in sorted(names.items())]
     if others:
         yield from ("", *others)
+
+
+def _import(module: str, names: Sequence[str]) -> str:
+    """The import of these names, in several lines if they are too many for one."""
+    line = f"from {module} import {', '.join(names)}"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join([f"from {module} import (", *(f"    {name}," for name in names), ")"])
 
 
 def why(drafted: Drafted, path: Path) -> str:

@@ -26,6 +26,10 @@ def made(**seen):
     return Argument(seen)
 
 
+def words_of(expression, *, made=False):
+    return {"expression": expression, "imports": ["torch"], "made": made}
+
+
 def found(*calls, parameters=(), inplace=()):
     kinds = [Kind(tuple(args), {}, count=len(calls) - n, inplace=inplace) for n, args in enumerate(calls)]
     return Observed("m:F", "", "m", "F", "m.py", False, tuple(parameters), kinds)
@@ -64,9 +68,9 @@ def words(*calls):
         ([(tensor(2), value(n)) for n in (8, 16, 32)], [["float[n]", "8 | 16 | 32"]]),
         ([(tensor(2), value(n / 8)) for n in range(9)], [["float[n]", "float(0.0..1.0)"]]),
         ([(tensor(2), made(tuple=[{"value": 1}, {"value": 2}]))], [["float[n]", "(1, 2)"]]),
-        ([(tensor(2), made(object="torch.dtype", expression="torch.float32"))], [["float[n]", "torch.float32"]]),
+        ([(tensor(2), made(object="dtype", **words_of("torch.float32")))], [["float[n]", "torch.float32"]]),
         (
-            [(tensor(2), made(object="Linear", module="torch.nn.Linear(2, 3)"))],
+            [(tensor(2), made(object="Linear", **words_of("torch.nn.Linear(2, 3)", made=True)))],
             [["float[n]", "Factory(lambda seed: torch.nn.Linear(2, 3))"]],
         ),
     ],

@@ -170,7 +170,7 @@ def main():
     Not.apply(x, helper)
     small.apply(x)
     Configured.apply(x, Config(a=1))
-    Moduled.apply(x, torch.nn.Sequential(torch.nn.Linear(2, 2)))
+    Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
     Weighted.apply(x, torch.full((3,), 2.5))
 
 
@@ -188,7 +188,75 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
     assert names == ["Not", "small", "Weighted"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
-    assert "module is a torch.nn.modules.container.Sequential" in text
+    assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
+
+
+# An object, and the words that make it again.
+OBJECTS = {
+    "Width(0.25)": "Width(width=0.25)",
+    "Width(0.25).grad": "Width(width=0.25).grad",
+    "Pair(torch.tensor(2.0), 'super')": "Pair(tau=torch.tensor(2.0, dtype=torch.float32), method='super')",
+    "Scaled(4)": "Scaled(scale=4)",
+    "functools.partial(helper, by=3)": "partial(helper, by=3)",
+    "torch.nn.Sequential(torch.nn.Tanh())": "torch.nn.Sequential(torch.nn.Tanh())",
+    "(torch.full((3,), SECRET), torch.arange(4))":
+        "(torch.randn((3,), dtype=torch.float32), torch.randint(0, 4, (4,), dtype=torch.int64))",
+    "{'lr': [0.5], 'size': torch.Size([2])}": "{'lr': [0.5], 'size': torch.Size([2])}",
+    "Scaled(Local())": "",
+    "Scaled('a text with blanks')": "",
+}  # fmt: skip
+WITH_OBJECTS = (
+    HEAD
+    + """
+import functools
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass
+class Width:
+    width: float
+
+    def grad(self, x):
+        return x * self.width
+
+
+class Pair(NamedTuple):
+    tau: torch.Tensor
+    method: str
+
+
+class Scaled:
+    def __init__(self, scale, verbose=False):
+        self.scale = scale
+
+
+def helper(x, by):
+    return x * by
+
+
+def Local():
+    class Local:
+        pass
+    return Local()
+
+
+Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
+
+if __name__ == "__main__":
+    Configured.apply(torch.ones(3, requires_grad=True), CONFIG)
+"""
+)
+
+
+@pytest.mark.parametrize("made", OBJECTS)
+def test_an_object_is_made_again(tmp_path, made):
+    done, text = recorded(tmp_path, WITH_OBJECTS.replace("CONFIG", made))
+    assert "1234.5" not in text
+    if not OBJECTS[made]:
+        assert "left out: config is a" in done.stdout
+        return
+    assert f"    Factory(lambda seed: {OBJECTS[made]}),  # config: as in the first call\n" in text
 
 
 def test_functions_of_one_name_in_two_modules_are_both_checked(tmp_path):

@@ -1,6 +1,6 @@
 """Records how a program calls its custom Functions, within that program.
 
-A file ``sitecustomize.py`` loads this module by its path, in each Python process of the program: it uses the standard
+A file ``sitecustomize.py`` loads this package by its path, in each Python process of the program: it uses the standard
 library only, and the program's own torch. Each kind of call is a line of JSON as soon as it is seen, so that a crash
 loses nothing. What a tensor holds is not written: of integers the least and the largest, of floating numbers in which
 of a few ranges all of them are.
@@ -17,7 +17,6 @@ import importlib.machinery
 import inspect
 import json
 import os
-import re
 import sys
 import threading
 import time
@@ -25,19 +24,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from .arguments import PACKAGE, described, is_tensor, key_of, value_range
+
 # The folder that the lines go to; the program's child processes inherit it.
 FOLDER = "AUTOGRAD_CONFORMANCE_RECORD"
-# The package that defines custom Functions. Those of its own modules are not the program's.
-_PACKAGE = "torch"
 _DEFINES = "torch.autograd.function"
 # Kinds of calls of one Function that are told apart. What comes after these is only counted.
 MOST_KINDS = 200
 # Values are looked at in calls whose number is a power of two, up to this one.
 _LAST_LOOK = 64
-_PLAIN = (bool, int, float, complex, str, type(None))
-# Words are choices of a Function; a longer text may be anything, as may a long list.
-_WORD = r"[A-Za-z_][\w-]{0,19}"
-_LONGEST_LIST = 16
 
 
 def start(folder: str) -> None:
@@ -166,7 +161,7 @@ def _added(cls: Any) -> _Function | _Nothing:
         key = f"{cls.__module__}:{cls.__qualname__}" if "<locals>" in cls.__qualname__ else cls
         if key not in _KNOWN:
             operator, backward = _operator(cls)
-            mine = operator or str(cls.__module__).partition(".")[0] != _PACKAGE
+            mine = operator or str(cls.__module__).partition(".")[0] != PACKAGE
             _KNOWN[key] = _Function(cls, operator, backward) if mine else _Nothing()
         return _KNOWN[key]
 
@@ -185,7 +180,7 @@ class _Function:
         """Count a call. Returns its kind if it is new."""
         if self.operator:
             args, kwargs = args[:-1], args[-1].keyword_only_args
-        key = (tuple(map(_key, args)), tuple((name, _key(kwargs[name])) for name in sorted(kwargs)))
+        key = (tuple(map(key_of, args)), tuple((name, key_of(kwargs[name])) for name in sorted(kwargs)))
         kind = self.kinds.get(key)
         if kind is not None:
             kind.count += 1
@@ -218,12 +213,12 @@ class _Kind:
         _WRITING[0].write(function=self.function.name, kind=self.number, **what)
 
     def describe(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.say(args=list(map(_described, args)), kwargs={name: _described(kwargs[name]) for name in kwargs}, count=1)
+        self.say(args=list(map(described, args)), kwargs={name: described(kwargs[name]) for name in kwargs}, count=1)
         self.look(args)
 
     def look(self, args: tuple[Any, ...]) -> None:
         """Write in which ranges the values of tensors are."""
-        self.say(count=self.count, values={str(n): _range(x) for n, x in enumerate(args) if _is_tensor(x)})
+        self.say(count=self.count, values={str(n): value_range(x) for n, x in enumerate(args) if is_tensor(x)})
 
     def raised(self) -> None:
         """A call that raises shows what a Function does not take."""
@@ -233,7 +228,7 @@ class _Kind:
     def returned(self, args: tuple[Any, ...], outputs: Any) -> None:
         """Write which arguments are returned, as those that are changed in place are."""
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-        inplace = [n for n, x in enumerate(args) if _is_tensor(x) and any(x is y for y in outputs)]
+        inplace = [n for n, x in enumerate(args) if is_tensor(x) and any(x is y for y in outputs)]
         self.say(count=self.count, inplace=inplace)
 
 
@@ -265,106 +260,3 @@ def _about(cls: Any, operator: str, backward: Any) -> dict[str, Any]:
         "file": str(getattr(module, "__file__", "") or ""),
         "parameters": [] if operator else parameters if own else parameters[1:],
     }
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, sys.modules[_PACKAGE].Tensor)
-
-
-def _key(value: Any) -> Any:
-    """What tells kinds of arguments apart."""
-    if type(value) in _PLAIN:
-        return type(value), value
-    if _is_tensor(value):
-        return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
-    if isinstance(value, tuple | list):
-        return type(value), *(map(_key, value) if len(value) <= _LONGEST_LIST else [len(value)])
-    if type(value).__module__ == _PACKAGE:
-        return type(value), str(value)
-    return type(value), getattr(value, "__qualname__", id(value)) if callable(value) else None
-
-
-def _layout(tensor: Any) -> str:
-    if tensor.layout is not sys.modules[_PACKAGE].strided:
-        return str(tensor.layout).rpartition(".")[2]
-    if tensor.is_contiguous():
-        return "contiguous"
-    return "expanded" if 0 in tensor.stride() else "strided"
-
-
-def _described(value: Any) -> dict[str, Any]:
-    """An argument as data."""
-    if _is_tensor(value):
-        return {
-            "tensor": str(value.dtype).rpartition(".")[2],
-            "shape": list(value.shape),
-            "grad": value.requires_grad,
-            "layout": _layout(value),
-            "device": value.device.type,
-        }
-    if isinstance(value, float) and value - value != 0:
-        return {"object": "number that is not finite", "expression": f'float("{value}")'}
-    if isinstance(value, str) and not re.fullmatch(_WORD, value):
-        return {"object": "text that is no single word"}
-    if type(value) in _PLAIN and not isinstance(value, complex):
-        return {"value": value}
-    if isinstance(value, tuple | list) and len(value) > _LONGEST_LIST:
-        return {"object": f"{type(value).__name__} of {len(value)} items"}
-    if type(value) in (tuple, list):
-        return {type(value).__name__: list(map(_described, value))}
-    return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **_named(value)}
-
-
-def _named(value: Any) -> dict[str, str]:
-    """The words that make this object again, where there are some: of a dtype, a module or a global function."""
-    kind = type(value)
-    if kind.__module__ == _PACKAGE and kind.__name__ in ("dtype", "layout", "memory_format"):
-        return {"expression": str(value)}
-    if kind.__module__ == _PACKAGE and kind.__name__ == "device":
-        return {"expression": f"torch.{value!r}"}
-    if kind.__module__ == _PACKAGE and kind.__name__ == "Size":
-        return {"expression": repr(value)}
-    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
-    short = str(getattr(value, "__name__", ""))
-    if short and getattr(sys.modules[_PACKAGE], short, None) is value:
-        return {"import": f"{_PACKAGE}:{short}"}
-    if isinstance(module, str) and name.isidentifier() and getattr(sys.modules.get(module), name, None) is value:
-        spec, file = getattr(sys.modules[module], "__spec__", None), getattr(sys.modules[module], "__file__", None)
-        stem = os.path.splitext(os.path.basename(str(file)))[0]
-        place = getattr(spec, "name", None) or stem if module == "__main__" else module
-        return {"import": f"{place}:{name}"}
-    if kind.__module__.startswith("torch.nn.modules.") and not list(value.children()):
-        return {"module": f"torch.nn.{value!r}"}
-    return {}
-
-
-def _range(tensor: Any) -> dict[str, Any]:
-    """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
-    torch = sys.modules[_PACKAGE]
-    try:
-        # Others are of tracers or of the program, and a look ends the capture of a graph.
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-            return {}
-        if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
-            return {}
-        if not tensor.numel() or tensor.is_complex() or tensor.layout is not torch.strided:
-            return {}
-        with torch.no_grad():
-            least, most = tensor.detach().aminmax()
-            least, most = least.item(), most.item()
-            if not tensor.is_floating_point():
-                # A single number would be the user's data.
-                alone = tensor.numel() == 1
-                return {"least": _outwards(int(least), alone), "most": _outwards(int(most), alone)}
-            binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
-        ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
-        return {"ranges": [name for name, holds in ranges.items() if holds]}
-    except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
-        return {}
-
-
-def _outwards(number: int, rounded: bool) -> int:
-    """The number, or a rounder one that is at least as far from 0."""
-    if not rounded:
-        return number
-    return -(1 << (-number - 1).bit_length()) if number < 0 else (1 << number.bit_length()) - 1

@@ -1,0 +1,222 @@
+"""What a recorder writes of the arguments of a call."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+import sys
+from typing import Any
+
+# The package that defines custom Functions.
+PACKAGE = "torch"
+_PLAIN = (bool, int, float, complex, str, type(None))
+# Words are choices of a Function; a longer text may be anything, as may a long list.
+_WORD = r"[A-Za-z_][\w-]{0,19}"
+_LONGEST_LIST = 16
+# The words that make an object again: how deep it may be, and how many letters they may have.
+_DEEPEST, _LONGEST_WORDS = 5, 400
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value, sys.modules[PACKAGE].Tensor)
+
+
+def key_of(value: Any) -> Any:
+    """What tells kinds of arguments apart."""
+    if type(value) in _PLAIN:
+        return type(value), value
+    if is_tensor(value):
+        return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
+    if isinstance(value, tuple | list):
+        return type(value), *(map(key_of, value) if len(value) <= _LONGEST_LIST else [len(value)])
+    if type(value).__module__ == PACKAGE:
+        return type(value), str(value)
+    return type(value), getattr(value, "__qualname__", id(value)) if callable(value) else None
+
+
+def _layout(tensor: Any) -> str:
+    if tensor.layout is not sys.modules[PACKAGE].strided:
+        return str(tensor.layout).rpartition(".")[2]
+    if tensor.is_contiguous():
+        return "contiguous"
+    return "expanded" if 0 in tensor.stride() else "strided"
+
+
+def described(value: Any) -> dict[str, Any]:
+    """An argument as data."""
+    if is_tensor(value):
+        return {
+            "tensor": str(value.dtype).rpartition(".")[2],
+            "shape": list(value.shape),
+            "grad": value.requires_grad,
+            "layout": _layout(value),
+            "device": value.device.type,
+        }
+    if isinstance(value, float) and value - value != 0:
+        return {"object": "number that is not finite", "expression": f'float("{value}")'}
+    if isinstance(value, str) and not re.fullmatch(_WORD, value):
+        return {"object": "text that is no single word"}
+    if type(value) in _PLAIN and not isinstance(value, complex):
+        return {"value": value}
+    if isinstance(value, tuple | list) and len(value) > _LONGEST_LIST:
+        return {"object": f"{type(value).__name__} of {len(value)} items"}
+    if type(value) in (tuple, list):
+        return {type(value).__name__: list(map(described, value)), **_named(value)}
+    return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **_named(value)}
+
+
+def _named(value: Any) -> dict[str, Any]:
+    """The words that make this object again, what they import, and whether they make it; empty if there are none."""
+    words = _Words()
+    try:
+        text = words.of(value)
+    except Exception:  # noqa: BLE001 - attributes of a program's objects may raise anything
+        return {}
+    if len(text) > _LONGEST_WORDS:
+        return {}
+    return {"expression": text, "imports": sorted(words.imports), "made": words.made}
+
+
+class _Words:
+    """The words that make an object again, with what they import."""
+
+    def __init__(self) -> None:
+        self.imports: set[str] = set()
+        # Whether an object is made, which each call then needs anew.
+        self.made = False
+        self.depth = 0
+
+    def of(self, value: Any) -> str:
+        """The words. Raises an error if nothing says how to make it."""
+        self.depth += 1
+        try:
+            if self.depth > _DEEPEST:
+                raise ValueError("it holds too much")
+            return self._plain(value) or self._global(value) or self._of_torch(value) or self._made(value)
+        finally:
+            self.depth -= 1
+
+    def _plain(self, value: Any) -> str:
+        """A number, a word, None, or a tuple, list or dictionary."""
+        if type(value) in (tuple, list, dict) and len(value) > _LONGEST_LIST:
+            raise ValueError("it holds too many")
+        if type(value) is dict:
+            self.made = True
+            return f"{{{', '.join(f'{self.of(key)}: {self.of(each)}' for key, each in value.items())}}}"
+        if type(value) is list:
+            return f"[{', '.join(map(self.of, value))}]"
+        if type(value) is tuple:
+            return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        if type(value) not in _PLAIN:
+            return ""
+        if isinstance(value, str) and not re.fullmatch(_WORD, value):
+            raise ValueError("it holds a text")
+        return f'float("{value}")' if isinstance(value, float) and value - value != 0 else repr(value)
+
+    def _global(self, value: Any) -> str:
+        """A function or class that a module has."""
+        torch = sys.modules[PACKAGE]
+        module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
+        short = str(getattr(value, "__name__", ""))
+        if short and getattr(torch, short, None) is value:
+            self.imports.add(PACKAGE)
+            return f"{PACKAGE}.{short}"
+        if not isinstance(module, str) or not name.isidentifier():
+            return ""
+        if getattr(sys.modules.get(module), name, None) is not value:
+            return ""
+        if module != "builtins":
+            spec, file = getattr(sys.modules[module], "__spec__", None), getattr(sys.modules[module], "__file__", None)
+            stem = os.path.splitext(os.path.basename(str(file)))[0]
+            place = getattr(spec, "name", None) or stem if module == "__main__" else module
+            self.imports.add(f"{place}:{name}")
+        return str(name)
+
+    def _of_torch(self, value: Any) -> str:
+        """A dtype, a device, a tensor or a layer."""
+        kind = type(value)
+        known = kind.__module__ == PACKAGE and kind.__name__ in ("dtype", "layout", "memory_format", "device", "Size")
+        layer = kind.__module__.startswith("torch.nn.modules.")
+        if not known and not layer and not is_tensor(value):
+            return ""
+        self.imports.add(PACKAGE)
+        if known:
+            return f"torch.{value!r}" if kind.__name__ == "device" else repr(value)
+        self.made = True
+        if is_tensor(value):
+            return _filled(value)
+        if kind.__name__ == "Sequential":
+            return f"torch.nn.Sequential({', '.join(map(self.of, value))})"
+        if list(value.children()):
+            raise ValueError("it is a layer of layers")
+        return f"torch.nn.{value!r}"
+
+    def _made(self, value: Any) -> str:
+        """A bound method, a partial, or an object with attributes that have the names of its class's parameters."""
+        owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
+        if owner is not None and function is not None:
+            return f"{self.of(owner)}.{function.__name__}"
+        if isinstance(value, functools.partial):
+            self.imports.add("functools:partial")
+            self.made = True
+            given = [*map(self.of, value.args), *(f"{name}={self.of(x)}" for name, x in value.keywords.items())]
+            return f"partial({', '.join([self.of(value.func), *given])})"
+        cls = self._global(type(value))
+        if not cls or cls == "object":
+            raise ValueError("its class is no global name")
+        self.made = True
+        parameters = inspect.signature(type(value)).parameters.values()
+        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        # One with a default that is no attribute is left out; without a default, this raises.
+        kept = [p.name for p in named if p.default is p.empty or hasattr(value, p.name)]
+        return f"{cls}({', '.join(f'{name}={self.of(getattr(value, name))}' for name in kept)})"
+
+
+def _filled(tensor: Any) -> str:
+    """The words for a tensor of this shape and dtype, with other numbers. A single one is kept, as a number is."""
+    torch = sys.modules[PACKAGE]
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+        raise ValueError("it is a tensor of a special kind")
+    shape = tuple(tensor.shape)
+    if not shape:
+        return f"torch.tensor({tensor.item()!r}, dtype={tensor.dtype})"
+    if tensor.dtype is torch.bool:
+        return f"torch.rand({shape}) < 0.5"
+    if tensor.is_floating_point() or tensor.is_complex():
+        return f"torch.randn({shape}, dtype={tensor.dtype})"
+    least, most = tensor.aminmax() if tensor.numel() else (0, 0)
+    return f"torch.randint({int(least)}, {int(most) + 1}, {shape}, dtype={tensor.dtype})"
+
+
+def value_range(tensor: Any) -> dict[str, Any]:
+    """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
+    torch = sys.modules[PACKAGE]
+    try:
+        # Others are of tracers or of the program, and a look ends the capture of a graph.
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return {}
+        if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+            return {}
+        if not tensor.numel() or tensor.is_complex() or tensor.layout is not torch.strided:
+            return {}
+        with torch.no_grad():
+            least, most = tensor.detach().aminmax()
+            least, most = least.item(), most.item()
+            if not tensor.is_floating_point():
+                # A single number would be the user's data.
+                alone = tensor.numel() == 1
+                return {"least": _outwards(int(least), alone), "most": _outwards(int(most), alone)}
+            binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+        ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
+        return {"ranges": [name for name, holds in ranges.items() if holds]}
+    except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
+        return {}
+
+
+def _outwards(number: int, rounded: bool) -> int:
+    """The number, or a rounder one that is at least as far from 0."""
+    if not rounded:
+        return number
+    return -(1 << (-number - 1).bit_length()) if number < 0 else (1 << number.bit_length()) - 1
