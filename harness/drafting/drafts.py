@@ -59,7 +59,7 @@ class Draft:
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
     dimensions that became numbers, and ``observed`` is the shape that became any shape. ``surrogate`` says why
-    gradients are no derivatives.
+    gradients are no derivatives, and ``stochastic`` that random numbers are drawn.
     """
 
     parts: tuple[Part, ...]
@@ -70,6 +70,7 @@ class Draft:
     fixed: tuple[str, ...] = ()
     observed: str = ""
     surrogate: str = ""
+    stochastic: bool = False
 
     @property
     def missing(self) -> str:

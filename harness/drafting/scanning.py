@@ -25,6 +25,10 @@ from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
+_NOWHERE = (
+    "backward raised in each of the calls that were tried: it is wrong, or the arguments are others than its code "
+    "suggests; one raised"
+)
 # Seconds for the suggestions of one Function, and for all of them before each gets less.
 _SECONDS, _ALTOGETHER, _LESS = 4.0, 40.0, 1.0
 
@@ -146,8 +150,10 @@ def _drafted(about: Observed, function: Any, signed: Any, implementation: Implem
     if not fit.whole:
         taken = f"at most {fit.taken} of {fit.tried}" if fit.taken else "none"
         return Drafted(about, chosen, reason=f"forward took {taken} of the calls that were tried; one raised {fit.why}")
+    if not fit.returned and fit.raised:
+        return Drafted(about, chosen, reason=f"{_NOWHERE} {fit.raised}")
     parts = tuple(part.without_gradient() if n in fit.constant else part for n, part in enumerate(chosen.parts))
-    return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate))
+    return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic))
 
 
 def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:

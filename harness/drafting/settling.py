@@ -60,7 +60,7 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     # What a program never differentiated may have no gradient on purpose.
     untracked = [n for n in fit.constant if chosen.parts[n].untracked]
     parts = tuple(part.without_gradient() if n in untracked else part for n, part in enumerate(chosen.parts))
-    chosen = replace(chosen, parts=parts, surrogate=fit.surrogate)
+    chosen = replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic)
     return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(chosen, fit)))
 
 

@@ -12,7 +12,9 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
+from autograd_conformance.harness.check.discovery.nondeterminism import draws
 from autograd_conformance.harness.check.discovery.returned import differentiable
+from autograd_conformance.harness.check.refusals.exceptions import miscounted
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.testing.example import Example
@@ -28,6 +30,8 @@ from autograd_conformance.strategies.values import DOMAINS
 _CALLS = 8
 # If the first so many are refused, the others are not made.
 _GIVEN_UP = 3
+# So many calls are made with other seeds.
+_DRAWN = 2
 _RAMP = "ramp"
 # What ordinary numbers do not become, unless something is singular there.
 _LARGE = 1e9
@@ -43,16 +47,19 @@ class Fit:
     """What became of a few simple calls of a declaration.
 
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
-    forward said of another one. ``constant`` are the positions of tensors for which backward returned None each time.
-    ``surrogate`` says why gradients disagree with differences on purpose; empty if they agree, or nothing suggests it.
+    forward said of another one, and ``raised`` what backward did. ``constant`` are the positions of tensors for which
+    backward returned None each time. ``surrogate`` says why gradients disagree with differences on purpose; empty if
+    they agree, or nothing suggests it. ``stochastic`` says that results change with the seed of random numbers.
     """
 
     tried: int
     taken: int = 0
     returned: int = 0
     why: str = ""
+    raised: str = ""
     constant: tuple[int, ...] = ()
     surrogate: str = ""
+    stochastic: bool = False
 
     @property
     def whole(self) -> bool:
@@ -114,7 +121,10 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
     constant = tuple(n for n in never if n in tracked)
     surrogate = _surrogate([each for each in taken if each.slopes is not None])
-    return Fit(len(calls), len(taken), len(returned), why, constant, surrogate)
+    raised = next((each.raised for each in taken if each.raised), "")
+    some = [call for call, each in zip(calls, results, strict=False) if not each.refused][:_DRAWN]
+    stochastic = any(draws(subject.made(call)) for call in some)
+    return Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
 
 
 def _surrogate(results: Sequence[_Result]) -> str:
@@ -148,12 +158,14 @@ def _ramped(function: Own, call: Call) -> Call:
 class _Result:
     """What became of a call.
 
-    ``refused`` says why forward refused it, and ``gradients`` for each tensor whether backward returned one; None if it
-    raised. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat`` says that a
-    small step changes no output, and ``is_identity`` that the first output is the first tensor, also a large one.
+    ``refused`` says why forward refused it, ``raised`` what backward raised, and ``gradients`` for each tensor whether
+    backward returned one. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat``
+    says that a small step changes no output, and ``is_identity`` that the first output is the first tensor, also a
+    large one.
     """
 
     refused: str = ""
+    raised: str = ""
     gradients: tuple[bool, ...] | None = None
     slopes: tuple[float, float] | None = None
     is_identity: bool = False
@@ -195,8 +207,9 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
             for f, kind in zip(flags, kinds, strict=True)
         ]
         gradients = pullback(ends) if any(flags) else ()
-    except Exception:  # noqa: BLE001
-        return _Result()
+    except Exception as raised:  # noqa: BLE001
+        # One of the wrong number is wrong whatever the arguments are.
+        return _Result(raised="" if miscounted(raised) else one_line(raised))
     returned = tuple(g is not None for g in gradients)
     if call.dtype != "float64":
         return _Result(gradients=returned)
@@ -209,7 +222,7 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
 def _compared(example: Example, gradients: Sequence[Any], ends: Sequence[Any], returned: tuple[bool, ...]) -> _Result:
     """The result, with slopes in some direction: by the gradients, and by central differences."""
     numpy, rng = example.implementation.numpy, np.random.default_rng(0)
-    numbers = [n for n, tracked in enumerate(example.track) if tracked]
+    numbers = [n for n, tracked in enumerate(example.track) if tracked and gradients[n] is not None]
     values = {n: example.values[example.slots[n]] for n in numbers}
     along = {n: rng.uniform(-1, 1, x.shape) for n, x in values.items()}
     above, below = (
@@ -217,7 +230,7 @@ def _compared(example: Example, gradients: Sequence[Any], ends: Sequence[Any], r
     )
     pairs = [(numpy(w), numpy(y) - numpy(z)) for w, y, z in zip(ends, above, below, strict=True) if w is not None]
     expected = sum(float((w * change).sum()) for w, change in pairs) / (2 * _STEP)
-    got = sum(float((numpy(gradients[n]) * along[n]).sum()) for n in numbers if gradients[n] is not None)
+    got = sum(float((numpy(gradients[n]) * along[n]).sum()) for n in numbers)
     large = {n: _FAR * x for n, x in values.items()}
     first = next(iter(values), None)
     same = first is not None and all(

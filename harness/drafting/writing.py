@@ -183,6 +183,8 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
         code.append(f"    inplace={draft.inplace!r},")
     if draft.surrogate:
         code.append(f"    surrogate=True,  # a guess: {draft.surrogate}")
+    if draft.stochastic:
+        code.append("    stochastic=True,  # results change with the seed of random numbers")
     code.append(")")
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
@@ -192,6 +194,7 @@ def line(drafted: Drafted, path: Path) -> str:
     arguments = [source(drafted.function, path).expression, *(part.code for part in drafted.draft.parts)]
     arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
     arguments += ["surrogate=True"] if drafted.draft.surrogate else []
+    arguments += ["stochastic=True"] if drafted.draft.stochastic else []
     return f"{_name(drafted.function)} = Declaration({', '.join(arguments)})"
 
 

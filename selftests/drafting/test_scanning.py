@@ -74,6 +74,20 @@ FUNCTIONS = {
                  extra="        y = torch.linalg.inv(a)\n").replace("return torch.linalg.inv(a)", "return y"),
         '"float[n,n] full_rank"',
     ),
+    "points": (
+        function("F", "q, p", "q[..., :3] * q[..., 3:] + p * 0",
+                 "torch.cat([g * q[..., 3:], (g * q[..., :3]).sum(-1, keepdim=True)], -1), 0 * g", saved="q"),
+        '"float[n,4]", "float[n,3]"',
+    ),
+    "noise": (
+        function("F", "x", "x * noise", "g * noise", saved="noise", extra="        noise = torch.rand_like(x)\n"),
+        '"float[...]", stochastic=True',
+    ),
+    "the nearest level": (
+        function("F", "x, levels", "levels[(x[..., None] - levels).abs().argmin(-1)]", "g, None",
+                 extra="        assert levels.ndim == 1 == len(set(x.shape[-1:] + levels.shape))\n"),
+        '"float[n,m]", "float[m] constant", surrogate=True',
+    ),
     "a step": (function("F", "x", "(x > 0.3).to(x.dtype)", "g"), '"float[...]", surrogate=True'),
     "a reversed gradient": (
         function("F", "x, scale", "x.view_as(x)", "-ctx.kept * g, None", extra=KEPT.format("scale")),
@@ -144,6 +158,16 @@ def test_what_cannot_be_called_is_left_out_with_the_reason(tmp_path):
     assert len(assumed) == 1
     assert "ops:Strange is left out: forward took none of the calls that were tried" in done.stderr
     assert "1 without a fault, 1 not verified (ops:Strange)" in done.stdout
+
+
+def test_a_backward_that_always_raises_is_left_out_unless_it_is_wrong_in_any_case(tmp_path):
+    other = function("Other", "x, f", "x * 2", "ctx.kept(g), None", extra=KEPT.format("f"))
+    miscounted = function("Miscounted", "x, k", "x * k", "g * ctx.kept", extra=KEPT.format("k"))
+    done, assumed = checked(tmp_path, other + miscounted, "--properties", "VJP-NONE")
+    assert done.returncode == 1
+    assert assumed == ['"float[...]", "1 | 2"']
+    assert "Miscounted-VJP-NONE.py" in done.stdout
+    assert "ops:Other is left out: backward raised in each of the calls that were tried" in done.stderr
 
 
 def test_a_call_that_ends_the_process_costs_one_function(tmp_path):

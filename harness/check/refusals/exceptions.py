@@ -13,6 +13,7 @@ WHEN_EMPTY = f"{IN_BACKWARD}, which it does for tensors without elements alone"
 RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 means nothing without elements"
 
 _MISFIT = "returned an invalid gradient"
+_MISCOUNT = "returned an incorrect number of gradients"
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
@@ -20,8 +21,7 @@ _WORDS = {
     "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",
     _MISFIT: "backward returns a gradient that does not fit its input; return a tensor of the input's shape, and sum "
     "over the dimensions that were broadcast, if there are any",
-    "returned an incorrect number of gradients": "backward must return one gradient for each argument of forward, None "
-    "for each that is not a tensor",
+    _MISCOUNT: "backward must return one gradient for each argument of forward, None for each that is not a tensor",
 }
 
 
@@ -48,6 +48,11 @@ def mistake(raised: BaseException) -> str:
         return "return the same number of tensors in every call that is declared"
     text = message_of(raised)
     return next((meaning for words, meaning in _WORDS.items() if words in text), "")
+
+
+def miscounted(raised: BaseException) -> bool:
+    """Whether the engine says that backward returned the wrong number of gradients."""
+    return _MISCOUNT in message_of(raised)
 
 
 def returned_wrongly(raised: BaseException) -> str:

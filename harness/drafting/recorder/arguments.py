@@ -16,7 +16,7 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 _WORD = r"[A-Za-z_][\w-]{0,19}"
 _LONGEST_LIST = 16
 # The words that make an object again: how deep it may be, and how many letters they may have.
-_DEEPEST, _LONGEST_WORDS = 5, 400
+_DEEPEST, _LONGEST_WORDS = 5, 1000
 
 
 def is_tensor(value: Any) -> bool:
