@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from autograd_conformance.harness.check.declaration.declaration import Declaration as Declaration
     from autograd_conformance.harness.check.declaration.declaration import Factory as Factory
     from autograd_conformance.harness.check.declaration.freedom import signs as signs
+    from autograd_conformance.harness.check.declaration.restoring import restored as restored
     from autograd_conformance.suites.declared import checks as checks
 
 # Imported on first use: the command line must not wait for Hypothesis and NumPy.
@@ -16,6 +17,7 @@ _PUBLIC = {
     "Declaration": "autograd_conformance.harness.check.declaration.declaration",
     "Factory": "autograd_conformance.harness.check.declaration.declaration",
     "checks": "autograd_conformance.suites.declared",
+    "restored": "autograd_conformance.harness.check.declaration.restoring",
     "signs": "autograd_conformance.harness.check.declaration.freedom",
 }
 

@@ -6,11 +6,20 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 # The names of dimensions, in the order in which they are given.
 NAMES = (*"nmklpqrstuvwxyz", *(f"{letter}{n}" for n in (1, 2, 3) for letter in "nmklpqrstuvwxyz"))
 # Of so many dimensions every subset is tried.
 _FEW = 6
+
+
+class Import(NamedTuple):
+    """A module, with its file if that is known, and the name that is imported from it, if one is."""
+
+    module: str
+    name: str
+    file: str
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Part:
     tails: tuple[str, ...] = ("",)
     text: str = ""
     expression: str = ""
-    imports: tuple[str, ...] = ()
+    imports: tuple[Import, ...] = ()
     seen: str = ""
     missing: str = ""
     untracked: bool = False

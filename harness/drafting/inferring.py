@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from autograd_conformance.harness.drafting.drafts import NAMES, Draft, Part
+from autograd_conformance.harness.drafting.drafts import NAMES, Draft, Import, Part
 from autograd_conformance.harness.drafting.observed import Argument, Kind, Observed
 
 # So many different values of an argument are a choice, and more of them a range.
@@ -237,17 +237,12 @@ def _object(name: str, slot: Sequence[Argument]) -> Part:
     if value is not None:
         return Part(name, text=value, seen=seen)
     if "expression" in first:
-        imports = tuple(map(_import, first["imports"]))
+        imports = tuple(Import(*each) for each in first["imports"])
         made = f"Factory(lambda seed: {first['expression']})" if first["made"] else str(first["expression"])
         return Part(name, expression=made, imports=imports, seen="as in the first call" if first["made"] else seen)
     what = str(first.get("object", next(iter(first))))
     article = "holds tensors" if what in ("tuple", "list") else f"is a {what}"
     return Part(name, missing=f"{name} {article}; write Factory(lambda seed: ...) for it", seen=seen)
-
-
-def _import(place: str) -> str:
-    module, _, thing = place.partition(":")
-    return f"from {module} import {thing}" if thing else f"import {module}"
 
 
 def _plain(seen: Mapping[str, object]) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograd_conformance.harness.drafting.drafts import Draft
+from autograd_conformance.harness.drafting.drafts import Draft, Import
 from autograd_conformance.harness.drafting.observed import Observed
 
 # The longest line with imports.
@@ -62,14 +62,27 @@ def source(function: Observed, path: Path) -> Source:
         return Source(reason=f"{module} has no file from which it could be imported")
     if not all(part.isidentifier() for part in module.split(".")):
         return Source(reason=f"{file.name} is no name that Python can import")
-    depth = module.count(".") + (file.stem == "__init__")
-    folder = os.path.relpath(file.resolve().parents[depth], path.resolve().parent)
-    found = "site-packages" in file.parts or folder == "."
-    added = [] if found else [f"sys.path.insert(0, str(Path(__file__).parent / {folder!r}))"]
+    added = _found_in(file, module, path)
     if function.operator:
         namespace, _, name = function.operator.partition("::")
         return Source((*added, "import torch", f"import {module}"), f"torch.ops.{namespace}.{name}")
     return Source((*added, f"from {module} import {first}"), function.qualname)
+
+
+def _found_in(file: Path, module: str, path: Path) -> list[str]:
+    """The line without which the file at this path does not find a module."""
+    depth = module.count(".") + (file.stem == "__init__")
+    folder = os.path.relpath(file.resolve().parents[depth], path.resolve().parent)
+    found = "site-packages" in file.parts or folder == "."
+    return [] if found else [f"sys.path.insert(0, str(Path(__file__).parent / {folder!r}))"]
+
+
+def _lines(needed: Import, path: Path) -> list[str]:
+    """The lines with which the file at this path imports what an argument needs."""
+    if not needed.name:
+        return [f"import {needed.module}"]
+    added = _found_in(Path(needed.file), needed.module, path) if needed.file else []
+    return [*added, f"from {needed.module} import {needed.name}"]
 
 
 def runs_when_imported(function: Observed) -> bool:
@@ -89,7 +102,8 @@ def text(found: Sequence[Drafted], path: Path, command: str, head: str = RECORDE
     whole = [each for each in found if not why(each, path)]
     sources = _sources(whole, path)
     imports = [line for one in sources.values() for line in one.lines]
-    imports += [line for each in whole for part in each.draft.parts for line in part.imports]
+    needed = [each for drafted in whole for part in drafted.draft.parts for each in part.imports]
+    imports += [line for each in needed for line in _lines(each, path)]
     factory = any("Factory(" in part.expression for each in whole for part in each.draft.parts)
     body = "\n\n".join(_blocks(found, path, sources))
     shown = command.replace("\\", "/").replace('"', "'")
@@ -117,14 +131,14 @@ def _imports(lines: Sequence[str], factory: bool) -> Iterator[str]:
         yield from ("import sys", "from pathlib import Path", "")
     if "import torch" in lines:
         yield from ("import torch", "")
-    yield f"from autograd_conformance import Declaration{', Factory' * factory}"
-    if paths:
-        yield from ("", *paths)
-    names: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {"autograd_conformance": {"Declaration", *["Factory"] * factory}}
     for line in lines:
         if line.startswith("from "):
             module, _, name = line.removeprefix("from ").partition(" import ")
             names.setdefault(module, set()).add(name)
+    yield _import("autograd_conformance", sorted(names.pop("autograd_conformance")))
+    if paths:
+        yield from ("", *paths)
     # What registers operators.
     others = sorted({line for line in lines if line.startswith("import ") and line != "import torch"})
     others += [_import(module, sorted(found)) for module, found in sorted(names.items())]
@@ -148,7 +162,7 @@ def why(drafted: Drafted, path: Path) -> str:
 def _blocks(found: Sequence[Drafted], path: Path, sources: Mapping[str, Source]) -> Iterator[str]:
     names: dict[str, int] = {}
     taken = {"sys", "torch", *(one.expression.partition(".")[0] for one in sources.values())}
-    taken |= {line.split()[-1] for each in found for part in each.draft.parts for line in part.imports}
+    taken |= {needed.name or needed.module for each in found for part in each.draft.parts for needed in part.imports}
     for drafted in found:
         name = _name(drafted.function)
         name += "_" * (name in taken)

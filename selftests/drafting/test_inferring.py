@@ -27,7 +27,7 @@ def made(**seen):
 
 
 def words_of(expression, *, made=False):
-    return {"expression": expression, "imports": ["torch"], "made": made}
+    return {"expression": expression, "imports": [("torch", "", "")], "made": made}
 
 
 def found(*calls, parameters=(), inplace=()):

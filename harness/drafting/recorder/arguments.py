@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 import os
@@ -83,7 +84,8 @@ class _Words:
     """The words that make an object again, with what they import."""
 
     def __init__(self) -> None:
-        self.imports: set[str] = set()
+        # Each a module, a name that it has, or none, and its file.
+        self.imports: set[tuple[str, str, str]] = set()
         # Whether an object is made, which each call then needs anew.
         self.made = False
         self.depth = 0
@@ -109,6 +111,8 @@ class _Words:
             return f"[{', '.join(map(self.of, value))}]"
         if type(value) is tuple:
             return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        if type(value) is slice:
+            return f"slice({self.of(value.start)}, {self.of(value.stop)}, {self.of(value.step)})"
         if type(value) not in _PLAIN:
             return ""
         if isinstance(value, str) and not re.fullmatch(_WORD, value):
@@ -121,7 +125,7 @@ class _Words:
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         short = str(getattr(value, "__name__", ""))
         if short and getattr(torch, short, None) is value:
-            self.imports.add(PACKAGE)
+            self.imports.add((PACKAGE, "", ""))
             return f"{PACKAGE}.{short}"
         if not isinstance(module, str) or not name.isidentifier():
             return ""
@@ -131,7 +135,7 @@ class _Words:
             spec, file = getattr(sys.modules[module], "__spec__", None), getattr(sys.modules[module], "__file__", None)
             stem = os.path.splitext(os.path.basename(str(file)))[0]
             place = getattr(spec, "name", None) or stem if module == "__main__" else module
-            self.imports.add(f"{place}:{name}")
+            self.imports.add((place, name, str(file or "")))
         return str(name)
 
     def _of_torch(self, value: Any) -> str:
@@ -141,7 +145,7 @@ class _Words:
         layer = kind.__module__.startswith("torch.nn.modules.")
         if not known and not layer and not is_tensor(value):
             return ""
-        self.imports.add(PACKAGE)
+        self.imports.add((PACKAGE, "", ""))
         if known:
             return f"torch.{value!r}" if kind.__name__ == "device" else repr(value)
         self.made = True
@@ -154,32 +158,62 @@ class _Words:
         return f"torch.nn.{value!r}"
 
     def _made(self, value: Any) -> str:
-        """A bound method, a partial, or an object with attributes that have the names of its class's parameters."""
+        """A bound method, a partial, a member of an enumeration, or an object by its attributes."""
         owner, function = getattr(value, "__self__", None), getattr(value, "__func__", None)
         if owner is not None and function is not None:
             return f"{self.of(owner)}.{function.__name__}"
         if isinstance(value, functools.partial):
-            self.imports.add("functools:partial")
+            self.imports.add(("functools", "partial", ""))
             self.made = True
             given = [*map(self.of, value.args), *(f"{name}={self.of(x)}" for name, x in value.keywords.items())]
             return f"partial({', '.join([self.of(value.func), *given])})"
         cls = self._global(type(value))
         if not cls or cls == "object":
             raise ValueError("its class is no global name")
+        if isinstance(value, enum.Enum):
+            return f"{cls}.{value.name}"
         self.made = True
-        parameters = inspect.signature(type(value)).parameters.values()
-        named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-        # One with a default that is no attribute is left out; without a default, this raises.
-        kept = [p.name for p in named if p.default is p.empty or hasattr(value, p.name)]
-        return f"{cls}({', '.join(f'{name}={self.of(getattr(value, name))}' for name in kept)})"
+        imports = set(self.imports)
+        try:
+            return f"{cls}({self._given(value, _parameters(value))})"
+        except (AttributeError, TypeError, ValueError):
+            self.imports = {*imports, ("autograd_conformance", "restored", "")}
+            return f"restored({', '.join(filter(None, [cls, self._given(value, _attributes(value))]))})"
+
+    def _given(self, value: Any, names: list[str]) -> str:
+        return ", ".join(f"{name}={self.of(getattr(value, name))}" for name in names)
+
+
+def _parameters(value: Any) -> list[str]:
+    """The parameters of an object's class. One with a default that the object has no attribute for is left out."""
+    parameters = inspect.signature(type(value)).parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    return [p.name for p in named if p.default is p.empty or hasattr(value, p.name)]
+
+
+def _attributes(value: Any) -> list[str]:
+    """The attributes of an object that is nothing else than these. Raises an error for others."""
+    cls: Any = type(value)
+    if cls.__new__ is not object.__new__:
+        raise ValueError("it has more than attributes")
+    layer = sys.modules[PACKAGE].nn.Module
+    if not isinstance(value, layer):
+        return list(vars(value))
+    registered = [*value._modules, *value._parameters, *value._buffers]
+    return [*registered, *(name for name in vars(value) if name not in vars(layer()))]
 
 
 def _filled(tensor: Any) -> str:
     """The words for a tensor of this shape and dtype, with other numbers. A single one is kept, as a number is."""
     torch = sys.modules[PACKAGE]
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
+    kind = type(tensor)
+    if kind is torch.nn.Parameter:
+        return f"torch.nn.Parameter({_filled(tensor.data)})"
+    if kind is not torch.Tensor or tensor.layout not in (torch.strided, torch.sparse_coo):
         raise ValueError("it is a tensor of a special kind")
     shape = tuple(tensor.shape)
+    if tensor.layout is torch.sparse_coo:
+        return f"torch.randn({shape}, dtype={tensor.dtype}).to_sparse()"
     if not shape:
         return f"torch.tensor({tensor.item()!r}, dtype={tensor.dtype})"
     if tensor.dtype is torch.bool:
