@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # The names of dimensions, in the order in which they are given.
 NAMES = (*"nmklpqrstuvwxyz", *(f"{letter}{n}" for n in (1, 2, 3) for letter in "nmklpqrstuvwxyz"))
@@ -23,13 +23,23 @@ class Import(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Passed:
+    """An object that is passed as it is; other processes do not get it."""
+
+    value: Any
+
+    def __reduce__(self) -> tuple[type[Passed], tuple[None]]:
+        return Passed, (None,)
+
+
+@dataclass(frozen=True)
 class Part:
     """An argument of a draft.
 
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
-    ``expression`` of Python that needs these ``imports``. ``seen`` says what it rests on, ``missing`` why there is no
-    text for it. An ``untracked`` tensor never required grad.
+    ``expression`` of Python that needs these ``imports``; ``value`` is what it makes, if that is at hand. ``seen`` says
+    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad.
     """
 
     name: str
@@ -39,6 +49,7 @@ class Part:
     text: str = ""
     expression: str = ""
     imports: tuple[Import, ...] = ()
+    value: Passed | None = None
     seen: str = ""
     missing: str = ""
     untracked: bool = False
@@ -52,6 +63,11 @@ class Part:
         """The part for which backward returns None, on purpose."""
         seen = "; ".join(filter(None, [self.seen, "backward returns None for it"]))
         return replace(self, tails=(f"{self.tails[0]} constant",), seen=seen)
+
+    @property
+    def given(self) -> Any:
+        """What a declaration gets for the argument."""
+        return self.words if self.value is None else self.value.value
 
     @property
     def words(self) -> str:

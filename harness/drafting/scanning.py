@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import tee
+from itertools import islice, tee
 from types import ModuleType
 from typing import Any
 
@@ -30,7 +30,9 @@ _NOWHERE = (
     "suggests; one raised"
 )
 # Seconds for the suggestions of one Function, and for all of them before each gets less.
-_SECONDS, _ALTOGETHER, _LESS = 4.0, 40.0, 1.0
+_SECONDS, _ALTOGETHER, _LESS = 8.0, 80.0, 2.0
+# The most suggestions that are tried of one: on an idle machine this ends it, and not the time.
+_MOST = 400
 
 
 @dataclass
@@ -142,7 +144,7 @@ def _about(value: Any, module: ModuleType) -> Observed:
 def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:
     try:
         suggested, again = tee(signatures.drafts(signed))
-        made = (partial(_declared, about, function, draft) for draft in suggested)
+        made = (partial(_declared, about, function, draft) for draft in islice(suggested, _MOST))
         number, fit = best(made, implementation, seconds=seconds)
     except ValueError as problem:
         return Drafted(about, Draft(()), reason=str(problem))
@@ -157,4 +159,4 @@ def _drafted(about: Observed, function: Any, signed: Any, implementation: Implem
 
 
 def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:
-    return Declaration(function, *(part.words for part in draft.parts), inplace=draft.inplace, where=about.name)
+    return Declaration(function, *(part.given for part in draft.parts), inplace=draft.inplace, where=about.name)

@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from autograd_conformance.harness.drafting.drafts import Draft, Part
+from autograd_conformance.harness.drafting.drafts import Draft, Import, Part, Passed
+from autograd_conformance.harness.drafting.recorder.arguments import named
 
-_LENGTHS = (3, 4, 2, 6, 7, 8, 5)
+_LENGTHS = (2, 3, 4, 5, 6, 7, 8)
 # Shapes of one or more float tensors, likely ones first; the last stands for all further tensors.
 _SHAPES: tuple[tuple[str, ...], ...] = (
     ("...",),
@@ -66,6 +67,8 @@ _NUMBERS = {
 _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"(dim|dims|axis|axes)", ("-1", "0", "1")),
     (r"(eps|epsilon|tol)", ("1e-05",)),
+    (r"(min|a_min|min_.*|.*_min|lower|low|lo|qmin)", ("0.0", "-1", "float tensor")),
+    (r"(max|a_max|max_.*|.*_max|upper|high|hi|qmax)", ("0.5 | 2.0", "1 | 2", "float tensor")),
     (r".*(idx|index|indices|ids|labels?|targets?|edges?)", ("int tensor", "float tensor", "1")),
     (r".*mask", ("bool tensor", "binary tensor", "float tensor", "None")),
     (r"(training|train|inplace|causal|is_.*|use_.*|return_.*|.*_flag|affine|normalize)", ("bool",)),
@@ -75,6 +78,7 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("1 | 2", "0.5 | 2.0", "1", "0.5", "2", "float tensor", "0", "4")),
 )  # fmt: skip
 _TENSOR = "float tensor"
+_OBJECT = "an object"
 _TENSORS = (_TENSOR, "int tensor", "bool tensor")
 # What follows the brackets of these.
 _FLOATS = {_TENSOR: "", "optional tensor": "?", "binary tensor": " binary"}
@@ -111,13 +115,15 @@ def drafts(function: Any) -> Iterator[Draft]:
         raise ValueError("forward takes no arguments")
     # Of any number of arguments, two.
     several = [p.replace(name=f"{p.name}{n}") for p in parameters if p.kind is p.VAR_POSITIONAL for n in (0, 1)]
-    named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)] + several
-    used = _uses(function, [p.name for p in named])
-    sorts = [_sorts(p, used[p.name]) for p in named]
-    inplace = tuple(n for n, p in enumerate(named) if used[p.name].dirty)
-    shaped = (_shaped([p.name for p in named], chosen) for chosen in _by_likelihood(sorts))
+    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)] + several
+    used = _uses(function, [p.name for p in taken])
+    sorts = [_sorts(p, used[p.name]) for p in taken]
+    inplace = tuple(n for n, p in enumerate(taken) if used[p.name].dirty)
+    objects = {n: _object(p) for n, p in enumerate(taken) if sorts[n] == [_OBJECT]}
+    shaped = (_shaped([p.name for p in taken], chosen) for chosen in _by_likelihood(sorts))
     for draft in _in_turn(shaped):
-        yield replace(draft, inplace=inplace)
+        parts = tuple(objects.get(n, part) for n, part in enumerate(draft.parts))
+        yield replace(draft, parts=parts, inplace=inplace)
 
 
 def _in_turn(groups: Iterator[Iterator[Draft]]) -> Iterator[Draft]:
@@ -157,6 +163,8 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
             return ["optional tensor", "None"]
         if kind == "bool":
             return ["bool", repr(default)]
+        if kind not in ("int", "float", "str", "tuple"):
+            return [_OBJECT]
         return [*_doubled(default), repr(default)]
     if used.compared:
         return [" | ".join(used.compared), *used.compared]
@@ -168,6 +176,17 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
     if used.without_gradient or (used.kept and not hinted):
         return sorted(usual, key=lambda sort: sort == _TENSOR)
     return usual
+
+
+def _object(parameter: inspect.Parameter) -> Part:
+    """An argument that is its default, which is no plain value."""
+    words = named(parameter.default)
+    missing = "" if words else f"nothing says how to make the default of {parameter.name} again"
+    imports = tuple(Import(*each) for each in words.get("imports", ()))
+    expression = words.get("expression", "")
+    made = f"Factory(lambda seed: {expression})" if words.get("made") else expression
+    value = Passed(parameter.default)
+    return Part(parameter.name, expression=made, imports=imports, missing=missing, seen="its default", value=value)
 
 
 def _doubled(default: Any) -> list[str]:

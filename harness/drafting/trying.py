@@ -202,13 +202,15 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
         return _Result(one_line(raised))
     if not all(map(_finite, values)):
         return _Result(f"it returns numbers that are not finite, or above {_LARGE:g}, for {call}")
+    if not any(flags):
+        return _Result(raised="it returns nothing differentiable")
     try:
         rng = np.random.default_rng(1)
         ends = [
             example.tensor(rng.uniform(0.5, 1.5, kind.shape), kind.dtype) if f else None
             for f, kind in zip(flags, kinds, strict=True)
         ]
-        gradients = pullback(ends) if any(flags) else ()
+        gradients = pullback(ends)
     except Exception as raised:  # noqa: BLE001
         # One of the wrong number is wrong whatever the arguments are.
         return _Result(raised="" if miscounted(raised) else one_line(raised))

@@ -46,6 +46,17 @@ FUNCTIONS = {
         function("F", "x, factor=3.0", "x * factor", "g * ctx.kept, None", extra=KEPT.format("factor")),
         '"float[...]", "3.0 | 6.0"',
     ),
+    "an object": (
+        "class Options:\n    def __init__(self, factor):\n        self.factor = factor\n\n"
+        + function("F", "x, options=Options(3)", "x * options.factor", "g * ctx.kept, None",
+                   extra=KEPT.format("options.factor")),
+        '"float[...]", Factory(lambda seed: Options(factor=3))',
+    ),
+    "two numbers in a row": (
+        function("F", "z", "(z[..., 0] ** 2 + z[..., 1] ** 2).sqrt()", "z * (g / z.norm(dim=-1))[..., None]",
+                 saved="z"),
+        '"float[n,2]"',
+    ),
     "a flag": (
         function("F", "x, twice=False", "x * (1 + twice)", "g * (1 + ctx.kept), None", extra=KEPT.format("twice")),
         '"float[...]", "bool"',

@@ -8,6 +8,8 @@ import inspect
 import os
 import re
 import sys
+from collections import OrderedDict
+from collections.abc import KeysView, ValuesView
 from typing import Any
 
 # The package that defines custom Functions.
@@ -16,6 +18,7 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 # Words are choices of a Function; a longer text may be anything, as may a long list.
 _WORD = r"[A-Za-z_][\w-]{0,19}"
 _LONGEST_LIST = 16
+_LONGEST_KEY = 40
 # The words that make an object again: how deep it may be, and how many letters they may have.
 _DEEPEST, _LONGEST_WORDS = 5, 1000
 
@@ -64,11 +67,11 @@ def described(value: Any) -> dict[str, Any]:
     if isinstance(value, tuple | list) and len(value) > _LONGEST_LIST:
         return {"object": f"{type(value).__name__} of {len(value)} items"}
     if type(value) in (tuple, list):
-        return {type(value).__name__: list(map(described, value)), **_named(value)}
-    return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **_named(value)}
+        return {type(value).__name__: list(map(described, value)), **named(value)}
+    return {"object": f"{type(value).__module__}.{type(value).__qualname__}", **named(value)}
 
 
-def _named(value: Any) -> dict[str, Any]:
+def named(value: Any) -> dict[str, Any]:
     """The words that make this object again, what they import, and whether they make it; empty if there are none."""
     words = _Words()
     try:
@@ -102,11 +105,13 @@ class _Words:
 
     def _plain(self, value: Any) -> str:
         """A number, a word, None, or a tuple, list or dictionary."""
-        if type(value) in (tuple, list, dict) and len(value) > _LONGEST_LIST:
+        if isinstance(value, KeysView | ValuesView):
+            return self.of(tuple(value))
+        if type(value) in (tuple, list, dict, OrderedDict) and len(value) > _LONGEST_LIST:
             raise ValueError("it holds too many")
-        if type(value) is dict:
+        if type(value) in (dict, OrderedDict):
             self.made = True
-            return f"{{{', '.join(f'{self.of(key)}: {self.of(each)}' for key, each in value.items())}}}"
+            return f"{{{', '.join(f'{self._key(key)}: {self.of(each)}' for key, each in value.items())}}}"
         if type(value) is list:
             return f"[{', '.join(map(self.of, value))}]"
         if type(value) is tuple:
@@ -119,6 +124,10 @@ class _Words:
             raise ValueError("it holds a text")
         return f'float("{value}")' if isinstance(value, float) and value - value != 0 else repr(value)
 
+    def _key(self, key: Any) -> str:
+        """A key of a dictionary; those of options are names, which may be long."""
+        return repr(key) if isinstance(key, str) and key.isidentifier() and len(key) < _LONGEST_KEY else self.of(key)
+
     def _global(self, value: Any) -> str:
         """A function or class that a module has."""
         torch = sys.modules[PACKAGE]
@@ -130,6 +139,11 @@ class _Words:
         if not isinstance(module, str) or not name.isidentifier():
             return ""
         if getattr(sys.modules.get(module), name, None) is not value:
+            # What makes a class may leave its own name in it: another module of the package has it.
+            package = module.partition(".")[0]
+            inside = [place for place in sys.modules if place.partition(".")[0] == package]
+            module = next((place for place in inside if vars(sys.modules[place]).get(name) is value), "")
+        if not module:
             return ""
         if module != "builtins":
             spec, file = getattr(sys.modules[module], "__spec__", None), getattr(sys.modules[module], "__file__", None)
