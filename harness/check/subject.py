@@ -141,6 +141,10 @@ class OwnSubject(Subject):
             return "the Function draws random numbers"
         return self.function.declaration.source(self.function.facts.composite, PROPERTIES[self.property_id].compared)
 
+    def referred(self, call: Call) -> Example:
+        """The example, next to results of a reference that is more precise than any call of the Function."""
+        return Example(self.implementation, self.function.as_referred, self.cls, self.example(call).call)
+
     def verify_reference(self, call: Call) -> None:
         referee = self.function.referee
         if referee is None:

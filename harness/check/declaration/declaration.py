@@ -343,10 +343,10 @@ class Declaration:
         plain = oracle(mine.function(cls))
         referee, second = None, None
         if self.reference is not None and facts.composite:
-            given = oracle(within(self.reference, canonical))
+            given = oracle(within(self.reference, canonical), facts.refers_in or facts.dtypes[0])
             referee = Referee(plain, given.forward, None if self.surrogate else given.vjp)
-            if facts.refers_in_double and not self.surrogate:
-                second = oracle(within(self.reference, canonical), "float64").second
+            if facts.refers_in and not self.surrogate:
+                second = given.second
         elif self.reference is not None:
             referee = Referee(plain, of_values(self.reference))
         # Finite differences of a reference are as good as those of the forward, and often more precise.
@@ -389,6 +389,14 @@ class Own(Function):
     def declined(self) -> frozenset[str]:
         """The kinds of calls that are declared and forward refuses."""
         return frozenset(kind for each in self.facts.declined for kind in each.kinds)
+
+    @cached_property
+    def as_referred(self) -> Function:
+        """The Function with the results of its reference, where only that takes more than half precision."""
+        referee = self.referee
+        if referee is None or not self.facts.refers_in:
+            return self
+        return replace(self, forward=referee.forward, vjp=referee.vjp)
 
     @property
     def relations(self) -> Mapping[str, Relation]:

@@ -57,8 +57,8 @@ class Facts:
     any_gradient: bool = False
     # Whether a reference gives gradients to compare with.
     compared: bool = False
-    # Whether the reference takes double precision, though the Function does not.
-    refers_in_double: bool = False
+    # Of a Function of half precision alone, the most precise dtype that its reference takes.
+    refers_in: str = ""
     # Whether it has a vmap rule.
     batches: bool = False
     # Whether it has a rule for forward mode.

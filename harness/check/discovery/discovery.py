@@ -21,7 +21,7 @@ from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.naming import arity
 from autograd_conformance.harness.check.discovery.coarseness import coarse
 from autograd_conformance.harness.check.discovery.nondeterminism import draws, reads_new_memory
-from autograd_conformance.harness.check.discovery.references import composite_reference, refers_in_double
+from autograd_conformance.harness.check.discovery.references import composite_reference, refers_in
 from autograd_conformance.harness.check.discovery.resizing import resizes
 from autograd_conformance.harness.check.discovery.returned import (
     differentiable,
@@ -156,7 +156,7 @@ def _discovered(
         _materializes(subject, first, outputs),
         composite,
         refused,
-        refers_in_double=composite and refers_in_double(declaration, subject.made(first)),
+        refers_in=refers_in(declaration, subject, first, composite=composite),
         refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
         is_class=not isinstance(subject.cls, Native),
         stale=tuple(stale(declaration, examples, oracle)),
