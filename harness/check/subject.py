@@ -51,7 +51,7 @@ class OwnSubject(Subject):
     @property
     def share(self) -> float:
         """The number of its examples for each example of a documented Function."""
-        return PROPERTIES[self.property_id].share
+        return PROPERTIES[self.property_id].share * self.function.facts.share
 
     @property
     def dtypes(self) -> tuple[str, ...]:

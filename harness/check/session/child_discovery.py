@@ -131,7 +131,9 @@ def _discover(
             if declaration.implementation != implementation:
                 mine = declaration.implementation
                 raise declaration.problem(f"it is declared for {mine}; add --implementation {mine} to the command")
-            facts = discover(declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole)
+            facts = discover(
+                declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole, timed=True
+            )
             send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
         except UsageProblem as problem:
             send({"kind": "problem", "name": declaration.name, "problem": str(problem)})
