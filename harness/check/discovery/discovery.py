@@ -158,6 +158,8 @@ def _discovered(
     usual = cost.typical(list(map(known.made, simple))) if paced or share < 1 else 0.0
     share = cost.share(usual) if paced else share
     long, some_lengths = ((), "") if reads else long_shapes(known, usual)
+    # A slow kernel may forget the end of a block.
+    reads |= new_memory and usual > 0 and any(reads_new_memory(subject.made(simple_call(own, each))) for each in long)
     half = [known.made(recast(call, "float16", function)) for call in working[:_TRIED] if "float16" in dtypes]
     return Facts(
         outputs,
