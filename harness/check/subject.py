@@ -71,7 +71,11 @@ class OwnSubject(Subject):
     @property
     def share(self) -> float:
         """The number of its examples for each example of a documented Function."""
-        return PROPERTIES[self.property_id].share * self.function.facts.share
+        return PROPERTIES[self.property_id].share * self.paced
+
+    @property
+    def paced(self) -> float:
+        return self.function.facts.share
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -121,7 +125,7 @@ class OwnSubject(Subject):
 
     def example(self, call: Call) -> Example:
         self._since_failure = self._since_failure + 1 if self.record.failed is not None else 0
-        if self.function.facts.share < 1 and self._since_failure > _SMALLER and not explaining():
+        if self.paced < 1 and self._since_failure > _SMALLER and not explaining():
             # Hypothesis ends with the smallest failing call so far.
             reject()
         if self.function.facts.resizes and self.replayed is None:
@@ -144,7 +148,7 @@ class OwnSubject(Subject):
     @cached_property
     def _showing_shapes(self) -> tuple[Shapes, ...] | None:
         """The shapes that can show a fault, if the Function takes any of them; of a slow one those that show most."""
-        if self.function.facts.share < 1 and self.claim_id in _OF_SLOW:
+        if self.paced < 1 and self.claim_id in _OF_SLOW:
             return _OF_SLOW[self.claim_id](self.function) or None
         shows = PROPERTIES[self.property_id].shapes
         return None if shows is None else tuple(filter(shows, shape_tuples(self.function))) or None

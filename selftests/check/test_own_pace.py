@@ -22,7 +22,7 @@ from autograd_conformance.harness.check.refusals import cost
 from autograd_conformance.harness.check.refusals.long_tensors import BORDERS, LENGTHS
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.outcomes import UsageProblem
-from autograd_conformance.selftests.check.checking import lines_of
+from autograd_conformance.selftests.check.checking import RESULT, lines_of
 from autograd_conformance.selftests.check.specimens.functions import custom, function
 from autograd_conformance.suites.declared import Checked
 
@@ -69,10 +69,12 @@ def test_time_that_goes_by_counts_in_part():
 
 def test_there_are_as_many_examples_as_the_share_says():
     whole, part = (
-        next(lines_of(Checked(Declaration(SQUARE, "float[...]", examples=share), seed=0), "VJP-FD"))["examples"]
+        next(lines_of(Checked(Declaration(SQUARE, "float[...]", examples=share), seed=0), "VJP-FD"))
         for share in (1, 0.25)
     )
-    assert part == whole // 4
+    assert part["examples"] == whole["examples"] // 4
+    assert ("share" in whole, part["share"]) == (False, 0.25)
+    RESULT.validate(part)
 
 
 @pytest.mark.parametrize("share", [0, -1, 2, "half"])
