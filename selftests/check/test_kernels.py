@@ -13,8 +13,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+from autograd_conformance.selftests.support.warm import OUTSIDE
+
 KERNELS = Path(__file__).resolve().parents[2] / "examples" / "kernels"
-ENVIRONMENT = {**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"}
 # What an example needs beside torch.
 NEEDS = {
     "triton_product": find_spec("triton"),
@@ -32,15 +33,15 @@ FAULTS = [
 ]
 
 
-def check(example, folder):
+def check(example, folder, *words):
     """What `check` says of an example, and its exit status."""
     if not NEEDS[example.stem]:
         pytest.skip(f"skip: {example.stem} needs a package or a compiler that is not installed: tox run -e kernels")
-    command = [sys.executable, "-m", "autograd_conformance", "check", str(example), "--scripts", str(folder)]
     # A compiler may be slow.
-    done = subprocess.run(
-        [*command, "--time-limit", "300"], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
-    )
+    words = ("check", str(example), "--scripts", str(folder), "--time-limit", "300", *words)
+    environment = {**OUTSIDE, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1", "TORCH_EXTENSIONS_DIR": str(folder)}
+    command = [sys.executable, "-m", "autograd_conformance", *words]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
     assert not done.stderr
     return done.stdout, done.returncode
 
@@ -60,5 +61,5 @@ def test_a_planted_fault_is_found(name, right, wrong, test, tmp_path):
     text = (KERNELS / f"{name}.py").read_text(encoding="utf-8")
     assert right in text
     (tmp_path / f"{name}.py").write_text(text.replace(right, wrong), encoding="utf-8")
-    said, status = check(tmp_path / f"{name}.py", tmp_path)
+    said, status = check(tmp_path / f"{name}.py", tmp_path, "--properties", test)
     assert (status, f"WRONG: {test}\n" in said) == (1, True), said
