@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from hypothesis import assume
+from hypothesis import assume, reject
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.check.bounds import noise
@@ -21,6 +22,7 @@ from autograd_conformance.harness.check.refusals.declined import fitting, kind
 from autograd_conformance.harness.check.refusals.empty_tensors import pattern
 from autograd_conformance.harness.check.refusals.layouts import in_taken_layouts
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.drawing import explaining
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.policy import Policy
 from autograd_conformance.harness.testing.source import Source
@@ -34,12 +36,30 @@ from autograd_conformance.strategies.scope import ANY_CALL, Scope
 from autograd_conformance.strategies.shapes import shape_tuples
 
 
+def _longest(function: Own) -> tuple[Shapes, ...]:
+    found = function.facts.long_shapes
+    return found[len(found) // 2 :]
+
+
+def _few_elements(function: Own) -> tuple[Shapes, ...]:
+    return tuple(s for s in shape_tuples(function) if sum(map(math.prod, s)) <= _FEW)
+
+
+# The shapes for tests of a slow Function: kernels forget to write the last block, and kinks are of single entries.
+_FEW = 16
+_OF_SLOW: dict[str, Callable[[Own], tuple[Shapes, ...]]] = {"MEM-WRITTEN": _longest, "VJP-FD/kinks": _few_elements}
+# How many calls of a slow Function are made to find a smaller one that fails.
+_SMALLER = 40
+
+
 @dataclass(repr=False)
 class OwnSubject(Subject):
     """A user's Function under test."""
 
     function: Own
     explores = True
+    # The calls that were made since the test failed.
+    _since_failure: int = field(default=0, init=False)
 
     def examine(self, test: Any, attempt: Callable[[], None]) -> None:
         """Run a test, and say of its failures what explains them."""
@@ -51,7 +71,11 @@ class OwnSubject(Subject):
     @property
     def share(self) -> float:
         """The number of its examples for each example of a documented Function."""
-        return PROPERTIES[self.property_id].share
+        return PROPERTIES[self.property_id].share * self.paced
+
+    @property
+    def paced(self) -> float:
+        return self.function.facts.share
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -100,6 +124,10 @@ class OwnSubject(Subject):
         return tuple(each for each in among if pattern(each) not in known) or among
 
     def example(self, call: Call) -> Example:
+        self._since_failure = self._since_failure + 1 if self.record.failed is not None else 0
+        if self.paced < 1 and self._since_failure > _SMALLER and not explaining():
+            # Hypothesis ends with the smallest failing call so far.
+            reject()
         if self.function.facts.resizes and self.replayed is None:
             assume(not undecided(self.made(call)))
         return super().example(call)
@@ -119,7 +147,9 @@ class OwnSubject(Subject):
 
     @cached_property
     def _showing_shapes(self) -> tuple[Shapes, ...] | None:
-        """The shapes that can show a fault, if the Function takes any of them."""
+        """The shapes that can show a fault, if the Function takes any of them; of a slow one those that show most."""
+        if self.paced < 1 and self.claim_id in _OF_SLOW:
+            return _OF_SLOW[self.claim_id](self.function) or None
         shows = PROPERTIES[self.property_id].shapes
         return None if shows is None else tuple(filter(shows, shape_tuples(self.function))) or None
 
@@ -140,6 +170,10 @@ class OwnSubject(Subject):
         if self.function.declaration.stochastic:
             return "the Function draws random numbers"
         return self.function.declaration.source(self.function.facts.composite, PROPERTIES[self.property_id].compared)
+
+    def referred(self, call: Call) -> Example:
+        """The example, next to results of a reference that is more precise than any call of the Function."""
+        return Example(self.implementation, self.function.as_referred, self.cls, self.example(call).call)
 
     def verify_reference(self, call: Call) -> None:
         referee = self.function.referee

@@ -76,6 +76,8 @@ _EPILOG = (
 @click.option("--inplace", type=Number(0, whole=True), multiple=True, metavar="N",
               help="Position of an argument that is changed in place and returned; repeatable.")  # fmt: skip
 @click.option("--dtypes", metavar="T,T", help="The dtypes to check; default: all that the Function accepts.")
+@click.option("--examples", type=Number(0), metavar="SHARE",
+              help="Share of the profile's examples; default: all, or fewer if a call takes long.")  # fmt: skip
 @click.option(
     "--also", multiple=True, metavar="|".join(REQUESTS), help="An additional check that nothing may refuse; repeatable."
 )
@@ -112,7 +114,7 @@ _EPILOG = (
               help="Folder for the standalone scripts that show a fault.")  # fmt: skip
 def check(
     targets: tuple[str, ...], arguments: tuple[str, ...], inplace: tuple[int, ...], dtypes: str | None,
-    also: tuple[str, ...],
+    also: tuple[str, ...], examples: float | None,
     implementation: str, only: str | None, profile: str, report_: Path | None, scripts: Path, form: str,
     **given: Any,
 ) -> None:  # fmt: skip
@@ -131,6 +133,7 @@ def check(
         **{word: list(given.pop(word)) for word in _PROMISES},
     }
     described.update({word: values for word, values in listed.items() if values})
+    described.update({} if examples is None else {"examples": examples})
     try:
         _verify(targets, arguments, described, profile, report_)
         if form not in formats.NAMES:

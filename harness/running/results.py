@@ -148,6 +148,7 @@ def _figures(subject: Tested) -> Line:
         **({"excused": record.excused, "excuse": record.excuse[:_EXCUSE]} if record.excused else {}),
         **({"declined": dict(record.declined)} if record.declined else {}),
         **({"slow": record.answered} if record.slow else {}),
+        **({"share": subject.paced} if isinstance(subject, Subject) and subject.paced < 1 else {}),
         "worst": _figure(record.worst),
         **({"worst_by_dtype": by_dtype} if by_dtype else {}),
         "seconds": round(subject.cpu_seconds, 3),

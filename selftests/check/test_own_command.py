@@ -117,6 +117,7 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
         (("user_ops:Kept", "--arg", "float[n]", "--properties", "NO-SUCH"), "no property"),
         (("user_ops:Kept", "--arg", "float[n]", "--inplace", "1"), ":Kept: --inplace 1: there is no argument 1"),
         (("user_ops:Kept", "--arg", "float[n]", "--surrogate", "--properties", "VJP-FD"), "surrogate leaves out VJP"),
+        (("user_ops:Kept", "--arg", "float[n]", "--examples", "2"), "must be a share of the examples"),
         (("user_ops:Kept", "--arg", "float[n]", "--inplace", "x"), "x is not a whole number of at least 0"),
         (("user_ops:Kept", "os:getcwd", "--arg", "float[n]"), "--arg needs a single target"),
     ],

@@ -31,6 +31,7 @@ GIVEN = {
     "inplace": (0, "inplace"),
     "casts": (True, "casts"),
     "dtypes": (["float32"], "dtypes"),
+    "examples": (0.25, "0.25 of the examples"),
     "conditioning": (2, "conditioning 2"),
     "sizes": ({"n": (2, 3)}, "sizes"),
     "also": (["vmap", "compile"], "also vmap and compile"),

@@ -212,6 +212,42 @@ def test_second_derivatives_in_half_precision_alone_are_compared_with_a_referenc
     assert "DBL-CORRECT/averages" in {ndjson.test_of(line) for line in found}
 
 
+def _in(*dtypes):
+    """The reference of swish, written for these dtypes alone."""
+
+    def reference(x):
+        if x.dtype not in dtypes:
+            raise TypeError(f"not for {x.dtype}")
+        return swish(x)
+
+    return reference
+
+
+REFERENCES = {
+    "in any dtype": swish,
+    "in double precision": _in(torch.float64),
+    "in single precision": _in(torch.float32),
+    "which widens": lambda x: swish(x.float()),
+    "in NumPy": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("name", ["right", "output", "gradient"])
+def test_half_precision_alone_is_compared_with_a_reference_in_higher_precision(name, reference):
+    # Far less than what the rounding of a single call hides.
+    output, gradient = (1.02 if name == wrong else 1.0 for wrong in ("output", "gradient"))
+    function = _half_only(
+        lambda x: (output * swish(x.float())).to(x.dtype),
+        lambda g, x: (gradient * _swish_slope(g.float(), x.float())).to(x.dtype),
+    )
+    checked = Checked(Declaration(function, *ONE, reference=REFERENCES[reference]), seed=0, shrink=False)
+    found = list(lines_of(checked, "FWD-VALUE", "VJP-REF", "FWD-VALUE/averages", "VJP-REF/averages"))
+    # NumPy has no gradients to compare with.
+    told = {"output": "FWD-VALUE/averages", "gradient": "VJP-REF/averages" if reference != "in NumPy" else ""}
+    assert {ndjson.test_of(line) for line in found if line["outcome"] == "fail"} == {told.get(name, "")} - {""}
+
+
 def test_without_a_reference_they_are_not_verified():
     found = list(Checked(Declaration(_half_only(swish, _swish_slope), *ONE), seed=0).lines("DBL-CORRECT"))
     assert [v.word for _, v in judged(found, compared=False) if v is not None] == ["not verified"]

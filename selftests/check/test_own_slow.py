@@ -29,7 +29,7 @@ class {name}(user_ops.{base}):
         {first}
         return user_ops.{base}.forward(ctx, *args)
 
-declared = Declaration({name}, {arguments})
+declared = Declaration({name}, {arguments}, examples=1)
 """
 SLOW = "time.sleep(0.06)"
 STUCK = "while threading.current_thread() is not threading.main_thread(): time.sleep(0.1)"

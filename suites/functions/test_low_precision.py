@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.testing.averages import GRADIENTS, OUTPUTS, SECOND
 from autograd_conformance.harness.testing.marks import holds
@@ -14,15 +15,16 @@ HALF = ("float16", "bfloat16")
 
 
 def _comparable(function):
-    """Whether the Function takes a dtype to compare half precision with, and tensors without a zero side."""
-    return function.dtypes[0] not in HALF and bool(small_sums(shape_tuples(function)))
+    """Whether the Function or its reference takes more than half precision, and tensors without a zero side."""
+    precise = function.dtypes[0] not in HALF or facts_of(function).refers_in
+    return precise and bool(small_sums(shape_tuples(function)))
 
 
 def _assert_unbiased(subject, data, results):
     scope = replace(PLAIN, mask="full", cotangent_layouts=False, specials="none")
     calls = subject.calls(scope, shapes=small_sums(shape_tuples(subject.function)))
     for call in subject.recasts(data.draw(calls, label="call")):
-        subject.assert_unbiased(subject.example(call), results, gradients_of_formula)
+        subject.assert_unbiased(subject.referred(call), results, gradients_of_formula)
 
 
 @holds("FWD-VALUE", where=_comparable, dtypes=HALF, examples=0.04, variant="averages", own=True)

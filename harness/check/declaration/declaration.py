@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from autograd_conformance.harness.check.declaration import interpreted
 from autograd_conformance.harness.check.declaration.calling import Native, Treatment, adapted, orderly
+from autograd_conformance.harness.check.declaration.classes import batches, has_jvp, native
 from autograd_conformance.harness.check.declaration.declared_relations import relations
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.freedom import Canonical, within
@@ -89,6 +91,8 @@ class Declaration:
         inplace: The positions of the arguments that it changes in place and returns.
         casts: Whether outputs have, on purpose, another dtype than the inputs.
         dtypes: The dtypes that it takes. The default is every dtype with which a few calls succeed.
+        examples: The share of the profile's examples. The default is all, or fewer if `check` finds that a call takes
+            long, which may depend on the machine.
         conditioning: A factor, at least 1, on all error bounds. Raise it if the Function is ill-conditioned.
         sizes: The lengths of named dimensions, for example `{"n": (2, 4)}`.
         also: Checks to add, out of `"vmap"`, `"compile"`, `"autocast"` and `"checkpoint"`. A class with a vmap rule is
@@ -123,6 +127,7 @@ class Declaration:
         inplace: int | Sequence[int] = (),
         casts: bool = False,
         dtypes: str | Sequence[str] = (),
+        examples: float | None = None,
         conditioning: float = 1.0,
         sizes: Mapping[str, Sequence[int]] | None = None,
         also: str | Sequence[str] = (),
@@ -140,7 +145,7 @@ class Declaration:
         # Whether it was found to draw random numbers, though that was not declared.
         self.undeclared = False
         self.inplace = (inplace,) if isinstance(inplace, int) else tuple(inplace)
-        self.dtypes, self.conditioning = words(dtypes), conditioning
+        self.dtypes, self.conditioning, self.examples = words(dtypes), conditioning, examples
         self.sizes, self.also = dict(sizes or {}), words(also)
         self.where = where or caller()
         self.up_to = up_to
@@ -168,6 +173,9 @@ class Declaration:
             raise self.problem(f"{both} cannot be combined: what is compared is not what it returns")
         if not isinstance(self.conditioning, int | float) or not self.conditioning >= 1:
             raise self.problem(f"conditioning={self.conditioning!r} must be a number, and at least 1")
+        if self.examples is not None and not (isinstance(self.examples, int | float) and 0 < self.examples <= 1):
+            said = self.notation.said("examples", self.examples)
+            raise self.problem(f"{said} must be a share of the examples: a number above 0, and at most 1")
 
     def call(self, *given: Any) -> Any:
         """The Function's outputs for these arguments; in canonical form if something is free in them."""
@@ -303,6 +311,7 @@ class Declaration:
 
     def sketch(self, implementation: Implementation) -> Own:
         """The Function as far as it is known before its first call."""
+        interpreted.one_kernel_at_a_time()
         if isinstance(self.function, type) and isinstance(native(self.function, implementation), Native):
             name = self.function.__name__
             raise self.problem(f"{name} is a class, but no Function of {implementation.name}; give an instance of it")
@@ -343,10 +352,10 @@ class Declaration:
         plain = oracle(mine.function(cls))
         referee, second = None, None
         if self.reference is not None and facts.composite:
-            given = oracle(within(self.reference, canonical))
+            given = oracle(within(self.reference, canonical), facts.refers_in or facts.dtypes[0])
             referee = Referee(plain, given.forward, None if self.surrogate else given.vjp)
-            if facts.refers_in_double and not self.surrogate:
-                second = oracle(within(self.reference, canonical), "float64").second
+            if facts.refers_in and not self.surrogate:
+                second = given.second
         elif self.reference is not None:
             referee = Referee(plain, of_values(self.reference))
         # Finite differences of a reference are as good as those of the forward, and often more precise.
@@ -390,6 +399,14 @@ class Own(Function):
         """The kinds of calls that are declared and forward refuses."""
         return frozenset(kind for each in self.facts.declined for kind in each.kinds)
 
+    @cached_property
+    def as_referred(self) -> Function:
+        """The Function with the results of its reference, where only that takes more than half precision."""
+        referee = self.referee
+        if referee is None or not self.facts.refers_in:
+            return self
+        return replace(self, forward=referee.forward, vjp=referee.vjp)
+
     @property
     def relations(self) -> Mapping[str, Relation]:
         """What the declaration promises of other calls, by the property that is about it."""
@@ -401,15 +418,6 @@ class Own(Function):
         # Outputs of other sizes have no average.
         averaged = self.facts.resizes and claim.variant == "averages"
         return self.declaration.wants(claim) and holds and not averaged
-
-
-def native(function: Any, implementation: Implementation) -> Any:
-    """The Function class that the user gave, directly or as its `apply`; any other callable as a `Native`."""
-    base = getattr(implementation.ag, "Function", None)
-    for given in (function, getattr(function, "__self__", None)):
-        if isinstance(given, type) and isinstance(base, type) and issubclass(given, base):
-            return given
-    return Native(function)
 
 
 def _seeded(argument: Array | Static, implementation: Implementation) -> Array | Static:
@@ -428,20 +436,6 @@ def _seeded(argument: Array | Static, implementation: Implementation) -> Array |
             return known[seed]
 
     return replace(argument, build=build)
-
-
-def batches(cls: Any, implementation: Implementation) -> bool:
-    """Whether a Function class has a vmap rule, written or generated."""
-    return bool(getattr(cls, "generate_vmap_rule", False)) or overrides(cls, implementation, "vmap")
-
-
-def has_jvp(cls: Any, implementation: Implementation) -> bool:
-    """Whether a Function class has a rule for forward mode."""
-    return overrides(cls, implementation, "jvp")
-
-
-def overrides(cls: Any, implementation: Implementation, method: str) -> bool:
-    return hasattr(cls, method) and getattr(cls, method) is not getattr(implementation.ag.Function, method, None)
 
 
 def _unknown(*_: Any) -> Any:

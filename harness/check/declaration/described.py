@@ -29,6 +29,7 @@ _NOTHING: tuple[Any, ...] = (None, "", (), [], {})
 # The options whose values are shown. The others are shown as a word.
 _WITH_VALUE: dict[str, Callable[[Declaration, Any], str]] = {
     "up_to": lambda *_: "up to a canonical form",
+    "examples": lambda _, value: f"{value:g} of the examples",
     "conditioning": lambda _, value: f"conditioning {value:g}",
     "also": lambda _, value: f"also {' and '.join(words(value))}",
     "implementation": lambda _, value: f"implementation {value}",

@@ -57,8 +57,8 @@ class Facts:
     any_gradient: bool = False
     # Whether a reference gives gradients to compare with.
     compared: bool = False
-    # Whether the reference takes double precision, though the Function does not.
-    refers_in_double: bool = False
+    # Of a Function of half precision alone, the most precise dtype that its reference takes.
+    refers_in: str = ""
     # Whether it has a vmap rule.
     batches: bool = False
     # Whether it has a rule for forward mode.
@@ -91,6 +91,11 @@ class Facts:
     tried_all: bool = False
     # A sentence for each sweep that was cut short because calls take too long.
     cut: tuple[str, ...] = ()
+    # The share of the profile's examples, and whether it is less than 1 because a call was found to take long.
+    share: float = 1.0
+    paced: bool = False
+    # Whether Triton's interpreter runs its kernels.
+    interpreted: bool = False
     # The tests that run because the declaration asks for them with also=.
     asked: tuple[str, ...] = ()
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import pkgutil
+import re
+import shutil
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -24,6 +27,9 @@ from autograd_conformance.implementations.protocol import Implementation
 
 # The folder of this suite's own frames.
 _OURS = str(Path(__file__).resolve().parents[1])
+
+# How torch says that it cannot build an extension; the commands and all that they print follow.
+_UNBUILT = re.compile(r"Error building extension '(\w+)'")
 
 
 class Undeclared(UsageProblem):
@@ -169,6 +175,20 @@ def _unique(found: Iterable[Declaration]) -> list[Declaration]:
     return list(by_name.values())
 
 
+def _said(raised: BaseException) -> str:
+    """What an exception says; of an extension that cannot be built the reason alone, and not the commands."""
+    message = str(raised)
+    extension = _UNBUILT.match(message)
+    if extension is None:
+        return one_line(raised)
+    compiler = os.environ.get("CXX", "cl" if os.name == "nt" else "c++").split()[0]
+    if shutil.which(compiler) is None:
+        reason = f"there is no C++ compiler {compiler}; install one, or name another one in CXX"
+    else:
+        reason = next((line.strip() for line in message.splitlines() if "error" in line[1:]), one_line(raised))
+    return f"the extension {extension[1]} cannot be built: {reason}"
+
+
 def imported(place: str) -> ModuleType:
     """The module with this name, or from this file. Raises UsageProblem with the line that fails."""
     folder = str(Path.cwd())
@@ -187,7 +207,7 @@ def imported(place: str) -> ModuleType:
         own = [f for f in frames if "importlib" not in f.filename and not f.filename.startswith(_OURS)]
         where = f" ({own[-1].filename}:{own[-1].lineno})" if own else ""
         meant = _meant(place, raised)
-        raise UsageProblem(f"{place} cannot be imported: {one_line(raised)}{where}{meant}") from raised
+        raise UsageProblem(f"{place} cannot be imported: {_said(raised)}{where}{meant}") from raised
     # A folder without __init__.py can be imported, but has no code.
     if getattr(module, "__file__", None) is None and hasattr(module, "__path__"):
         raise _no_module(place)

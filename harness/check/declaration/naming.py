@@ -105,7 +105,7 @@ class Options(Notation):
     def said(self, word: str, value: Any = True) -> str:
         if value is True:
             return self.word(word)
-        values = [value] if isinstance(value, str | int) else value
+        values = [value] if isinstance(value, str | int | float) else value
         return " ".join(f"{self.word(word)} {shlex.quote(str(each))}" for each in values)
 
 

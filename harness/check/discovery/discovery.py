@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -9,19 +10,15 @@ from itertools import islice
 from autograd_conformance.harness.check.bounds.builtin_autograd import gradients_of_formula
 from autograd_conformance.harness.check.bounds.sweeping import largest_errors, maps_entries
 from autograd_conformance.harness.check.declaration.calling import Native, adapted
-from autograd_conformance.harness.check.declaration.declaration import (
-    REQUESTS,
-    Declaration,
-    Own,
-    batches,
-    has_jvp,
-    overrides,
-)
+from autograd_conformance.harness.check.declaration.classes import batches, has_jvp, overrides
+from autograd_conformance.harness.check.declaration.declaration import REQUESTS, Declaration, Own
 from autograd_conformance.harness.check.declaration.facts import Facts
+from autograd_conformance.harness.check.declaration.interpreted import kernels
 from autograd_conformance.harness.check.declaration.naming import arity
 from autograd_conformance.harness.check.discovery.coarseness import coarse
+from autograd_conformance.harness.check.discovery.interpreter import BFLOAT16, GARBLED, garbled
 from autograd_conformance.harness.check.discovery.nondeterminism import draws, reads_new_memory
-from autograd_conformance.harness.check.discovery.references import composite_reference, refers_in_double
+from autograd_conformance.harness.check.discovery.references import composite_reference, refers_in
 from autograd_conformance.harness.check.discovery.resizing import resizes
 from autograd_conformance.harness.check.discovery.returned import (
     differentiable,
@@ -34,6 +31,7 @@ from autograd_conformance.harness.check.discovery.returned import (
 )
 from autograd_conformance.harness.check.discovery.staleness import stale
 from autograd_conformance.harness.check.oracle.oracle import Oracle
+from autograd_conformance.harness.check.refusals import cost
 from autograd_conformance.harness.check.refusals.declined import declined
 from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.check.refusals.layouts import refused_layouts
@@ -66,21 +64,23 @@ def discover(
     note: Callable[[Call], None] = lambda _: None,
     errors: bool = True,
     empty: bool = True,
+    timed: bool = False,
 ) -> Facts:
     """Call the Function on a few simple arguments. Raises UsageProblem if it does not fit its declaration.
 
     ``without`` has the dtypes that it is known not to take, with the reason. ``note`` gets each call before it runs.
     With ``empty`` tensors without elements are tried. With ``errors`` the largest errors over all numbers of half
-    precision are measured, too: they are only shown.
+    precision are measured, too: they are only shown. If it is ``timed``, a slow Function gets fewer examples.
     """
     with kept(implementation):
-        return _discovered(declaration, implementation, dict(without or {}), note, errors, empty)
+        return _discovered(declaration, implementation, dict(without or {}), note, errors, empty, timed)
 
 
 def _discovered(
     declaration: Declaration, implementation: Implementation, refused: dict[str, str], note: Callable[[Call], None],
-    errors: bool, empty: bool,
+    errors: bool, empty: bool, timed: bool,
 ) -> Facts:  # fmt: skip
+    before = kernels()
     function = declaration.sketch(implementation)
     function = replace(function, dtypes=tuple(d for d in function.dtypes if d not in refused))
     cls, canonical = function.body(None, None), declaration.up_to
@@ -109,7 +109,11 @@ def _discovered(
         elif wrong:
             refused[dtype] = wrong[0]
         else:
-            kinds[dtype] = next(each for each in found if isinstance(each, _Found))
+            kinds[dtype] = min((each for each in found if isinstance(each, _Found)), key=lambda each: each.seconds)
+    interpreted = kernels() > before
+    if interpreted and {BFLOAT16, "float32"} <= kinds.keys() and garbled(subject, working[:_SAMPLES]):
+        del kinds[BFLOAT16]
+        refused[BFLOAT16] = GARBLED
     dtypes = (*kinds, *mistaken)
     if not kinds:
         raise declaration.problem(
@@ -118,7 +122,8 @@ def _discovered(
         )
     simple = [recast(call, dtypes[0], function) for call in working[:_TRIED]]
     if not declaration.stochastic and any(draws(subject.made(call)) for call in simple):
-        return replace(_discovered(declaration.drawing(), implementation, refused, note, errors, empty), draws=True)
+        drawing = _discovered(declaration.drawing(), implementation, refused, note, errors, empty, timed)
+        return replace(drawing, draws=True)
     outputs = _outputs(declaration, kinds[dtypes[0]], kinds)
     first = recast(working[0], dtypes[0], function)
     untreated = Subject(
@@ -148,7 +153,13 @@ def _discovered(
     refusals, some_tried = declined(known, dtypes[0], note)
     # Chance numbers say nothing about a map, nor about a length.
     maps, some_numbers = (False, "") if declaration.stochastic or reads else maps_entries(known)
-    long, some_lengths = ((), "") if reads else long_shapes(known)
+    paced = timed and declaration.examples is None and min(each.seconds for each in kinds.values()) > cost.FAST
+    share = declaration.examples or 1.0
+    usual = cost.typical(list(map(known.made, simple))) if paced or share < 1 else 0.0
+    share = cost.share(usual) if paced else share
+    long, some_lengths = ((), "") if reads else long_shapes(known, usual)
+    # A slow kernel may forget the end of a block.
+    reads |= new_memory and usual > 0 and any(reads_new_memory(subject.made(simple_call(own, each))) for each in long)
     half = [known.made(recast(call, "float16", function)) for call in working[:_TRIED] if "float16" in dtypes]
     return Facts(
         outputs,
@@ -156,7 +167,7 @@ def _discovered(
         _materializes(subject, first, outputs),
         composite,
         refused,
-        refers_in_double=composite and refers_in_double(declaration, subject.made(first)),
+        refers_in=refers_in(declaration, subject, first, composite=composite),
         refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
         is_class=not isinstance(subject.cls, Native),
         stale=tuple(stale(declaration, examples, oracle)),
@@ -175,6 +186,9 @@ def _discovered(
         has_formula=bool(half) and not declaration.stochastic and None not in map(gradients_of_formula, half),
         sweeps=tuple(largest_errors(known)) if maps and errors else (),
         long_shapes=long,
+        share=share,
+        paced=paced and share < 1,
+        interpreted=interpreted,
         emptied=emptied(known, note) if empty else (),
         declined=refusals,
         tried_all=not some_tried,
@@ -265,13 +279,15 @@ class _Found:
     differentiable: tuple[bool, ...]
     dtypes: tuple[str, ...]
     raised: str = ""
+    # How long it took.
+    seconds: float = math.inf
 
 
 def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found | str:
     """The result of a call, or the exception that it raises."""
     note(call)
     implementation = subject.implementation
-    example = subject.made(call)
+    example, watch = subject.made(call), cost.Watch()
     try:
         outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
         why = strange(implementation, outputs)
@@ -290,6 +306,7 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
         gradients = pullback(ends) if any(flags) else ()
     except Exception as raised:  # noqa: BLE001
         return replace(found, raised=_said(raised))
+    found = replace(found, seconds=watch.seconds)
     unread = unreadable(implementation, gradients)
     return _Uncheckable(f"it returns a gradient that cannot be checked: {unread}") if unread else found
 

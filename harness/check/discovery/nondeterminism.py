@@ -21,10 +21,10 @@ def draws(example: Example) -> bool:
     states = example.implementation.random_states
     before = [state.get() for state in states]
     try:
-        first = _results(example)
+        first = results_of(example)
         if before == [state.get() for state in states]:
             return False
-        first, again, other = (_results(example, seed) for seed in (1, 1, 2))
+        first, again, other = (results_of(example, seed) for seed in (1, 1, 2))
     except Exception:  # noqa: BLE001 - the tests report what a call raises
         return False
     return all(map(_same, first, again)) and not all(map(_near, first, other))
@@ -32,7 +32,7 @@ def draws(example: Example) -> bool:
 
 def draws_in_backward(example: Example) -> bool:
     """Whether the gradients of a call, which seeds nothing itself, change with the seed before backward alone."""
-    found = attempted(lambda: [_results(example, 0, later) for later in (1, *range(1, _SEEDS))])
+    found = attempted(lambda: [results_of(example, 0, later) for later in (1, *range(1, _SEEDS))])
     if found is None:
         return False
     first, again, *others = found
@@ -61,10 +61,10 @@ def _in_new_memory(example: Example, fill: bool) -> list[Any] | None:
 
 def _with_new_memory(example: Example, fill: bool) -> list[Any]:
     with example.implementation.new_memory(fill):
-        return _results(example)
+        return results_of(example)
 
 
-def _results(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:
+def results_of(example: Example, seed: int | None = None, later: int | None = None) -> list[Any]:
     """Outputs and gradients in NumPy; seeds are set before forward and, ``later`` or the same, before backward."""
     implementation = example.implementation
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from autograd_conformance.harness.check.bounds.noise import DTYPES
 from autograd_conformance.harness.check.declaration.declaration import Declaration
 from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.strategies.calls import Call, recast
 
-_DOUBLE = ("float64", "complex128")
+# What a reference of a Function of half precision may be written for.
+_WIDE = ("float64", "float32")
 
 
 def composite_reference(declaration: Declaration, subject: Subject, calls: Sequence[Call], count: int) -> bool:
@@ -23,7 +26,7 @@ def composite_reference(declaration: Declaration, subject: Subject, calls: Seque
     if declaration.reference is None:
         return True
     problems = []
-    for call in calls:
+    for call in (*calls, *(wide for narrow in calls for wide in _widened(subject, narrow))):
         tried = _referred(declaration, subject, call)
         if isinstance(tried, str):
             problems.append(tried)
@@ -38,19 +41,31 @@ def composite_reference(declaration: Declaration, subject: Subject, calls: Seque
     )
 
 
-def refers_in_double(declaration: Declaration, example: Example) -> bool:
-    """Whether the reference takes double precision, and the Function half precision only."""
-    reference, function = declaration.reference, example.function
-    if reference is None or example.call.dtype not in DTYPES:
-        return False
-    double = example.of(recast(example.call, _DOUBLE[0], function))
-    try:
-        outputs, _ = example.implementation.vjp(
-            lambda *xs: reference(*double.merged(xs)), double.primals, track=double.track
-        )
-        return all(example.implementation.describe(y).dtype in _DOUBLE for y in outputs)
-    except Exception:  # noqa: BLE001 - a user's function may raise anything
-        return False
+def refers_in(declaration: Declaration, subject: Subject, call: Call, *, composite: bool) -> str:
+    """The most precise dtype that the reference takes and does not round, if the Function takes half precision only.
+
+    ``composite`` says whether it takes tensors: arrays of NumPy are in double precision.
+    """
+    reference, implementation = declaration.reference, subject.implementation
+    for wide in _widened(subject, call) if reference is not None else ():
+        if not composite:
+            return wide.dtype
+        example = subject.made(wide)
+        outputs = attempted(_outputs, reference, example)
+        if outputs and all(implementation.describe(y).dtype in _WIDE for y in outputs):
+            return wide.dtype
+    return ""
+
+
+def _widened(subject: Subject, call: Call) -> list[Call]:
+    """A call in half precision alone, in each dtype that its reference may be written for."""
+    return [recast(call, dtype, subject.function) for dtype in _WIDE if call.dtype in DTYPES]
+
+
+def _outputs(reference: Callable[..., Any], example: Example) -> Any:
+    return example.implementation.vjp(lambda *xs: reference(*example.merged(xs)), example.primals, track=example.track)[
+        0
+    ]
 
 
 def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[bool, int] | str:
@@ -59,9 +74,7 @@ def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[b
     assert reference is not None
     keep = subject.implementation.is_tensor
     try:
-        outputs, _ = subject.implementation.vjp(
-            lambda *xs: reference(*example.merged(xs)), example.primals, track=example.track
-        )
+        outputs = _outputs(reference, example)
         if all(map(keep, outputs)):
             return True, len(outputs)
         errors.append("with tensors it returned something else than tensors")

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from autograd_conformance.harness.check.declaration.facts import facts_of
 from autograd_conformance.harness.check.explain.alternatives import (
     Alternative,
     alternatives,
@@ -44,7 +45,8 @@ _DRAWS = 50
 _SOME = 2
 # Elements of a call that is small enough.
 _FEW = 6
-# After so many seconds nothing more is tried.
+# After so many seconds nothing more is tried; of a slow Function, of which a part of the examples is tried, after a
+# part of the time.
 _LONG = 20.0
 # Properties of what is outside a call: no choice of the call explains what follows from them.
 _BY_CHANCE = ("VJP-REPEAT", "ENV-RANDOM", "MEM-WRITTEN")
@@ -299,7 +301,7 @@ class Runs:
         return found
 
     def _late(self) -> bool:
-        return time.monotonic() > self.started + _LONG
+        return time.monotonic() > self.started + _LONG * facts_of(self.function).share
 
     def _replayed(self, call: Call, examples: int) -> tuple[bool, Broken | None]:
         return replayed(self.subject, self.test, call, examples)

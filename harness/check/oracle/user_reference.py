@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -41,6 +41,11 @@ class Referee:
         """The reference's outputs; the Function's own where the reference refuses the call."""
         found = attempted(self._forward, *given)
         return self.plain.forward(*given) if found is None else found
+
+    def vjp(self, cotangents: Sequence[Any], *given: Any) -> Arrays:
+        """The reference's gradients; the Function's own where the reference refuses the call, or has none."""
+        found = None if self._vjp is None else attempted(self._vjp, cotangents, *given)
+        return self.plain.vjp(cotangents, *given) if found is None else found
 
     def outputs(self, example: Example) -> list[Judged]:
         """The outputs of a plain call. Raises Refuses."""

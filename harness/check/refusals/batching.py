@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograd_conformance.harness.check.declaration.declaration import overrides
+from autograd_conformance.harness.check.declaration.classes import overrides
 from autograd_conformance.harness.testing import transforms
 from autograd_conformance.harness.testing.attempts import raised_by
 from autograd_conformance.harness.testing.examined import own_frames

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 from autograd_conformance.harness.check.declaration.declaration import Own
+from autograd_conformance.harness.check.refusals.cost import took
 from autograd_conformance.harness.check.refusals.declined import raised_by_forward, simple_arguments
 from autograd_conformance.harness.check.refusals.exceptions import deliberate
 from autograd_conformance.harness.testing.example import Example
@@ -21,32 +21,37 @@ from autograd_conformance.strategies.values import DOMAINS
 LONG = "long"
 # A little more than one or several blocks of 32, 64, 128, 256 or 1024 elements.
 LENGTHS = (65, 130, 257, 1025)
+# Whole blocks, and one element more. Slow calls are of kernels that somebody wrote.
+BORDERS = (16, 17, 32, 33, 64, 65, 128, 129, 256, 257, 1024, 1025)
 # The longest side of short tensors, and the seeds that are tried in these.
 _SHORT, _SEEDS = 17, 2
 # The short sides to try instead of a long one; parts of the last are tried with the values of the long tensor.
 _SIDES = (3, 4, 5, 8, 17, 16)
-# The CPU time of forward and backward beyond which no longer tensors are tried. On a busy machine a call waits.
-_SECONDS, _WAITING = 0.01, 0.1
+# The time of forward and backward beyond which no longer tensors are tried, and as a multiple of that of short ones.
+_SECONDS, _LONGER = 0.01, 4.0
 # How often a call is made again that takes too long, but not so many times as long as it may.
 _AGAIN, _FAR = 4, 10
 
 
-def long_shapes(subject: Subject) -> tuple[tuple[Shapes, ...], str]:
+def long_shapes(subject: Subject, usual: float = 0.0) -> tuple[tuple[Shapes, ...], str]:
     """Shapes with one long dimension that the Function takes, the shortest first; and which lengths are left out.
 
-    Each dimension whose sizes are not declared is long in some of them.
+    Each dimension whose sizes are not declared is long in some of them. ``usual`` are the seconds that a call of a
+    slow Function takes.
     """
     found: list[Shapes] = []
-    for before, length in pairwise((_SHORT, *LENGTHS)):
-        timed = {shapes: _seconds(subject, shapes) for shapes in block_shape_tuples(subject.function, (length,))}
-        found += [shapes for shapes, seconds in timed.items() if seconds is not None and seconds <= _SECONDS]
-        if any(seconds is not None and seconds > _SECONDS for seconds in timed.values()):
+    most = max(_SECONDS, _LONGER * usual)
+    for before, length in pairwise((_SHORT, *(BORDERS if usual else LENGTHS))):
+        each = block_shape_tuples(subject.function, (length,))
+        timed = {shapes: _seconds(subject, shapes, most) for shapes in each}
+        found += [shapes for shapes, seconds in timed.items() if seconds is not None and seconds <= most]
+        if any(seconds is not None and seconds > most for seconds in timed.values()):
             return tuple(found), f"lengths tried: up to {before} (longer ones take too long)"
     return tuple(found), ""
 
 
-def _seconds(subject: Subject, shapes: Shapes) -> float | None:
-    """The CPU time of a call in these shapes, or part of what it waited if this is long; None if forward refuses it.
+def _seconds(subject: Subject, shapes: Shapes, most: float) -> float | None:
+    """The seconds of a call in these shapes, once they are at most so many; None if forward refuses it.
 
     None of the time where anything else raises: the tests report that.
     """
@@ -58,19 +63,13 @@ def _seconds(subject: Subject, shapes: Shapes) -> float | None:
     example = subject.made(call)
     try:
         # The first calls may prepare what later ones use, and what takes far too long is not made again.
-        took = _took(example)
-        left = _AGAIN if took <= _FAR * _SECONDS else 1
-        while took > _SECONDS and left:
-            took, left = min(took, _took(example)), left - 1
-        return took
+        seconds = took(example)
+        left = _AGAIN if seconds <= _FAR * most else 1
+        while seconds > most and left:
+            seconds, left = min(seconds, took(example)), left - 1
+        return seconds
     except Exception:  # noqa: BLE001 - forward took the call, so backward must not raise
         return 0.0
-
-
-def _took(example: Example) -> float:
-    started, began = time.process_time(), time.monotonic()
-    example.run()
-    return max(time.process_time() - started, (time.monotonic() - began) * _SECONDS / _WAITING)
 
 
 def shorter(call: Call, function: Own) -> Iterator[Call]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.refusals import layouts
+from autograd_conformance.harness.check.refusals.cost import slower_than
 
 
 def in_words(facts: Facts) -> Iterator[str]:
@@ -18,6 +19,10 @@ def in_words(facts: Facts) -> Iterator[str]:
         yield f"does not take {what}: {why}"
     yield from layouts.in_words(facts.refused_layouts)
     yield from facts.sweeps
+    if facts.interpreted:
+        yield "runs under Triton's interpreter, one kernel at a time: two at once are more than the interpreter can do"
+    if facts.paced:
+        yield _paced(facts.share)
     yield from facts.cut
     if facts.any_gradient:
         yield "its gradients are not compared with slopes: surrogate is declared without soft="
@@ -44,3 +49,11 @@ def in_words(facts: Facts) -> Iterator[str]:
         yield "backward gets None, not zeros, for unused outputs"
     if not facts.is_class:
         yield "not a Function class: ctx and the values that backward returns cannot be checked"
+
+
+def _paced(share: float) -> str:
+    """What becomes of the examples of a slow Function."""
+    return (
+        f"a call takes more than {1000 * slower_than(share):g} ms, so that 1/{1 / share:.0f} of the examples are "
+        f"tried, in about a minute; declare examples={share:g} to have as many on every machine, examples=1 to have all"
+    )

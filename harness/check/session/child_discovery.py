@@ -44,6 +44,9 @@ class Found:
 # The message that the Function is called again: a slow one does not hang.
 _GOES_ON = "goes on"
 _SLOW = "; raise --time-limit if it is only slow"
+# The signals that end a process which wrote or read where it must not.
+_OF_MEMORY = ("SIGABRT", "SIGSEGV", "SIGBUS")
+_BEYOND = "; does it write beyond the memory of a tensor?"
 
 
 def find_out(
@@ -65,7 +68,8 @@ def find_out(
         work = plan, implementation, known, without, whole
         for message in child.messages(_discover, *work, fork=child.forks(implementation), seconds=seconds):
             if isinstance(message, child.Ended):
-                how = f"{message.how}{_SLOW * message.late}"
+                beyond = any(name in message.how for name in _OF_MEMORY)
+                how = f"{message.how}{_SLOW * message.late}{_BEYOND * beyond}"
             elif message["kind"] != _GOES_ON:
                 last = message
                 _note(found, message)
@@ -131,7 +135,9 @@ def _discover(
             if declaration.implementation != implementation:
                 mine = declaration.implementation
                 raise declaration.problem(f"it is declared for {mine}; add --implementation {mine} to the command")
-            facts = discover(declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole)
+            facts = discover(
+                declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole, timed=True
+            )
             send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
         except UsageProblem as problem:
             send({"kind": "problem", "name": declaration.name, "problem": str(problem)})
