@@ -133,9 +133,12 @@ def check(
         **{word: list(given.pop(word)) for word in _PROMISES},
     }
     described.update({word: values for word, values in listed.items() if values})
-    described.update({} if examples is None else {"examples": examples})
     try:
         _verify(targets, arguments, described, profile, report_)
+        if examples is not None and not 0 < examples <= 1:
+            raise UsageProblem(
+                f"--examples must be a share of the examples: a number above 0, and at most 1, not {examples:g}"
+            )
         if form not in formats.NAMES:
             raise UsageProblem(f"unknown format {form!r}; {choose_from(form, formats.NAMES)}")
         _verify_properties(given["properties"])
@@ -152,7 +155,7 @@ def check(
     run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts, form)
     try:
         with interrupts.heeded():
-            status = combined(*[run.of(Plan(target, arguments, described)) for target in targets])
+            status = combined(*[run.of(Plan(target, arguments, described, examples=examples)) for target in targets])
             if len(run.statuses) > 1:
                 echo(summary(run.statuses), err=run.is_alone)
     except KeyboardInterrupt as interrupt:
@@ -318,7 +321,7 @@ class _Run:
         left_out = {name: f"{name} is left out: {why}" for name, why in drafts.left_out.items()}
         if not drafts.sentences:
             raise UsageProblem("; ".join(left_out.values()))
-        found = child_discovery.find_out(Plan(str(drafts.path)), self.implementation, **options)
+        found = child_discovery.find_out(Plan(str(drafts.path), examples=plan.examples), self.implementation, **options)
         found.problems.update(left_out)
         return found
 

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 # The names of dimensions, in the order in which they are given.
 NAMES = (*"nmklpqrstuvwxyz", *(f"{letter}{n}" for n in (1, 2, 3) for letter in "nmklpqrstuvwxyz"))
+# Shapes that a tensor may have if calls suggest that any is taken: all, and all but a single number.
+_ANY = (("...",), ("...", "n"))
 # Of so many dimensions every subset is tried.
 _FEW = 6
 
@@ -121,7 +123,10 @@ class Draft:
 
         If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
         """
-        bases = [self._of_any_shape(), self] if self._has_one_shape() else [self]
+        if self._has_any_shape():
+            bases = [self, self._of_shape(_ANY[1])]
+        else:
+            bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
         found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]
         yield from (draft for _, draft in sorted(found, key=lambda each: each[0]))
 
@@ -143,10 +148,15 @@ class Draft:
             for tail in range(1, number):
                 yield (0,) * n + (tail,) + (0,) * (len(most) - n - 1)
 
-    def _of_any_shape(self) -> Draft:
+    def _of_shape(self, dims: tuple[str, ...]) -> Draft:
+        """The draft in which all tensors have these dimensions."""
         shaped = next(part for part in self.parts if part.kind)
-        parts = tuple(replace(part, dims=("...",)) if part.kind else part for part in self.parts)
-        return replace(self, parts=parts, lengths={}, observed=f"[{','.join(shaped.dims)}]")
+        parts = tuple(replace(part, dims=dims) if part.kind else part for part in self.parts)
+        observed = "" if self._has_any_shape() else f"[{','.join(shaped.dims)}]"
+        return replace(self, parts=parts, lengths={}, observed=observed)
+
+    def _has_any_shape(self) -> bool:
+        return {part.dims for part in self.parts if part.kind} == {_ANY[0]}
 
     def _has_one_shape(self) -> bool:
         dims = {part.dims for part in self.parts if part.kind}

@@ -50,7 +50,10 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     sentences = [_sentence(name, number, left_out.get(name, "")) for name, number in calls.items()]
     declared = len(calls) - len(left_out)
     sentences.append(f"{output}: {declared} of {len(calls)} Functions are declared")
-    if declared:
+    hidden = {each.function.module.partition(".")[0] for each in results} & {output.stem}
+    if declared and hidden:
+        sentences.append(f"Rename it: {output.name} hides the package {output.stem}, which it imports")
+    elif declared:
         sentences.append(f"Read it, and then: autograd-conformance check {output}")
     return Written(tuple(sentences), declared)
 

@@ -57,6 +57,8 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     if "problem" in message:
         return replace(drafted, reason=f"its declaration cannot be made: {message['problem']}")
     chosen, fit = message["draft"], message["fit"]
+    if not fit.taken:
+        return _untried(drafted, f"forward refuses simple calls, one of them with {fit.why}")
     # What a program never differentiated may have no gradient on purpose.
     untracked = [n for n in fit.constant if chosen.parts[n].untracked]
     parts = tuple(part.without_gradient() if n in untracked else part for n, part in enumerate(chosen.parts))

@@ -18,6 +18,7 @@ _LENGTHS = (2, 3, 4, 5, 6, 7, 8)
 # Shapes of one or more float tensors, likely ones first; the last stands for all further tensors.
 _SHAPES: tuple[tuple[str, ...], ...] = (
     ("...",),
+    ("...,n",),
     ("n,m", "k,m", "k"),
     ("n,m", "m,k", "k"),
     ("n,m",),

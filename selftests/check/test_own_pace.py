@@ -30,10 +30,10 @@ TORCH = implementations.load("torch")
 SQUARE = function(torch.square, lambda g, _, x: 2 * x * g)
 
 
-def timed(monkeypatch, seconds):
+def timed(monkeypatch, seconds, of=SQUARE):
     """What discovery finds out if each call takes so long."""
     monkeypatch.setattr(cost, "Watch", lambda: SimpleNamespace(seconds=seconds))
-    return discover(Declaration(SQUARE, "float[n]"), TORCH, errors=False, timed=True)
+    return discover(Declaration(of, "float[n]"), TORCH, errors=False, timed=True)
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,11 @@ def test_the_share_is_halved_where_the_time_doubles(monkeypatch, seconds, share)
     assert (facts.share, facts.paced) == (share, share < 1)
     said = [sentence for sentence in in_words(facts) if "of the examples" in sentence]
     assert [f"1/{round(1 / share)} of the examples" in sentence for sentence in said] == [True] * facts.paced
+
+
+def test_a_slow_backward_that_raises_is_left_to_the_tests(monkeypatch):
+    raising = function(torch.square, lambda g, _, x: (g, g), name="Raising")
+    assert timed(monkeypatch, 1.0, raising).outputs
 
 
 def test_a_slow_function_gets_lengths_at_the_borders_of_blocks(monkeypatch):

@@ -207,7 +207,7 @@ OBJECTS = {
         "restored(Layered, f=torch.nn.Tanh(), "
         "bias=torch.nn.Parameter(torch.randn((2,), dtype=torch.float32)), n=2)",
     "Kind.ONE": "Kind.ONE",
-    "(slice(0, 3), None)": "(slice(0, 3, None), None)",
+    "(slice(0, 3), None, ...)": "(slice(0, 3, None), None, ...)",
     "Scaled(Local())": "",
     "Scaled('a text with blanks')": "",
 }  # fmt: skip

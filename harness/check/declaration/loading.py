@@ -51,13 +51,15 @@ class Plan:
     """What to check, as data that `write` and `read` pass to another process.
 
     ``target``, ``arguments`` and ``options`` come from the command line; the options are those of a `Declaration`.
-    ``facts`` holds, by name, the facts about each Function that is checked.
+    ``facts`` holds, by name, the facts about each Function that is checked, and ``examples`` the share of the examples
+    of those that declare none.
     """
 
     target: str
     arguments: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Facts] = field(default_factory=dict)
+    examples: float | None = None
 
     def write(self, path: Path) -> None:
         """Write the plan to a file."""
@@ -68,11 +70,14 @@ class Plan:
         """The plan in a file that `write` wrote."""
         found = json.loads(path.read_text(encoding="utf-8"))
         facts = {name: Facts.from_json(each) for name, each in found["facts"].items()}
-        return cls(found["target"], tuple(found["arguments"]), found["options"], facts)
+        return cls(found["target"], tuple(found["arguments"]), found["options"], facts, found["examples"])
 
     def declarations(self, implementation: Implementation) -> list[Declaration]:
         """The declarations of the target. Raises UsageProblem if there are none."""
-        return declarations(self.target, self.arguments, self.options, implementation)
+        found = declarations(self.target, self.arguments, self.options, implementation)
+        for each in found:
+            each.examples = each.examples or self.examples
+        return found
 
     def functions(self, implementation: Implementation) -> dict[str, Own]:
         """The Functions to check, by name."""

@@ -116,6 +116,8 @@ class _Words:
             return f"[{', '.join(map(self.of, value))}]"
         if type(value) is tuple:
             return f"({', '.join(map(self.of, value))}{',' * (len(value) == 1)})"
+        if value is ...:
+            return "..."
         if type(value) is slice:
             return f"slice({self.of(value.start)}, {self.of(value.stop)}, {self.of(value.step)})"
         if type(value) not in _PLAIN:
