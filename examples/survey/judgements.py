@@ -107,4 +107,186 @@ JUDGEMENTS = [
         "snntorch_leaky.py",
         "backward returns one gradient for two arguments, so that it raises always.",
     ),
+    on_purpose(
+        "norse L*Adjoint* wrong VJP-FD*",
+        "backward is a step of the adjoint equations, as documented, and not the gradient of the Euler step.",
+    ),
+    other_arguments(
+        "norse L*Adjoint* misfits FWD-DTYPE",
+        "A scalar in half precision was given, but the neuron's parameters are scalars in float32: it is promoted.",
+    ),
+    fault(
+        "norse LIFAdjointRefracFunction* raises *",
+        "norse_refrac_backward.py",
+        "backward reads p.tau_syn_inv, but p has it as p.lif.tau_syn_inv: it raises always.",
+    ),
+    fault(
+        "norse LIF*Adjoint* not finite *",
+        "norse_adjoint_nan.py",
+        "A spike while the voltage stands still gives NaN or infinite gradients: 1 / 0, and only NaN is filtered.",
+    ),
+    fault(
+        "norse LSNNAdjointFunction raises VJP-REF",
+        "norse_lsnn_unbatched.py",
+        "Vectors are taken, as in the package's own tests, but then backward raises: it needs matrices.",
+    ),
+    fault(
+        "norse ToSpikeTimes_2 raises VJP-REF",
+        "norse_spike_times.py",
+        "backward raises in every dtype but float32, and if an output has fewer spikes than are asked for.",
+    ),
+    other_arguments("norse ToSpikeTimes raises VJP-REF*", "The input had fewer than three dimensions."),
+    other_arguments(
+        "norse ToSpikeTimes* wrong FWD-VALUE", "The input had other numbers than 0 and 1, but spikes are meant."
+    ),
+    other_arguments(
+        "norse ToSpikeTimes* raises MEM-WRITTEN", "The input had other numbers than 0 and 1, but spikes are meant."
+    ),
+    fault(
+        "norse *Circ* not finite *",
+        "norse_circ_nan.py",
+        "The surrogate gradient is NaN where the square of the voltage overflows: 300 in float16.",
+    ),
+    fault(
+        "torchopt *Op raises JVP-REF",
+        "torchopt_jvp.py",
+        "jvp is there, but returns None, so that forward mode ends in an internal error of PyTorch.",
+    ),
+    fault(
+        "torchopt UpdatesOp wrong VJP-FD*",
+        "torchopt_updates_gradient.py",
+        "The gradient by the second moment leaves out eps, and that by a first moment of exactly 0 is 0.",
+    ),
+    other_arguments(
+        "torchopt UpdatesOp misfits FWD-DTYPE",
+        "A scalar in half precision was given, and the step count is a scalar tensor as well: PyTorch promotes it.",
+    ),
+    other_arguments(
+        "gpytorch QuadFormDiagonal wrong VJP-FD*", "The matrix was not symmetric, as the documentation says it must be."
+    ),
+    fault(
+        "gpytorch QuadFormDiagonal * DBL-CORRECT",
+        "gpytorch_quad_form_second.py",
+        "Second derivatives are wrong: what backward saves, the matrix times the right hand side, is detached.",
+    ),
+    fault(
+        "pypose * raises BATCH-VMAP",
+        "pypose_vmap.py",
+        "generate_vmap_rule is True, but vmap raises: forward indexes by a mask, or writes in place.",
+    ),
+    *(
+        fault(
+            f"pypose {function} wrong VJP-FD*",
+            "pypose_adjt_gradient.py",
+            "The gradient by the vector is wrong: forward multiplies by Adj(X^-1), backward by Adj(X) itself.",
+        )
+        for function in ("SE3_AdjTXa", "Sim3_AdjTXa")
+    ),
+    on_purpose(
+        "pypose * wrong VJP-FD*",
+        "Gradients of a group element are in its tangent space, as in the paper that the documentation refers to.",
+    ),
+    other_arguments("pypose * raises VJP-*", "The last dimension had another length than the group has."),
+    other_arguments("pypose SO3_* wrong VJP-FINITE*", "The quaternions were not of length 1, but far from it."),
+    on_purpose(
+        "brevitas InplaceTensorClampSteFn mutates FWD-PURE",
+        "It is the in-place variant, as its name and documentation say; mark_dirty is not called.",
+    ),
+    on_purpose(
+        "torchdiffeq *UncheckedAssign* mutates FWD-PURE",
+        "A comment says that it is meant: to sneak past the version checker.",
+    ),
+    other_arguments(
+        "torchdiffeq *UncheckedAssign* wrong VJP-FD*",
+        "What is overwritten had a gradient of its own; the solver writes once to each entry of an empty tensor.",
+    ),
+    other_arguments(
+        "torchdiffeq *UncheckedAssign* wrong FWD-LAYOUT",
+        "What is written to was an expanded tensor, of which several entries are one number.",
+    ),
+    on_purpose(
+        "torch_struct *SampledLogSumExp* wrong VJP-*",
+        "Gradients give samples, as the documentation of the semirings says.",
+    ),
+    other_arguments(
+        "torch_struct *SampledLogSumExp* FWD-EMPTY",
+        "The dimension to sum over was empty: there is nothing to sample from.",
+    ),
+    fault(
+        "entmax *LossFunction * DBL-CORRECT",
+        "entmax_loss_second.py",
+        "Second derivatives lack the part by the scores: the probabilities that backward saves are detached.",
+    ),
+    fault(
+        "entmax BudgetBisectFunction* wrong VJP-FD*",
+        "gallery/budget_middle_one.py",
+        "The gradient is wrong for shapes (B, 1, D).",
+    ),
+    fault(
+        "entmax BudgetBisectFunction* not finite VJP-F*",
+        "gallery/budget_middle_one.py",
+        "For shapes (B, 1, D) a row that is all 0 and 1 makes the gradients of other rows NaN.",
+    ),
+    fault(
+        "entmax BudgetBisectFunction* not finite DBL-CORRECT",
+        "gallery/budget_second_nan.py",
+        "A penalty on the gradient is NaN for a row that is all 0 and 1: 0 / 0 in backward.",
+    ),
+    fault(
+        "entmax *Function* not finite DBL-CORRECT",
+        "entmax_sparse_second_nan.py",
+        "Second derivatives are NaN as soon as one probability is exactly 0: a negative power of it, or a square root.",
+    ),
+    fault(
+        "torch_geometric SparseCrossEntropy* wrong VJP-FD*",
+        "torch_geometric_cross_entropy_twice.py",
+        "A label that is given twice counts twice in the value, but once in the gradient.",
+    ),
+    fault(
+        "spikingjelly * misfits FWD-DTYPE",
+        "spikingjelly_dtype.py",
+        "Outputs are float32 for inputs in float64, and the documentation has no word about it.",
+    ),
+    fault(
+        "spikingjelly DSR*Function* not detected VJP-INPLACE-SAFE",
+        "spikingjelly_threshold_inplace.py",
+        "The threshold is kept on ctx: a threshold that changes in place before backward makes gradients wrong.",
+    ),
+    on_purpose(
+        "spikingjelly DSR*Function* wrong VJP-*",
+        "Gradients are those of spike rates, as in the paper that the documentation refers to.",
+    ),
+    on_purpose(
+        "spikingjelly LeakyIntegratorStep* wrong VJP-*",
+        "forward is integer arithmetic, as documented, and backward the gradient without its rounding.",
+    ),
+    on_purpose(
+        "spikingjelly ReplaceforGrad* wrong VJP-*", "The gradient goes to both arguments, as the documentation says."
+    ),
+    other_arguments(
+        "spikingjelly q_pseudo_spike* not finite *", "alpha was below 1, and a power of a negative number."
+    ),
+    fault(
+        "optimum QuantizedLinearFunction* raises *LAYOUT*",
+        "quanto_linear_layout.py",
+        "backward raises for inputs or gradients that are not contiguous: it uses view.",
+    ),
+    fault(
+        "linear_operator Solve* DBL-CORRECT",
+        "gallery/linear_operator_solve_second.py",
+        "The second derivative is wrong with a vector on the right, without a word.",
+    ),
+    *(
+        fault(
+            f"linear_operator {function}* DBL-CORRECT",
+            "linear_operator_second.py",
+            "Second derivatives are wrong or 0, without a word: what backward saves or computes is detached.",
+        )
+        for function in ("InvQuad", "PivotedCholesky")
+    ),
+    fault(
+        "linear_operator DSMM* not detected VJP-INPLACE-SAFE",
+        "linear_operator_dsmm_inplace.py",
+        "The sparse matrix is kept on ctx: changed in place before backward, it makes the gradient wrong.",
+    ),
 ]
