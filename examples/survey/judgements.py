@@ -289,4 +289,19 @@ JUDGEMENTS = [
         "linear_operator_dsmm_inplace.py",
         "The sparse matrix is kept on ctx: changed in place before backward, it makes the gradient wrong.",
     ),
+    fault(
+        "entmax EntmaxBisectFunction* not finite VJP-FINITE*",
+        "gallery/entmax_large_nan.py",
+        "Large scores give NaN, for which softmax is finite.",
+    ),
+    on_purpose(
+        "gpytorch *NgdInterpTerms* wrong VJP-*",
+        "Gradients are with respect to the canonical parameters, as its documentation says: a natural gradient.",
+    ),
+    other_arguments(
+        "torch_geometric SparseCrossEntropy raises FWD-VALUE*", "The row numbers were not below the number of rows."
+    ),
+    other_arguments(
+        "torch_harmonics permute_to_nhwc raises VJP-NONE", "The tensor had not four dimensions, as its error asks for."
+    ),
 ]

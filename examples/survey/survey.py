@@ -75,8 +75,6 @@ def check(path: Path) -> dict[str, list[str]]:
         [sys.executable, "-W", "ignore", "-m", "autograd_conformance", *words],
         cwd=path.parent, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    # RAW
-    Path(f"/tmp/asm/raw/{path.parent.name}-{path.stem}.json").write_text(done.stdout)
     document = json.loads(done.stdout)
     results = {each["name"]: sorted(set(_accusations(each))) for each in document["functions"]}
     return results | {each["target"]: [f"{UNCHECKED}: {_short(each['message'])}"] for each in document["problems"]}
@@ -89,7 +87,9 @@ def _short(message: str) -> str:
 
 def _accusations(function: dict) -> Iterator[str]:
     for each in function["findings"]:
-        if each["level"] == "error":
+        if each["verdict"] == "error":
+            yield f"{UNCHECKED}: an error of the checker in {each['test']}"
+        elif each["level"] == "error":
             yield f"{each['verdict']} {each['test'] or each['sentence']}"
 
 
