@@ -28,6 +28,8 @@ PAGE = FOLDER.parents[1] / "docs" / "survey.md"
 # What a Function is counted as, if some of its accusations are of the kind: the first one counts.
 KINDS = {"fault": "The faults", "on purpose": "On purpose", "other arguments": "Other arguments than it is meant for"}
 UNCHECKED = "not checked"
+# The letters of a message that are kept.
+LONGEST = 200
 WAYS = {"recorded": "`record`", "assumed": "`check PACKAGE`"}
 
 
@@ -82,7 +84,8 @@ def check(path: Path) -> dict[str, list[str]]:
 
 def _short(message: str) -> str:
     """A message without the folders of this machine."""
-    return re.sub(r"(/[^\s/:]+)*/(?=[\w.]+\.py|[\w]+/[\w/]+\.py)", "", message)[:300]
+    text = re.sub(r"(/[^\s/:]+)*/(?=[\w.]+\.py|[\w]+/[\w/]+\.py)", "", message)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
 
 
 def _accusations(function: dict) -> Iterator[str]:
