@@ -169,7 +169,7 @@ def _accusations_of(found: list[Row]) -> Iterator[str]:
             "",
             f"## {title}",
             "",
-            "| package | Functions | accusation | what a person says |",
+            "| package | Functions | accusation | by hand |",
             "| --- | --- | --- | --- |",
         )
         groups: dict[tuple[str, Judgement], tuple[list[str], list[str]]] = {}
