@@ -183,6 +183,8 @@ class Implementation(ABC):
     keeps_contract: bool = True
     # Whether it runs only Functions that have a setup_context.
     needs_setup_context: bool = False
+    # The documented Functions that cannot be written for it, and why: by name, and by a property ("" for all).
+    limits: Mapping[tuple[str, str], str] = MappingProxyType({})
     # Whether an input that has no gradient, or an output that has no tangent, gets zeros instead of None.
     zeros_for_none: bool = False
     # Whether tensors without elements are supported.

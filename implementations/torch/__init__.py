@@ -65,7 +65,8 @@ def _start_lazy_device() -> None:
 _ACCELERATORS = ("cuda", "xpu", "mps", "mtia", "hpu")
 
 
-def _applies(releases: str) -> bool:
+def applies(releases: str) -> bool:
+    """Whether this release is one of those that a specifier names."""
     return RELEASE in SpecifierSet(releases, prereleases=True)
 
 
@@ -98,7 +99,7 @@ class TorchImplementation(adapting.RecordingImplementation):
 
     name = "torch"
     capabilities = frozenset(CAPABILITIES)
-    deviations = tuple(d for d in DEVIATIONS if _IS_TORCH and _applies(d.cause.releases))
+    deviations = tuple(d for d in DEVIATIONS if _IS_TORCH and applies(d.cause.releases))
     dtypes = DTYPES
     package = torch
     xp = adapting.namespace(
@@ -115,7 +116,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         take_along_axis=lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
         to_numpy=lambda x: x.detach().cpu().numpy(),
     )
-    ag = ag
+    ag: Any = ag
     dialect = "torch"
     script: ScriptText | None = SCRIPT
     drop_in = "" if _IS_TORCH else "torch"
