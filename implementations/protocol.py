@@ -308,6 +308,10 @@ class Implementation(ABC):
         """The names of all registered operators."""
         return ()
 
+    def keywords_of(self, function: Any) -> Sequence[str]:
+        """The keyword-only arguments of an operator, which a call by position leaves at their defaults."""
+        return ()
+
     def held_dtypes(self, function: Any) -> frozenset[str]:
         """The floating dtypes of the parameters that a callable holds, such as a layer; empty if it holds none."""
         return frozenset()

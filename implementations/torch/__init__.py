@@ -206,6 +206,16 @@ class TorchImplementation(adapting.RecordingImplementation):
         listed = getattr(getattr(torch, "_C", None), "_dispatch_get_all_op_names", tuple)
         return tuple(listed())
 
+    def keywords_of(self, function: Any) -> Sequence[str]:
+        function = getattr(function, "_opoverload", function)
+        overloads = getattr(function, "overloads", None)
+        if overloads is not None:
+            # Of several overloads the call chooses one.
+            named = overloads()
+            function = getattr(function, named[0]) if len(named) == 1 else None
+        arguments = getattr(getattr(function, "_schema", None), "arguments", ())
+        return [each.name for each in arguments if each.kwarg_only]
+
     def held_dtypes(self, function: Any) -> frozenset[str]:
         owner = getattr(function, "__self__", function)
         if isinstance(owner, type) or not hasattr(owner, "named_parameters"):

@@ -257,7 +257,7 @@ class TorchLibraryImplementation(TorchImplementation):
     script = None
     keeps_contract = False
     # A body that is watched is another body in each example, of which an operator is made in a few milliseconds.
-    share_of_examples = 0.4
+    share_of_examples = 0.3
 
     def simulated_devices(self) -> tuple[str, ...]:
         # Within a kernel lazy tensors have no views.
