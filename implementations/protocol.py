@@ -185,6 +185,8 @@ class Implementation(ABC):
     needs_setup_context: bool = False
     # The documented Functions that cannot be written for it, and why: by name, and by a property ("" for all).
     limits: Mapping[tuple[str, str], str] = MappingProxyType({})
+    # Whether a Function can be observed while it runs: its methods are Python.
+    sees_inside: bool = True
     # Whether an input that has no gradient, or an output that has no tangent, gets zeros instead of None.
     zeros_for_none: bool = False
     # Whether tensors without elements are supported.

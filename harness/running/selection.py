@@ -320,6 +320,8 @@ class Selection:
         for limited in ("", subject.property_id):
             if (why := i.limits.get((subject.function.name, limited))) is not None:
                 return NotRun("unsupported", f"{i.name} cannot run it: {why}")
+        if claim.looks_inside and not i.sees_inside:
+            return NotRun("unsupported", f"{i.name} runs compiled Functions: nothing inside them is seen")
         if i.needs_setup_context and not has_setup_context(i, subject.cls):
             return NotRun("unsupported", f"{i.name} runs only Functions that have a setup_context")
         against = self.catalog.reason_against(claim, subject.function)
