@@ -66,6 +66,10 @@ class Part:
         seen = "; ".join(filter(None, [self.seen, "backward returns None for it"]))
         return replace(self, tails=(f"{self.tails[0]} constant",), seen=seen)
 
+    def without_grad(self) -> Part:
+        """The part that requires no grad, as forward asks for."""
+        return replace(self, tails=tuple(f"{tail} constant" for tail in self.tails))
+
     @property
     def given(self) -> Any:
         """What a declaration gets for the argument."""
@@ -117,6 +121,10 @@ class Draft:
         )
         left = {name: length for name, length in self.lengths.items() if name not in known}
         return replace(self, parts=parts, lengths=left, fixed=(*self.fixed, *names))
+
+    def with_constants(self) -> Draft:
+        """The draft in which tensors that never required grad never do."""
+        return replace(self, parts=tuple(part.without_grad() if part.untracked else part for part in self.parts))
 
     def alternatives(self) -> Iterator[Draft]:
         """The drafts that the calls allow, the most general first.

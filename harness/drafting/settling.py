@@ -15,6 +15,7 @@ from autograd_conformance.harness.drafting.trying import Fit, best
 from autograd_conformance.harness.drafting.writing import Drafted, runs_when_imported, source, text
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.processes import child
+from autograd_conformance.implementations.protocol import Implementation
 
 # Seconds for the alternatives of one draft, and the most of them.
 _SECONDS, _MOST = 4.0, 64
@@ -90,14 +91,29 @@ def _settle(
     loaded.limit_threads()
     for n in left:
         send({"begins": n})
-        alternatives = list(islice(found[n].draft.alternatives(), _MOST))
-        made = (partial(_made, replace(found[n], draft=each), path) for each in alternatives)
         try:
-            choice, fit = best(made, loaded, seconds=_SECONDS)
+            draft, fit = _best(found[n], path, loaded)
         except Exception as raised:  # noqa: BLE001 - importing a user's module may raise anything
             send({"of": n, "problem": one_line(raised)})
             continue
-        send({"of": n, "draft": alternatives[choice], "fit": fit} if fit.tried else {"of": n, "problem": fit.why})
+        send({"of": n, "draft": draft, "fit": fit} if fit.tried else {"of": n, "problem": fit.why})
+
+
+def _best(drafted: Drafted, path: Path, implementation: Implementation) -> tuple[Draft, Fit]:
+    """The alternative that fits best, and what became of its calls.
+
+    Forward may refuse tensors that require grad where the program's never did: if it took none, they are constants.
+    """
+    drafts = [drafted.draft]
+    if any(part.untracked for part in drafted.draft.parts):
+        drafts.append(drafted.draft.with_constants())
+    for draft in drafts:
+        alternatives = list(islice(draft.alternatives(), _MOST))
+        made = (partial(_made, replace(drafted, draft=each), path) for each in alternatives)
+        choice, fit = best(made, implementation, seconds=_SECONDS)
+        if fit.taken:
+            break
+    return alternatives[choice], fit
 
 
 def _made(drafted: Drafted, path: Path) -> Declaration:

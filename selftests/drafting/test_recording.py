@@ -160,6 +160,7 @@ def helper(x):
 
 Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
 small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
+Fixed = function(lambda ctx, x, w: x * w.numpy().shape[0], lambda ctx, g: (g * 3, None), "Fixed")
 Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
 Moduled = function(lambda ctx, x, module: x * 3, lambda ctx, g: (g * 3, None), "Moduled")
 Weighted = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Weighted")
@@ -172,6 +173,7 @@ def main():
     Configured.apply(x, Config(a=1))
     Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
     Weighted.apply(x, torch.full((3,), 2.5))
+    Fixed.apply(x, torch.full((3,), 2.5))
 
 
 if __name__ == "__main__":
@@ -186,8 +188,10 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert "secret" not in text
     assert {"not_", "small_", "weighted"} <= set(declared(text))
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
-    assert names == ["Not", "small", "Weighted"]
+    assert names == ["Not", "small", "Weighted", "Fixed"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
+    # Forward refuses a weight that requires grad.
+    assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]
     assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
 
 
@@ -207,6 +211,8 @@ OBJECTS = {
         "restored(Layered, f=torch.nn.Tanh(), "
         "bias=torch.nn.Parameter(torch.randn((2,), dtype=torch.float32)), n=2)",
     "Kind.ONE": "Kind.ONE",
+    # A single number is the user's own.
+    "Pair(torch.tensor([19]), 'super')": "Pair(tau=torch.randint(31, 32, (1,), dtype=torch.int64), method='super')",
     "(slice(0, 3), None, ...)": "(slice(0, 3, None), None, ...)",
     "Scaled(Local())": "",
     "Scaled('a text with blanks')": "",

@@ -236,8 +236,8 @@ def _filled(tensor: Any) -> str:
         return f"torch.rand({shape}) < 0.5"
     if tensor.is_floating_point() or tensor.is_complex():
         return f"torch.randn({shape}, dtype={tensor.dtype})"
-    least, most = tensor.aminmax() if tensor.numel() else (0, 0)
-    return f"torch.randint({int(least)}, {int(most) + 1}, {shape}, dtype={tensor.dtype})"
+    least, most = _ends(tensor) if tensor.numel() else (0, 0)
+    return f"torch.randint({least}, {most + 1}, {shape}, dtype={tensor.dtype})"
 
 
 def value_range(tensor: Any) -> dict[str, Any]:
@@ -255,14 +255,19 @@ def value_range(tensor: Any) -> dict[str, Any]:
             least, most = tensor.detach().aminmax()
             least, most = least.item(), most.item()
             if not tensor.is_floating_point():
-                # A single number would be the user's data.
-                alone = tensor.numel() == 1
-                return {"least": _outwards(int(least), alone), "most": _outwards(int(most), alone)}
+                return dict(zip(("least", "most"), _ends(tensor), strict=True))
             binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
         ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
         return {"ranges": [name for name, holds in ranges.items() if holds]}
     except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
         return {}
+
+
+def _ends(integers: Any) -> tuple[int, int]:
+    """The least and the largest; of a single number, which is the user's data, rounder ones around it."""
+    least, most = map(int, integers.aminmax())
+    alone = integers.numel() == 1
+    return _outwards(least, alone), _outwards(most, alone)
 
 
 def _outwards(number: int, rounded: bool) -> int:
