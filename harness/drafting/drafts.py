@@ -41,7 +41,8 @@ class Part:
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
     ``expression`` of Python that needs these ``imports``; ``value`` is what it makes, if that is at hand. ``seen`` says
-    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad.
+    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. Tensors may
+    have been of ``classes`` of the program's own.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Part:
     seen: str = ""
     missing: str = ""
     untracked: bool = False
+    classes: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:

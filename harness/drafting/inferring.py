@@ -150,7 +150,8 @@ def _part(
     given = [x for x in slot if not x.is_none]
     optional = len(given) < len(slot)
     if given and given[0].dtype:
-        return _tensor(name, slot, dims, "?" * optional, slots, all_dims)
+        part = _tensor(name, slot, dims, "?" * optional, slots, all_dims)
+        return replace(part, classes=_classes(given))
     if all("value" in x.seen for x in given):
         return _values(name, [x.seen["value"] for x in slot])
     return _object(name, slot)
@@ -169,7 +170,8 @@ def _tensor(
     layouts = sorted({str(x.seen["layout"]) for x in given} - {"contiguous"})
     devices = sorted({str(x.seen["device"]) for x in given} - {"cpu"})
     notes = [", ".join(dtypes), grad] if kind in ("float", "complex") else [", ".join(dtypes)]
-    seen = ", ".join([*notes, *layouts, *(f"on {device}" for device in devices)])
+    special = [f"of the class {name}" for name in _classes(given)]
+    seen = ", ".join([*notes, *special, *layouts, *(f"on {device}" for device in devices)])
     if any(layout.startswith("sparse") for layout in layouts):
         return Part(name, kind, dims, (f"{optional} sparse",), seen=seen)
     if not kind:
@@ -186,6 +188,11 @@ def _tensor(
     word = word.replace(_WORDS["binary"], "")
     tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
     return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
+
+
+def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
+    """The classes of the program's own that tensors had."""
+    return tuple(sorted({str(x.seen["class"]) for x in given if "class" in x.seen}))
 
 
 def _bounds(

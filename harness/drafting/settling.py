@@ -58,6 +58,9 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     if "problem" in message:
         return replace(drafted, reason=f"its declaration cannot be made: {message['problem']}")
     chosen, fit = message["draft"], message["fit"]
+    special = [f"{part.name} is a {' or '.join(part.classes)}" for part in chosen.parts if part.classes]
+    if not fit.taken and special:
+        return replace(drafted, reason=f"{', '.join(special)}, and forward refuses other tensors: {fit.why}")
     if not fit.taken:
         return _untried(drafted, f"forward refuses simple calls, one of them with {fit.why}")
     # What a program never differentiated may have no gradient on purpose.

@@ -161,6 +161,8 @@ def helper(x):
 Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
 small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
 Fixed = function(lambda ctx, x, w: x * w.numpy().shape[0], lambda ctx, g: (g * 3, None), "Fixed")
+Marked = type("Marked", (torch.Tensor,), {"factor": 2})
+Special = function(lambda ctx, x: torch.Tensor(x) * x.factor, lambda ctx, g: g * 2, "Special")
 Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
 Moduled = function(lambda ctx, x, module: x * 3, lambda ctx, g: (g * 3, None), "Moduled")
 Weighted = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Weighted")
@@ -174,6 +176,7 @@ def main():
     Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
     Weighted.apply(x, torch.full((3,), 2.5))
     Fixed.apply(x, torch.full((3,), 2.5))
+    Special.apply(torch.ones(3).as_subclass(Marked))
 
 
 if __name__ == "__main__":
@@ -193,6 +196,7 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     # Forward refuses a weight that requires grad.
     assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]
     assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
+    assert "Left out: x is a __main__.Marked, and forward refuses other tensors: AttributeError" in text
 
 
 # An object, and the words that make it again.

@@ -27,12 +27,18 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, sys.modules[PACKAGE].Tensor)
 
 
+def _is_plain(tensor: Any) -> bool:
+    """Whether it is no tensor of a class of the program's own, nor one of tracers."""
+    torch = sys.modules[PACKAGE]
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
 def key_of(value: Any) -> Any:
     """What tells kinds of arguments apart."""
     if type(value) in _PLAIN:
         return type(value), value
     if is_tensor(value):
-        return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
+        return type(value), value.shape, value.dtype, value.requires_grad, value.device.type, _layout(value)
     if isinstance(value, tuple | list):
         return type(value), *(map(key_of, value) if len(value) <= _LONGEST_LIST else [len(value)])
     if type(value).__module__ == PACKAGE:
@@ -51,12 +57,14 @@ def _layout(tensor: Any) -> str:
 def described(value: Any) -> dict[str, Any]:
     """An argument as data."""
     if is_tensor(value):
+        special = {} if _is_plain(value) else {"class": f"{type(value).__module__}.{type(value).__qualname__}"}
         return {
             "tensor": str(value.dtype).rpartition(".")[2],
             "shape": list(value.shape),
             "grad": value.requires_grad,
             "layout": _layout(value),
             "device": value.device.type,
+            **special,
         }
     if isinstance(value, float) and value - value != 0:
         return {"object": "number that is not finite", "expression": f'float("{value}")'}
@@ -244,8 +252,8 @@ def value_range(tensor: Any) -> dict[str, Any]:
     """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
     torch = sys.modules[PACKAGE]
     try:
-        # Others are of tracers or of the program, and a look ends the capture of a graph.
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        # A look at tensors of tracers ends the capture of a graph.
+        if not _is_plain(tensor):
             return {}
         if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
             return {}
