@@ -91,8 +91,9 @@ class Draft:
 
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
-    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``surrogate`` says why
-    gradients are no derivatives, and ``stochastic`` that random numbers are drawn.
+    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``last`` is the length of the
+    last dimension, if that never varied in many shapes. ``surrogate`` says why gradients are no derivatives, and
+    ``stochastic`` that random numbers are drawn.
     """
 
     parts: tuple[Part, ...]
@@ -102,6 +103,7 @@ class Draft:
     kinds: int = 1
     fixed: tuple[str, ...] = ()
     observed: str = ""
+    last: int = 0
     surrogate: str = ""
     stochastic: bool = False
 
@@ -134,7 +136,8 @@ class Draft:
         If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
         """
         if self._has_any_shape():
-            bases = [self, self._of_shape(_ANY[1])]
+            ended = [self._of_shape(("...", str(self.last)))] if self.last else []
+            bases = [*ended, *(replace(each, last=0) for each in (self, self._of_shape(_ANY[1])))]
         else:
             bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
         found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]

@@ -19,6 +19,9 @@ _KINDS = {
     **dict.fromkeys(("int64", "int32", "int16", "int8", "uint8"), "int"),
     "bool": "bool",
 }
+# In so many shapes a length that never varies is no accident.
+_MANY = 4
+_ANY = ("...",)
 # The most drafts of one Function: that many kinds of arguments are told apart.
 _MOST_DRAFTS = 3
 _WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
@@ -79,11 +82,19 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
         missing = f"it is called with keyword arguments ({words}); declare a function that passes them"
         parts = [replace(part, missing=part.missing or missing) for part in parts]
     inplace = sorted({n for kind in kinds for n in kind.inplace})
-    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds))
+    last = _last(kinds) if _ANY in dims else 0
+    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds), last=last)
+
+
+def _last(kinds: Sequence[Kind]) -> int:
+    """The length of the last dimension, if that is the same in many shapes; otherwise 0."""
+    shapes = {x.shape for kind in kinds for x in kind.args if x.dtype}
+    lengths = {shape[-1:] for shape in shapes}
+    return sum(lengths.pop()) if len(lengths) == 1 and len(shapes) >= _MANY else 0
 
 
 def _any_shape(slots: Sequence[Sequence[Argument]]) -> list[tuple[str, ...]]:
-    return [("...",) if any(x.dtype for x in slot) else () for slot in slots]
+    return [_ANY if any(x.dtype for x in slot) else () for slot in slots]
 
 
 def _parameters(found: Observed, count: int) -> list[str]:

@@ -134,6 +134,13 @@ def test_any_shape_is_tried_before_the_shapes_that_were_seen():
     assert found == [["float[...]"], ["float[...,n]"], ["float[n,m]"], ["float[n,3]"]]
 
 
+def test_a_last_length_that_never_varies_in_many_shapes_is_tried_first():
+    shapes = [(2, 3), (4, 3), (5, 1, 3), (3,)]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes])[:2] == [["float[...,3]"], ["float[...]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes[1:]]) == [["float[...]"], ["float[...,n]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in [*shapes, (4,)]]) == [["float[...]"], ["float[...,n]"]]
+
+
 def test_all_numbers_are_tried_before_those_that_were_seen():
     positive = ("finite", "positive")
     assert alternatives((tensor(2, ranges=positive),), (tensor(4, ranges=positive),)) == [
