@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -94,6 +95,8 @@ def _settle(
     """Send which alternative of each draft fits; runs in a process of its own."""
     loaded = implementations.load(implementation)
     loaded.limit_threads()
+    # As where the file is checked: its folder hides the module test of the standard library, for instance.
+    sys.path.insert(0, str(path.resolve().parent))
     for n in left:
         send({"begins": n})
         try:
