@@ -25,6 +25,8 @@ _ANY = ("...",)
 # The most drafts of one Function: that many kinds of arguments are told apart.
 _MOST_DRAFTS = 3
 _WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
+# Of matrices that were always symmetric, a gradient may be right for such only.
+_MATRICES = {"definite": " spd", "symmetric": " symmetric", "lower": " lower", "upper": " upper"}
 
 
 def drafts(found: Observed) -> list[Draft]:
@@ -193,6 +195,9 @@ def _tensor(
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
     ranges = [x.ranges for x in given if x.ranges is not None]
+    matrix = next((_MATRICES[w] for w in _MATRICES if ranges and all(w in each for each in ranges)), "")
+    if matrix and dims[-2:-1] == dims[-1:]:
+        return Part(name, kind, dims, (f"{optional}{matrix}",), seen=f"{seen},{matrix}", untracked=tracked == {False})
     word = next((_WORDS[w] for w in _WORDS if ranges and all(w in each for each in ranges)), "")
     if word == _WORDS["binary"] and tracked == {False}:
         return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")

@@ -161,6 +161,7 @@ def helper(x):
 Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
 small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
 Fixed = function(lambda ctx, x, w: x * w.numpy().shape[0], lambda ctx, g: (g * 3, None), "Fixed")
+Matrix = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "Matrix")
 Marked = type("Marked", (torch.Tensor,), {"factor": 2})
 Special = function(lambda ctx, x: torch.Tensor(x) * x.factor, lambda ctx, g: g * 2, "Special")
 Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
@@ -176,6 +177,8 @@ def main():
     Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
     Weighted.apply(x, torch.full((3,), 2.5))
     Fixed.apply(x, torch.full((3,), 2.5))
+    for n in (2, 3):
+        Matrix.apply(torch.ones(n, n) + torch.diag(torch.arange(n)))
     Special.apply(torch.ones(3).as_subclass(Marked))
 
 
@@ -191,7 +194,8 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert "secret" not in text
     assert {"not_", "small_", "weighted"} <= set(declared(text))
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
-    assert names == ["Not", "small", "Weighted", "Fixed"]
+    assert names == ["Not", "small", "Weighted", "Fixed", "Matrix"]
+    assert declared(text)["matrix"] == ["float[n,n] spd"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
     # Forward refuses a weight that requires grad.
     assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]

@@ -19,6 +19,8 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 _WORD = r"[A-Za-z_][\w-]{0,19}"
 _LONGEST_LIST = 16
 _LONGEST_KEY = 40
+# The rows of matrices that are looked at.
+_LARGEST_MATRIX = 128
 # The words that make an object again: how deep it may be, and how many letters they may have.
 _DEEPEST, _LONGEST_WORDS = 5, 1000
 
@@ -265,10 +267,23 @@ def value_range(tensor: Any) -> dict[str, Any]:
             if not tensor.is_floating_point():
                 return dict(zip(("least", "most"), _ends(tensor), strict=True))
             binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+            matrices = _matrices(tensor) if least < most else []
         ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
-        return {"ranges": [name for name, holds in ranges.items() if holds]}
+        return {"ranges": [*(name for name, holds in ranges.items() if holds), *matrices]}
     except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
         return {}
+
+
+def _matrices(tensor: Any) -> list[str]:
+    """What square matrices are, of two rows at least."""
+    torch, side = sys.modules[PACKAGE], tensor.shape[-1] if tensor.ndim > 1 else 0
+    if not 2 <= side <= _LARGEST_MATRIX or tensor.shape[-2] != side:
+        return []
+    wide = tensor.detach().double()
+    found = {"lower": torch.equal(wide, wide.tril()), "upper": torch.equal(wide, wide.triu())}
+    found["symmetric"] = torch.allclose(wide, wide.mT, rtol=1e-4)
+    found["definite"] = found["symmetric"] and not torch.linalg.cholesky_ex(wide).info.any()
+    return [name for name, holds in found.items() if holds]
 
 
 def _ends(integers: Any) -> tuple[int, int]:
