@@ -165,7 +165,7 @@ Matrix = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "Matrix")
 Marked = type("Marked", (torch.Tensor,), {"factor": 2})
 Special = function(lambda ctx, x: torch.Tensor(x) * x.factor, lambda ctx, g: g * 2, "Special")
 Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
-Moduled = function(lambda ctx, x, module: x * 3, lambda ctx, g: (g * 3, None), "Moduled")
+Moduled = function(lambda ctx, x, module, k=0: x * 3, lambda ctx, g: (g * 3, None, None), "Moduled")
 Weighted = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Weighted")
 
 
@@ -175,6 +175,7 @@ def main():
     small.apply(x)
     Configured.apply(x, Config(a=1))
     Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
+    Moduled.apply(x, torch.nn.Tanh(), 1)
     Weighted.apply(x, torch.full((3,), 2.5))
     Fixed.apply(x, torch.full((3,), 2.5))
     for n in (2, 3):
@@ -194,7 +195,8 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert "secret" not in text
     assert {"not_", "small_", "weighted"} <= set(declared(text))
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
-    assert names == ["Not", "small", "Weighted", "Fixed", "Matrix"]
+    assert names == ["Not", "small", "Moduled_2", "Weighted", "Fixed", "Matrix"]
+    assert re.search(r"Moduled: 2 calls$", done.stdout, re.MULTILINE)
     assert declared(text)["matrix"] == ["float[n,n] spd"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
     # Forward refuses a weight that requires grad.
