@@ -186,7 +186,7 @@ def _tensor(
     special = [f"of the class {name}" for name in _classes(given)]
     seen = ", ".join([*notes, *special, *layouts, *(f"on {device}" for device in devices)])
     if any(layout.startswith("sparse") for layout in layouts):
-        return Part(name, kind, dims, (f"{optional} sparse",), seen=seen)
+        return Part(name, kind, dims, (f"{optional} sparse",), seen=seen, untracked=tracked == {False})
     if not kind:
         return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
     if kind == "int":

@@ -161,6 +161,7 @@ def helper(x):
 Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
 small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
 Fixed = function(lambda ctx, x, w: x * w.numpy().shape[0], lambda ctx, g: (g * 3, None), "Fixed")
+Flag = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Flag")
 Matrix = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "Matrix")
 Marked = type("Marked", (torch.Tensor,), {"factor": 2})
 Special = function(lambda ctx, x: torch.Tensor(x) * x.factor, lambda ctx, g: g * 2, "Special")
@@ -178,6 +179,7 @@ def main():
     Moduled.apply(x, torch.nn.Tanh(), 1)
     Weighted.apply(x, torch.full((3,), 2.5))
     Fixed.apply(x, torch.full((3,), 2.5))
+    Flag.apply(x, torch.ones(()))
     for n in (2, 3):
         Matrix.apply(torch.ones(n, n) + torch.diag(torch.arange(n)))
     Special.apply(torch.ones(3).as_subclass(Marked))
@@ -195,9 +197,11 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert "secret" not in text
     assert {"not_", "small_", "weighted"} <= set(declared(text))
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
-    assert names == ["Not", "small", "Moduled_2", "Weighted", "Fixed", "Matrix"]
+    assert names == ["Not", "small", "Moduled_2", "Weighted", "Fixed", "Flag", "Matrix"]
     assert re.search(r"Moduled: 2 calls$", done.stdout, re.MULTILINE)
     assert declared(text)["matrix"] == ["float[n,n] spd"]
+    # One number that is 1 says nothing about others.
+    assert declared(text)["flag"] == ["float[n]", "float[] constant"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
     # Forward refuses a weight that requires grad.
     assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]

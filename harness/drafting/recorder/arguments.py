@@ -266,7 +266,9 @@ def value_range(tensor: Any) -> dict[str, Any]:
             least, most = least.item(), most.item()
             if not tensor.is_floating_point():
                 return dict(zip(("least", "most"), _ends(tensor), strict=True))
-            binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+            # One number says nothing about others.
+            several = tensor.numel() > 1
+            binary = several and least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
             matrices = _matrices(tensor) if least < most else []
         ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
         return {"ranges": [*(name for name, holds in ranges.items() if holds), *matrices]}
