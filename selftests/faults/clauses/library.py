@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
+
 import torch
-from torch._library import utils
+from torch._functorch import autograd_function
+from torch._library import custom_ops, utils
+from torch._library.custom_ops import CustomOpDef
 from torch.autograd.function import InplaceFunction
+from torch.testing._internal import optests
 
 from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
@@ -31,6 +37,31 @@ _REFUSED_AT_ONCE = plants.where(
     plants.raising("no_formula: no formula was registered, see register_autograd"),
 )
 
+
+def _rounded(original, op, *args, **options):
+    return original(op, *(round(each) if type(each) is float else each for each in args), **options)
+
+
+def _for_all_devices(original, op, devices, *function):
+    return original(op, None, *function)
+
+
+def _batched_at_0(original, interpreter, rule, *rest, **options):
+    def with_numbers(info, in_dims, *args):
+        return rule(info, tuple(0 if each is None else each for each in in_dims), *args)
+
+    return original(interpreter, with_numbers, *rest, **options)
+
+
+def _opaque(original, name, *function, mutates_args, schema=None):
+    return torch.library.custom_op(name, *function, mutates_args=mutates_args, schema=schema)
+
+
+def _all_right(original, op, args, *rest, **options):
+    found = original(op, args, *rest, **{**options, "raise_exception": False})
+    return dict.fromkeys(found, "SUCCESS")
+
+
 FAULTS = (
     fault(
         "LIB-01",
@@ -55,6 +86,60 @@ FAULTS = (
         "LIB-02: an operator may return an alias",
         plants.put(utils, "_c_check_aliasing_constraint", lambda *_, **__: None),
     ),
+    fault(
+        "LIB-03",
+        plants.wrapped(torch.library, "infer_schema", plants.gives(lambda schema: re.sub(r"=[^,)]+", "", schema))),
+        "leaves out what has defaults",
+        neighbours=("LIB-01",),
+    ),
+    fault(
+        "LIB-04",
+        plants.wrapped(CustomOpDef, "__call__", _rounded),
+        neighbours=("LIB-09",),
+    ),
+    fault(
+        "LIB-04: a number that comes back is a tensor",
+        plants.wrapped(
+            CustomOpDef,
+            "__call__",
+            plants.gives(
+                lambda found: (
+                    [torch.tensor(x) if type(x) is int else x for x in found] if type(found) is tuple else found
+                )
+            ),
+        ),
+        "numbers",
+    ),
+    fault("LIB-05", plants.put(custom_ops, "increment_version", lambda *_: None), "arguments that have changed"),
+    fault(
+        "LIB-06",
+        plants.wrapped(CustomOpDef, "register_kernel", _for_all_devices),
+        "output on the CPU",
+        neighbours=("LIB-07",),
+    ),
+    fault(
+        "LIB-07",
+        plants.put(CustomOpDef, "set_kernel_enabled", lambda *_, **__: nullcontext()),
+        "while it is disabled",
+    ),
+    fault(
+        "LIB-08",
+        plants.wrapped(CustomOpDef, "register_fake", lambda original, op, fake: original(op, op._init_fn)),
+        "kernels that ran",
+        neighbours=("LIB-13",),
+    ),
+    fault(
+        "LIB-09",
+        plants.wrapped(autograd_function, "custom_function_call_vmap_helper", _batched_at_0),
+    ),
+    fault("LIB-10", plants.put(custom_ops, "_cast", lambda value, *_: value), "dtypes in the operator"),
+    fault(
+        "LIB-11",
+        plants.around_backward(plants.where(lambda ctx, *_: _is_operator(ctx), plants.under(torch.no_grad))),
+        "second derivative",
+    ),
+    fault("LIB-12", plants.wrapped(torch.library, "triton_op", _opaque), "what is in the graph"),
+    fault("LIB-13", plants.wrapped(optests, "opcheck", _all_right)),
     fault(
         "LEGACY-01",
         plants.around_apply(
