@@ -33,6 +33,9 @@ _SCALARS = {bool: "bool", int: "int", float: "float", str: "str"}
 # The bodies that read the values of their arguments. The shapes of their outputs do not depend on these.
 _READING = ("NumpyTake", "NumpySort", "ScipyConv2d", "SpecialSpmm")
 
+# The bodies that change their input.
+_IN_PLACE = ("Inplace", "ReciprocalInplace")
+
 # What a ctx of torch has itself, or gets by a method.
 _OWN = ("saved_tensors", "marked", "needs_input_grad")
 
@@ -249,6 +252,7 @@ class TorchLibraryImplementation(TorchImplementation):
     capabilities = frozenset(CAPABILITIES) - {"objects", "inplace", "jvp"}
     deviations = tuple(d for d in DEVIATIONS if applies(d.cause.releases))
     limits = MappingProxyType({
+        **{(name, ""): "it changes its input, and an operator that does so can have no formula" for name in _IN_PLACE},
         ("Select", ""): "it returns a view of its input, and outputs of an operator are no aliases",
         ("ScipyConv2d", "ENV-COMPILE"): "its backward computes with NumPy, and that of an operator must be traceable",
     })  # fmt: skip

@@ -124,4 +124,39 @@ CLAUSES = (
         needs="compile",
         fault="opcheck accepts everything",
     ),
+    Clause(
+        "LIB-14",
+        "documented",
+        "An optional tensor that is None or left out is None in setup_context, has no flag and gets no gradient; where "
+        "it is given, it is an input like any other.",
+        "library: torch.library.custom_op",
+        quote="Optionals: Optional of any of the above scalar/tensor types",
+        fault="an optional tensor that was not given is a tensor in setup_context",
+    ),
+    Clause(
+        "LIB-15",
+        "documented",
+        "An operator with a keyword-only tensor is refused; keyword-only arguments of other types are not.",
+        "library: torch.library.register_vmap",
+        quote="We do not support kwarg-only Tensor args.",
+        fault="an operator may have a keyword-only tensor",
+    ),
+    Clause(
+        "LIB-16",
+        "documented",
+        "A fake kernel can say that a size depends on the values: a graph that was traced with some values gives the "
+        "right sizes for others.",
+        "library: torch.library.get_ctx",
+        quote="Constructs a new symint (symbolic int) representing a data-dependent value.",
+        needs="compile",
+        fault="a size that depends on the values is that of the first call",
+    ),
+    Clause(
+        "LIB-17",
+        "observed",
+        "Backward through an operator without any kernel for autograd warns, and no gradient comes of it; in the "
+        "fallback mode \"nothing\" its output requires no grad.",
+        "source: torch/csrc/autograd/autograd_not_implemented_fallback.h",
+        fault="the fallback mode of autograd cannot be changed",
+    ),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import torch
 from torch._functorch import autograd_function
 from torch._library import custom_ops, utils
 from torch._library.custom_ops import CustomOpDef
+from torch._library.fake_impl import FakeImplCtx
 from torch.autograd.function import InplaceFunction
 from torch.testing._internal import optests
 
@@ -53,6 +54,11 @@ def _batched_at_0(original, interpreter, rule, *rest, **options):
     return original(interpreter, with_numbers, *rest, **options)
 
 
+def _with_zeros(filled):
+    args, keywords = filled
+    return tuple(torch.zeros(2) if each is None else each for each in args), keywords
+
+
 def _opaque(original, name, *function, mutates_args, schema=None):
     return torch.library.custom_op(name, *function, mutates_args=mutates_args, schema=schema)
 
@@ -90,7 +96,7 @@ FAULTS = (
         "LIB-03",
         plants.wrapped(torch.library, "infer_schema", plants.gives(lambda schema: re.sub(r"=[^,)]+", "", schema))),
         "leaves out what has defaults",
-        neighbours=("LIB-01",),
+        neighbours=("LIB-01", "LIB-14"),
     ),
     fault(
         "LIB-04",
@@ -139,6 +145,14 @@ FAULTS = (
         "second derivative",
     ),
     fault("LIB-12", plants.wrapped(torch.library, "triton_op", _opaque), "what is in the graph"),
+    fault(
+        "LIB-14",
+        plants.wrapped(utils, "fill_defaults", plants.gives(_with_zeros)),
+        "in setup_context",
+    ),
+    fault("LIB-15", plants.put(utils, "has_kwarg_only_tensors", lambda *_: False), "no error"),
+    fault("LIB-16", plants.wrapped(FakeImplCtx, "new_dynamic_size", lambda *_, **__: 1), "size"),
+    fault("LIB-17", plants.put(torch._C, "_set_autograd_fallback_mode", lambda *_: None), "requires_grad"),
     fault("LIB-13", plants.wrapped(optests, "opcheck", _all_right)),
     fault(
         "LEGACY-01",
