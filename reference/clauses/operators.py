@@ -82,7 +82,7 @@ CLAUSES = (
     Clause(
         "LIB-10",
         "documented",
-        "In a region of autocast an operator with a rule gets single-precision tensors in the rule's dtype, others as "
+        "In a region of autocast an operator with a rule gets floating-point tensors in the rule's dtype, others as "
         "they are, and runs with autocast switched off.",
         "library: torch.library.register_autocast",
         quote="When custom op runs in an autocast-enabled region, casts incoming floating-point Tensors to the target "

@@ -54,6 +54,11 @@ def _batched_at_0(original, interpreter, rule, *rest, **options):
     return original(interpreter, with_numbers, *rest, **options)
 
 
+def _cast_all(values, _, dtype):
+    """What a rule of autocast does with arguments, for every floating dtype."""
+    return tuple(x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in values)
+
+
 def _with_zeros(filled):
     args, keywords = filled
     return tuple(torch.zeros(2) if each is None else each for each in args), keywords
@@ -78,6 +83,7 @@ FAULTS = (
         "LIB-01: arguments left out stay out",
         plants.put(utils, "fill_defaults", lambda _, args, kwargs: (args, kwargs)),
         "in setup_context",
+        neighbours=("LIB-14",),
     ),
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
     fault("LIB-01: in backward there is a flag too many", plants.cotangents(_flag_too_many), "in backward"),
@@ -175,4 +181,5 @@ FIXES = (
         ),
         variant="needs_input_grad",
     ),
+    Fix("LIB-10", plants.put(custom_ops, "_cast", _cast_all), variant="double"),
 )

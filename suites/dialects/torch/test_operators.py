@@ -336,6 +336,22 @@ def test_a_rule_for_autocast_casts(subject, data):
     subject.assert_equal("values of the output", got=y.tolist(), expected=[2.0, -6.0])
 
 
+@keeps("LIB-10", variant="double")
+def test_a_rule_for_autocast_casts_double_precision(subject, data):
+    """Within autocast double precision arrives in the rule's dtype, too: it is a floating-point dtype."""
+    dtype = subject.draw(data, (torch.bfloat16, torch.float16), "dtype of the rule")
+    seen = []
+
+    def noted(x: Tensor) -> Tensor:
+        seen.append(x.dtype)
+        return 2 * x
+
+    _define("noted", noted).register_autocast("cpu", dtype)
+    with torch.autocast("cpu", dtype=dtype):
+        getattr(torch.ops, SPACE).noted(subject.tensor(subject.draw(data, NUMBERS, "x"), "float64"))
+    subject.assert_equal("dtype of a tensor in double precision in the operator", got=seen, expected=[dtype])
+
+
 @keeps("LIB-11")
 def test_a_backward_may_call_another_operator(subject, data):
     """Second derivatives come from the formula of the operator that a backward calls."""
