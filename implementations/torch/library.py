@@ -250,6 +250,8 @@ class TorchLibraryImplementation(TorchImplementation):
 
     name = "torch-library"
     capabilities = frozenset(CAPABILITIES) - {"objects", "inplace", "jvp"}
+    # A kernel does not know which arguments require grad; in the combined form the adapter tells forward.
+    emulated = frozenset({"needs_input_grad"})
     deviations = tuple(d for d in DEVIATIONS if applies(d.cause.releases))
     limits = MappingProxyType({
         **{(name, ""): "it changes its input, and an operator that does so can have no formula" for name in _IN_PLACE},
