@@ -33,6 +33,7 @@ ADAPTERS = {
     "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
     "torch-compile": (f"{_HERE}.torch.compile:TorchCompileImplementation", "torch==2.13.0"),
     "torch-func": (f"{_HERE}.torch.func:TorchFuncImplementation", "torch==2.13.0"),
+    "torch-library": (f"{_HERE}.torch.library:TorchLibraryImplementation", "torch==2.13.0"),
     "jax": (f"{_HERE}.jax:JaxImplementation", "jax"),
     "paddle": (f"{_HERE}.paddle:PaddleImplementation", "paddlepaddle"),
     "mlx": (f"{_HERE}.mlx:MlxImplementation", "mlx mlx-cpu"),

@@ -183,6 +183,8 @@ class Implementation(ABC):
     keeps_contract: bool = True
     # Whether it runs only Functions that have a setup_context.
     needs_setup_context: bool = False
+    # The documented Functions that cannot be written for it, and why: by name, and by a property ("" for all).
+    limits: Mapping[tuple[str, str], str] = MappingProxyType({})
     # Whether an input that has no gradient, or an output that has no tangent, gets zeros instead of None.
     zeros_for_none: bool = False
     # Whether tensors without elements are supported.
@@ -305,6 +307,18 @@ class Implementation(ABC):
     def operators(self) -> Sequence[str]:
         """The names of all registered operators."""
         return ()
+
+    def keywords_of(self, function: Any) -> Sequence[str]:
+        """The keyword-only arguments of an operator, which a call by position leaves at their defaults."""
+        return ()
+
+    def foretells(self, function: Any) -> bool:
+        """Whether an operator has a kernel for tensors without values, by which compilers know its outputs."""
+        return False
+
+    def foretold(self, f: Callable[..., Any], primals: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of ``f``, which calls such an operator, for tensors like these without values."""
+        raise NotImplementedError
 
     def held_dtypes(self, function: Any) -> frozenset[str]:
         """The floating dtypes of the parameters that a callable holds, such as a layer; empty if it holds none."""

@@ -317,6 +317,9 @@ class Selection:
         if isinstance(claim, ClauseClaim):
             return self._reason_against_clause(claim, subject.device)
         assert isinstance(subject, Subject)
+        for limited in ("", subject.property_id):
+            if (why := i.limits.get((subject.function.name, limited))) is not None:
+                return NotRun("unsupported", f"{i.name} cannot run it: {why}")
         if i.needs_setup_context and not has_setup_context(i, subject.cls):
             return NotRun("unsupported", f"{i.name} runs only Functions that have a setup_context")
         against = self.catalog.reason_against(claim, subject.function)

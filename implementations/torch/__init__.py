@@ -65,7 +65,8 @@ def _start_lazy_device() -> None:
 _ACCELERATORS = ("cuda", "xpu", "mps", "mtia", "hpu")
 
 
-def _applies(releases: str) -> bool:
+def applies(releases: str) -> bool:
+    """Whether this release is one of those that a specifier names."""
     return RELEASE in SpecifierSet(releases, prereleases=True)
 
 
@@ -98,7 +99,7 @@ class TorchImplementation(adapting.RecordingImplementation):
 
     name = "torch"
     capabilities = frozenset(CAPABILITIES)
-    deviations = tuple(d for d in DEVIATIONS if _IS_TORCH and _applies(d.cause.releases))
+    deviations = tuple(d for d in DEVIATIONS if _IS_TORCH and applies(d.cause.releases))
     dtypes = DTYPES
     package = torch
     xp = adapting.namespace(
@@ -115,7 +116,7 @@ class TorchImplementation(adapting.RecordingImplementation):
         take_along_axis=lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
         to_numpy=lambda x: x.detach().cpu().numpy(),
     )
-    ag = ag
+    ag: Any = ag
     dialect = "torch"
     script: ScriptText | None = SCRIPT
     drop_in = "" if _IS_TORCH else "torch"
@@ -204,6 +205,27 @@ class TorchImplementation(adapting.RecordingImplementation):
     def operators(self) -> Sequence[str]:
         listed = getattr(getattr(torch, "_C", None), "_dispatch_get_all_op_names", tuple)
         return tuple(listed())
+
+    def keywords_of(self, function: Any) -> Sequence[str]:
+        function = getattr(function, "_opoverload", function)
+        overloads = getattr(function, "overloads", None)
+        if overloads is not None:
+            # Of several overloads the call chooses one.
+            named = overloads()
+            function = getattr(function, named[0]) if len(named) == 1 else None
+        arguments = getattr(getattr(function, "_schema", None), "arguments", ())
+        return [each.name for each in arguments if each.kwarg_only]
+
+    def foretells(self, function: Any) -> bool:
+        known = getattr(importlib.import_module("torch._library.custom_ops"), "OPDEFS", {})
+        overload = getattr(function, "_schema", None)
+        name = getattr(function, "_qualified_op_name", "") or str(getattr(overload, "name", ""))
+        found = known.get(name, function)
+        return getattr(found, "_abstract_fn", None) is not None
+
+    def foretold(self, f: Callable[..., Any], primals: Sequence[Any]) -> Sequence[Any]:
+        with importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode() as mode:
+            return as_tuple(f(*map(mode.from_tensor, primals)))
 
     def held_dtypes(self, function: Any) -> frozenset[str]:
         owner = getattr(function, "__self__", function)

@@ -27,6 +27,7 @@ HELD = "uses tensors that require grad but are not arguments; their gradients ar
     [
         ("conformance_mine::cube", IMPORT, "cube", "takes float64, float32, float16, bfloat16"),
         ("conformance_mine::scaled.whole", (*IMPORT, "--arg", "int(1..2)"), "scaled_whole", "not a Function class"),
+        ("conformance_mine::powered", IMPORT, "powered", "k can be given by keyword only, and keeps its default"),
         ("user_operators:cube", (), "cube", "not a Function class"),
         ("user_operators:packet", ("--arg", "int(1..2)"), "scaled", "one output"),
         ("user_operators:overload", ("--arg", "int(1..2)"), "scaled_whole", "one output"),

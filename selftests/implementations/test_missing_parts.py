@@ -153,7 +153,12 @@ def test_another_package_stands_for_a_name(package, monkeypatch):
 @pytest.mark.parametrize(
     ("variable", "value", "name", "said"),
     [
-        (PACKAGE, "scant", "model", "--package scant goes with torch, torch-compile, torch-func, and not with model"),
+        (
+            PACKAGE,
+            "scant",
+            "model",
+            "--package scant goes with torch, torch-compile, torch-func, torch-library, and not with model",
+        ),
         (PACKAGE, "nowhere", "torch", "nowhere of --package cannot be imported"),
         (IMPORTS, "nowhere", "model", "nowhere of --import cannot be imported"),
     ],

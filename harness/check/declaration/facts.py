@@ -49,6 +49,10 @@ class Facts:
     refused_layouts: tuple[RefusedLayout, ...] = ()
     # Whether it is a Function class and not only a callable.
     is_class: bool = True
+    # Whether it is an operator that says what its outputs are for tensors without values.
+    foretells: bool = False
+    # The keyword-only arguments of an operator, which are left at their defaults.
+    unpassed: tuple[str, ...] = ()
     # A sentence for each declared limitation that it does not have.
     stale: tuple[str, ...] = ()
     # Whether it uses tensors that require grad and are not arguments.
@@ -103,7 +107,7 @@ class Facts:
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
-        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "cut", "asked")}
+        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "cut", "asked", "unpassed")}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
         shapes = {name: tuple(tuple(map(tuple, each)) for each in found[name]) for name in ("long_shapes", "emptied")}
         refused = tuple(

@@ -47,6 +47,9 @@ def in_words(facts: Facts) -> Iterator[str]:
         yield "draws random numbers; they are seeded before forward and before backward, as with stochastic=True"
     if not facts.materialize:
         yield "backward gets None, not zeros, for unused outputs"
+    if facts.unpassed:
+        left = " and ".join(facts.unpassed)
+        yield f"{left} can be given by keyword only, and keeps its default; check a function that passes it, too"
     if not facts.is_class:
         yield "not a Function class: ctx and the values that backward returns cannot be checked"
 
