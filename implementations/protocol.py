@@ -314,6 +314,14 @@ class Implementation(ABC):
         """The keyword-only arguments of an operator, which a call by position leaves at their defaults."""
         return ()
 
+    def foretells(self, function: Any) -> bool:
+        """Whether an operator has a kernel for tensors without values, by which compilers know its outputs."""
+        return False
+
+    def foretold(self, f: Callable[..., Any], primals: Sequence[Any]) -> Sequence[Any]:
+        """The outputs of ``f``, which calls such an operator, for tensors like these without values."""
+        raise NotImplementedError
+
     def held_dtypes(self, function: Any) -> frozenset[str]:
         """The floating dtypes of the parameters that a callable holds, such as a layer; empty if it holds none."""
         return frozenset()

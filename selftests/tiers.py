@@ -76,11 +76,11 @@ _IN_PROCESS = (
     Later("test_own_planted.py::test_of_the_twin_nothing_is_wrong", "the first tier has the properties that decide"),
     Later("test_own_values.py::test_a_composition_that_overflows_by_itself_says_nothing", _MORE, _OTHER_SEEDS),
     Later("test_own_half.py::test_what_is_wrong_at_a_number_that_forward_takes_is_found", _MORE, _OTHER_SEEDS),
-    Later("test_operator_faults.py::test_no_test_accuses_a_twin", "the first tier has the test that finds the fault"),
     Later(
-        "test_operator_faults.py::test_what_only_opcheck_sees_no_test_finds",
-        "the first tier has the test that would be the one to find it",
+        "test_faults_as_operators.py::test_every_other_fault_is_found",
+        "the first tier has one fault of each test, and all of them as Functions",
     ),
+    Later("test_operator_faults.py::test_no_test_accuses_a_twin", "the first tier has the test that finds the fault"),
     Later(
         "test_specimens.py::test_no_test_accuses_what_is_right",
         "the first tier has one of each kind, and one of each of a few fields",

@@ -29,6 +29,7 @@ from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.suites.functions import (
     test_batching,
     test_environment,
+    test_fakes,
     test_forward,
     test_forward_mode,
     test_kinks,
@@ -47,7 +48,8 @@ from autograd_conformance.suites.functions import (
 )  # fmt: skip
 
 _MODULES = (
-    test_batching, test_environment, test_forward, test_forward_mode, test_kinks, test_long, test_low_precision,
+    test_batching, test_environment, test_fakes,
+    test_forward, test_forward_mode, test_kinks, test_long, test_low_precision,
     test_matrices, test_precision, test_relations, test_second_order, test_small, test_state, test_sweeps,
     test_vjp_contract, test_vjp_state, test_vjp_values,
 )  # fmt: skip

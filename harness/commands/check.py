@@ -336,7 +336,11 @@ class _Run:
         path = folder / "plan.json"
         plan.write(path)
         deviations = implementations.load(self.implementation).deviations
-        following = Following(folder, self.options, self.implementation, deviations)
+        options = self.options
+        if options["functions"] is not None:
+            # What cannot be checked matches no pattern there.
+            options = {**options, "functions": ",".join(plan.facts)}
+        following = Following(folder, options, self.implementation, deviations)
         display.follow(following)
         unfinished = "the checks ended too early"
         with self.interrupts.waiting():

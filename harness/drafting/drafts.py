@@ -41,7 +41,8 @@ class Part:
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
     ``expression`` of Python that needs these ``imports``; ``value`` is what it makes, if that is at hand. ``seen`` says
-    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad.
+    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. Tensors may
+    have been of ``classes`` of the program's own.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Part:
     seen: str = ""
     missing: str = ""
     untracked: bool = False
+    classes: tuple[str, ...] = ()
 
     @property
     def code(self) -> str:
@@ -65,6 +67,10 @@ class Part:
         """The part for which backward returns None, on purpose."""
         seen = "; ".join(filter(None, [self.seen, "backward returns None for it"]))
         return replace(self, tails=(f"{self.tails[0]} constant",), seen=seen)
+
+    def without_grad(self) -> Part:
+        """The part that requires no grad, as forward asks for."""
+        return replace(self, tails=tuple(f"{tail} constant" for tail in self.tails))
 
     @property
     def given(self) -> Any:
@@ -85,8 +91,9 @@ class Draft:
 
     ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
     are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
-    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``surrogate`` says why
-    gradients are no derivatives, and ``stochastic`` that random numbers are drawn.
+    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``last`` is the length of the
+    last dimension, if that never varied in many shapes. ``surrogate`` says why gradients are no derivatives, and
+    ``stochastic`` that random numbers are drawn.
     """
 
     parts: tuple[Part, ...]
@@ -96,6 +103,7 @@ class Draft:
     kinds: int = 1
     fixed: tuple[str, ...] = ()
     observed: str = ""
+    last: int = 0
     surrogate: str = ""
     stochastic: bool = False
 
@@ -118,13 +126,18 @@ class Draft:
         left = {name: length for name, length in self.lengths.items() if name not in known}
         return replace(self, parts=parts, lengths=left, fixed=(*self.fixed, *names))
 
+    def with_constants(self) -> Draft:
+        """The draft in which tensors that never required grad never do."""
+        return replace(self, parts=tuple(part.without_grad() if part.untracked else part for part in self.parts))
+
     def alternatives(self) -> Iterator[Draft]:
         """The drafts that the calls allow, the most general first.
 
         If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
         """
         if self._has_any_shape():
-            bases = [self, self._of_shape(_ANY[1])]
+            ended = [self._of_shape(("...", str(self.last)))] if self.last else []
+            bases = [*ended, *(replace(each, last=0) for each in (self, self._of_shape(_ANY[1])))]
         else:
             bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
         found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]

@@ -19,9 +19,14 @@ _KINDS = {
     **dict.fromkeys(("int64", "int32", "int16", "int8", "uint8"), "int"),
     "bool": "bool",
 }
+# In so many shapes a length that never varies is no accident.
+_MANY = 4
+_ANY = ("...",)
 # The most drafts of one Function: that many kinds of arguments are told apart.
 _MOST_DRAFTS = 3
 _WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
+# Of matrices that were always symmetric, a gradient may be right for such only.
+_MATRICES = {"definite": " spd", "symmetric": " symmetric", "lower": " lower", "upper": " upper"}
 
 
 def drafts(found: Observed) -> list[Draft]:
@@ -79,11 +84,19 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
         missing = f"it is called with keyword arguments ({words}); declare a function that passes them"
         parts = [replace(part, missing=part.missing or missing) for part in parts]
     inplace = sorted({n for kind in kinds for n in kind.inplace})
-    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds))
+    last = _last(kinds) if _ANY in dims else 0
+    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds), last=last)
+
+
+def _last(kinds: Sequence[Kind]) -> int:
+    """The length of the last dimension, if that is the same in many shapes; otherwise 0."""
+    shapes = {x.shape for kind in kinds for x in kind.args if x.dtype}
+    lengths = {shape[-1:] for shape in shapes}
+    return sum(lengths.pop()) if len(lengths) == 1 and len(shapes) >= _MANY else 0
 
 
 def _any_shape(slots: Sequence[Sequence[Argument]]) -> list[tuple[str, ...]]:
-    return [("...",) if any(x.dtype for x in slot) else () for slot in slots]
+    return [_ANY if any(x.dtype for x in slot) else () for slot in slots]
 
 
 def _parameters(found: Observed, count: int) -> list[str]:
@@ -150,7 +163,8 @@ def _part(
     given = [x for x in slot if not x.is_none]
     optional = len(given) < len(slot)
     if given and given[0].dtype:
-        return _tensor(name, slot, dims, "?" * optional, slots, all_dims)
+        part = _tensor(name, slot, dims, "?" * optional, slots, all_dims)
+        return replace(part, classes=_classes(given))
     if all("value" in x.seen for x in given):
         return _values(name, [x.seen["value"] for x in slot])
     return _object(name, slot)
@@ -169,9 +183,10 @@ def _tensor(
     layouts = sorted({str(x.seen["layout"]) for x in given} - {"contiguous"})
     devices = sorted({str(x.seen["device"]) for x in given} - {"cpu"})
     notes = [", ".join(dtypes), grad] if kind in ("float", "complex") else [", ".join(dtypes)]
-    seen = ", ".join([*notes, *layouts, *(f"on {device}" for device in devices)])
+    special = [f"of the class {name}" for name in _classes(given)]
+    seen = ", ".join([*notes, *special, *layouts, *(f"on {device}" for device in devices)])
     if any(layout.startswith("sparse") for layout in layouts):
-        return Part(name, kind, dims, (f"{optional} sparse",), seen=seen)
+        return Part(name, kind, dims, (f"{optional} sparse",), seen=seen, untracked=tracked == {False})
     if not kind:
         return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
     if kind == "int":
@@ -180,12 +195,20 @@ def _tensor(
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
     ranges = [x.ranges for x in given if x.ranges is not None]
+    matrix = next((_MATRICES[w] for w in _MATRICES if ranges and all(w in each for each in ranges)), "")
+    if matrix and dims[-2:-1] == dims[-1:]:
+        return Part(name, kind, dims, (f"{optional}{matrix}",), seen=f"{seen},{matrix}", untracked=tracked == {False})
     word = next((_WORDS[w] for w in _WORDS if ranges and all(w in each for each in ranges)), "")
     if word == _WORDS["binary"] and tracked == {False}:
         return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
     word = word.replace(_WORDS["binary"], "")
     tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
     return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
+
+
+def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
+    """The classes of the program's own that tensors had."""
+    return tuple(sorted({str(x.seen["class"]) for x in given if "class" in x.seen}))
 
 
 def _bounds(

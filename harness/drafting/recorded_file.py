@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +46,7 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     written = writing.text(results, output.resolve(), _shown(command))
     compile(written, str(output), "exec")
     output.write_text(written, encoding="utf-8")
-    left_out = {each.function.name: why for each in results if (why := writing.why(each, output.resolve()))}
+    left_out = _left_out(results, output.resolve())
     calls = {each.function.name: each.function.calls for each in results}
     sentences = [_sentence(name, number, left_out.get(name, "")) for name, number in calls.items()]
     declared = len(calls) - len(left_out)
@@ -56,6 +57,13 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     elif declared:
         sentences.append(f"Read it, and then: autograd-conformance check {output}")
     return Written(tuple(sentences), declared)
+
+
+def _left_out(results: Sequence[Drafted], path: Path) -> dict[str, str]:
+    """Why Functions have no declaration at all, by name: calls of several kinds have one each."""
+    reasons = [(each.function.name, writing.why(each, path)) for each in results]
+    declared = {name for name, why in reasons if not why}
+    return {name: why for name, why in reasons if name not in declared}
 
 
 def _shown(command: str) -> str:

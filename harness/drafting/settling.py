@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from autograd_conformance.harness.drafting.trying import Fit, best
 from autograd_conformance.harness.drafting.writing import Drafted, runs_when_imported, source, text
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.processes import child
+from autograd_conformance.implementations.protocol import Implementation
 
 # Seconds for the alternatives of one draft, and the most of them.
 _SECONDS, _MOST = 4.0, 64
@@ -57,6 +59,9 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     if "problem" in message:
         return replace(drafted, reason=f"its declaration cannot be made: {message['problem']}")
     chosen, fit = message["draft"], message["fit"]
+    special = [f"{part.name} is a {' or '.join(part.classes)}" for part in chosen.parts if part.classes]
+    if not fit.taken and special:
+        return replace(drafted, reason=f"{', '.join(special)}, and forward refuses other tensors: {fit.why}")
     if not fit.taken:
         return _untried(drafted, f"forward refuses simple calls, one of them with {fit.why}")
     # What a program never differentiated may have no gradient on purpose.
@@ -71,6 +76,8 @@ def _notes(chosen: Draft, fit: Fit) -> list[str]:
     notes = []
     if chosen.observed:
         notes.append(f"Guess, of which forward takes others, too: the shape was always {chosen.observed}.")
+    if chosen.last:
+        notes.append(f"Guess: the last dimension always had the length {chosen.last}.")
     if guessed:
         notes.append(f"Guess, of which forward takes others, too: {', '.join(guessed)}.")
     if chosen.fixed:
@@ -88,16 +95,33 @@ def _settle(
     """Send which alternative of each draft fits; runs in a process of its own."""
     loaded = implementations.load(implementation)
     loaded.limit_threads()
+    # As where the file is checked: its folder hides the module test of the standard library, for instance.
+    sys.path.insert(0, str(path.resolve().parent))
     for n in left:
         send({"begins": n})
-        alternatives = list(islice(found[n].draft.alternatives(), _MOST))
-        made = (partial(_made, replace(found[n], draft=each), path) for each in alternatives)
         try:
-            choice, fit = best(made, loaded, seconds=_SECONDS)
+            draft, fit = _best(found[n], path, loaded)
         except Exception as raised:  # noqa: BLE001 - importing a user's module may raise anything
             send({"of": n, "problem": one_line(raised)})
             continue
-        send({"of": n, "draft": alternatives[choice], "fit": fit} if fit.tried else {"of": n, "problem": fit.why})
+        send({"of": n, "draft": draft, "fit": fit} if fit.tried else {"of": n, "problem": fit.why})
+
+
+def _best(drafted: Drafted, path: Path, implementation: Implementation) -> tuple[Draft, Fit]:
+    """The alternative that fits best, and what became of its calls.
+
+    Forward may refuse tensors that require grad where the program's never did: if it took none, they are constants.
+    """
+    drafts = [drafted.draft]
+    if any(part.untracked for part in drafted.draft.parts):
+        drafts.append(drafted.draft.with_constants())
+    for draft in drafts:
+        alternatives = list(islice(draft.alternatives(), _MOST))
+        made = (partial(_made, replace(drafted, draft=each), path) for each in alternatives)
+        choice, fit = best(made, implementation, seconds=_SECONDS)
+        if fit.taken:
+            break
+    return alternatives[choice], fit
 
 
 def _made(drafted: Drafted, path: Path) -> Declaration:

@@ -131,10 +131,13 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
 
 def _surrogate(results: Sequence[_Result]) -> str:
     """Why gradients are no derivatives, and on purpose; empty if nothing suggests that."""
-    wrong = [each for each in results if each.slopes is not None and not each.agrees]
+    wrong = [each for each in results if not each.agrees]
     # Of few elements others may be constant, too; and a step may be hit.
     large = sorted(results, key=lambda each: each.size)[len(results) // 2 :]
-    if wrong and sum(each.is_flat for each in large) >= _MOSTLY * len(large):
+    flat = [each for each in large if each.is_flat]
+    # At a kink the outputs may be constant on one side only: there the gradient may be 0, or may not.
+    sloped = [each for each in flat if each.slopes is not None and each.slopes[0] != 0]
+    if len(flat) >= _MOSTLY * len(large) and 4 * len(sloped) >= len(large) > 0:
         return "outputs are constant nearly everywhere, and gradients are not 0"
     if wrong and all(each.is_identity for each in results):
         return "the output is the input, and the gradient another one than the output's"

@@ -1018,4 +1018,19 @@ DEVIATIONS = (
             seen=_EVERYWHERE,
         ),
     ),
+    Deviation(
+        ids=("LIB-10/double",),
+        shows=(Found("dtype of a tensor in double precision in the operator"),),
+        cause=Cause(
+            grade=Grade.OUTDATED,
+            reason="within autocast a rule of register_autocast casts half and single precision, and leaves double "
+            "precision as it is, as the rest of autocast does",
+            promise="When custom op runs in an autocast-enabled region, casts incoming floating-point Tensors to the "
+            "target dtype (non-floating-point Tensors are not affected), then executes custom op with autocast "
+            "disabled.",
+            link=f"{_DOCS}library.html#torch.library.register_autocast",
+            script="autocast_of_an_operator_in_double_precision.py",
+            seen=("2.13.0",),
+        ),
+    ),
 )

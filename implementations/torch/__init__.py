@@ -216,6 +216,17 @@ class TorchImplementation(adapting.RecordingImplementation):
         arguments = getattr(getattr(function, "_schema", None), "arguments", ())
         return [each.name for each in arguments if each.kwarg_only]
 
+    def foretells(self, function: Any) -> bool:
+        known = getattr(importlib.import_module("torch._library.custom_ops"), "OPDEFS", {})
+        overload = getattr(function, "_schema", None)
+        name = getattr(function, "_qualified_op_name", "") or str(getattr(overload, "name", ""))
+        found = known.get(name, function)
+        return getattr(found, "_abstract_fn", None) is not None
+
+    def foretold(self, f: Callable[..., Any], primals: Sequence[Any]) -> Sequence[Any]:
+        with importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode() as mode:
+            return as_tuple(f(*map(mode.from_tensor, primals)))
+
     def held_dtypes(self, function: Any) -> frozenset[str]:
         owner = getattr(function, "__self__", function)
         if isinstance(owner, type) or not hasattr(owner, "named_parameters"):

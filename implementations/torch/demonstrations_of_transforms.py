@@ -6,6 +6,7 @@ See `torch_demonstrations`, of which this is a part.
 from __future__ import annotations
 
 import itertools
+import textwrap
 from collections.abc import Callable, Sequence
 
 from autograd_conformance.implementations.torch.words import Words, assigned, listed
@@ -240,6 +241,25 @@ def _precise(w: Words) -> str:
     return lines + w.same(f"torch.equal({wrong}, single.to({wrong}.dtype))", "False")
 
 
+_LAID = """\
+def laid(outputs):
+    return [(*t.shape, t.dtype, *(step for step, side in zip(t.stride(), t.shape) if side > 1)) for t in outputs]
+
+
+"""
+
+
+def _faked(w: Words) -> str:
+    """What an operator says of tensors without values, and what comes of tensors with them."""
+    lines = textwrap.indent(f"{w.forward()}return {listed(w.shown.outputs)}\n", "    ")
+    return (
+        f"{_LAID}def run({', '.join(w.names)}):\n{lines}\n\n"
+        + "with FakeTensorMode() as mode:\n"
+        + f"    said = run(*map(mode.from_tensor, {listed(w.names)}))\n"
+        + w.same("laid(said)", f"laid(run({', '.join(w.names)}))")
+    )
+
+
 TRANSFORMS: dict[str, Callable[[Words], str]] = {
     "VJP-FD": _slope,
     "VJP-FD/kinks": _slope_at_kink,
@@ -252,6 +272,7 @@ TRANSFORMS: dict[str, Callable[[Words], str]] = {
     "BATCH-VMAP": _vmap,
     "BATCH-VMAP/cotangents": _batched_cotangents,
     "ENV-COMPILE": _compiled,
+    "ENV-DEVICE/fake": _faked,
     "ENV-AUTOCAST": _autocast,
     "ENV-SAVED-HOOKS": _saved_hooks,
     "ENV-SAVED-HOOKS/checkpoint": _checkpoint,

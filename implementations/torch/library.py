@@ -33,6 +33,9 @@ _SCALARS = {bool: "bool", int: "int", float: "float", str: "str"}
 # The bodies that read the values of their arguments. The shapes of their outputs do not depend on these.
 _READING = ("NumpyTake", "NumpySort", "ScipyConv2d", "SpecialSpmm")
 
+# The bodies that change their input.
+_IN_PLACE = ("Inplace", "ReciprocalInplace")
+
 # What a ctx of torch has itself, or gets by a method.
 _OWN = ("saved_tensors", "marked", "needs_input_grad")
 
@@ -105,7 +108,7 @@ class _Operator:
 
     @cached_property
     def parameters(self) -> list[inspect.Parameter]:
-        return _parameters(self.cls)
+        return _parameters(self.cls, len(self.types))
 
     def made(self, args: Sequence[Any]) -> Any:
         """The operator, registered. Zeros instead of these arguments show how many outputs it has."""
@@ -197,9 +200,12 @@ def _fits(kind: str, wanted: str) -> bool:
     return kind == wanted or (kind == "int" and wanted == "float")
 
 
-def _parameters(cls: Any) -> list[inspect.Parameter]:
-    """The parameters of a body's forward, without ctx."""
-    return list(inspect.signature(cls.forward).parameters.values())[not hasattr(cls, "setup_context") :]
+def _parameters(cls: Any, count: int) -> list[inspect.Parameter]:
+    """The parameters of a body's forward, without ctx; as many as there are arguments if it takes any number."""
+    found = list(inspect.signature(cls.forward).parameters.values())
+    named = [p for p in found if p.kind is not p.VAR_POSITIONAL][not hasattr(cls, "setup_context") :]
+    more = range(len(named), count if any(p.kind is p.VAR_POSITIONAL for p in found) else 0)
+    return [*named, *(inspect.Parameter(f"argument{n}", inspect.Parameter.POSITIONAL_ONLY) for n in more)]
 
 
 _operators: OrderedDict[Any, tuple[_Operator, Any]] = OrderedDict()
@@ -208,7 +214,7 @@ _lock = threading.RLock()
 
 def _types(cls: Any, args: Sequence[Any]) -> tuple[str, ...]:
     """The types of the arguments of a call in the operator's schema. Those that are left out have their defaults."""
-    parameters = _parameters(cls)
+    parameters = _parameters(cls, len(args))
     given = (*args, *(p.default for p in parameters[len(args) :]))
     return tuple("Tensor?" if p.default is None else schema_type(x) for p, x in zip(parameters, given, strict=True))
 
@@ -247,8 +253,11 @@ class TorchLibraryImplementation(TorchImplementation):
 
     name = "torch-library"
     capabilities = frozenset(CAPABILITIES) - {"objects", "inplace", "jvp"}
+    # A kernel does not know which arguments require grad; in the combined form the adapter tells forward.
+    emulated = frozenset({"needs_input_grad"})
     deviations = tuple(d for d in DEVIATIONS if applies(d.cause.releases))
     limits = MappingProxyType({
+        **{(name, ""): "it changes its input, and an operator that does so can have no formula" for name in _IN_PLACE},
         ("Select", ""): "it returns a view of its input, and outputs of an operator are no aliases",
         ("ScipyConv2d", "ENV-COMPILE"): "its backward computes with NumPy, and that of an operator must be traceable",
     })  # fmt: skip

@@ -22,6 +22,7 @@ IMPORTS = {
     "weakref": "import weakref",
     "np": "import numpy as np",
     "torch": "import torch",
+    "FakeTensorMode": "from torch._subclasses.fake_tensor import FakeTensorMode",
     "checkpoint": "from torch.utils.checkpoint import checkpoint",
 }
 

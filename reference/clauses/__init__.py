@@ -20,6 +20,7 @@ from autograd_conformance.reference.clauses import (
     gradients,
     hooks,
     inplace,
+    operators,
     saving,
     transforms,
 )
@@ -36,6 +37,7 @@ _PARTS = (
     hooks,
     environment,
     compilers,
+    operators,
     devices,
 )
 

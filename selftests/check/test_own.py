@@ -155,6 +155,23 @@ def test_a_limitation_that_does_not_hold_is_stale(said):
         assert discover(user_ops.rounded, TORCH).stale == ()
 
 
+def test_random_numbers_that_backward_alone_draws_are_not_stale():
+    class Sampled(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 1
+
+        @staticmethod
+        def setup_context(_, inputs, outputs):
+            pass
+
+        @staticmethod
+        def backward(_, g):
+            return 2 * g * (torch.rand_like(g) < 0.5)
+
+    assert discover(Declaration(Sampled, "float[n]", stochastic=True), TORCH).stale == ()
+
+
 @pytest.mark.parametrize("least", [0, 2])
 def test_a_function_is_known_by_calls_whose_backward_works(least):
     class FewRows(torch.autograd.Function):

@@ -61,6 +61,19 @@ def test_a_file_of_declarations(tmp_path):
     assert out.endswith("\n2 Functions: 2 without a fault\n")
 
 
+def test_a_function_that_is_asked_for_and_cannot_be_checked_costs_no_other(tmp_path):
+    (tmp_path / "two.py").write_text(
+        "import user_ops\nfrom autograd_conformance import Declaration\n"
+        "refused = Declaration(user_ops.Scaled, 'float[n]', name='refused')\n"
+        "single = Declaration(user_ops.Single, 'float[...]', once=True, name='single')\n"
+    )
+    words = ("two.py", "--functions", "refused,single", "--properties", "VJP-FD", "--profile", "quick")
+    status, out, err = check(*words, folder=tmp_path)
+    assert status == 2
+    assert len(re.findall("^Error: ", err, re.MULTILINE)) == 1
+    assert out.endswith("\n2 Functions: 1 without a fault, 1 not verified (refused)\n")
+
+
 def test_what_is_said_on_the_command_line(tmp_path):
     (undeclared,) = loading.declarations(f"{user_ops.__name__}:Squared", ["float[n]"])
     with pytest.raises(UsageProblem, match=r"changes an argument on purpose, declare inplace=\(its position,\)"):

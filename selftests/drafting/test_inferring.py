@@ -61,6 +61,9 @@ def words(*calls):
         ([(tensor(2), value(None)), (tensor(3), tensor(3))], [["float[n]", "float[n]?"]]),
         ([(tensor(2, grad=False, ranges=("finite", "binary", "unit")),)], [["float[n] binary"]]),
         ([(tensor(2, layout="sparse_coo"),)], [["float[n] sparse"]]),
+        ([(tensor(2, 2, ranges=("finite", "symmetric", "definite")),)], [["float[n,n] spd"]]),
+        ([(tensor(2, 2, ranges=("finite", "lower")),), (value(None),)], [["float[n,n]? lower"]]),
+        ([(tensor(2, 2, ranges=("symmetric",)),), (tensor(2, 3, ranges=()),)], [["float[n,m]"]]),
         ([(tensor(2), value(0.5))], [["float[n]", "0.5"]]),
         ([(tensor(2), value("sum")), (tensor(2), value("mean"))], [["float[n]", "'sum' | 'mean'"]]),
         ([(tensor(2), value(True)), (tensor(2), value(1))], [["float[n]", "True"], ["float[n]", "1"]]),
@@ -132,6 +135,13 @@ def alternatives(*calls) -> list[list[str]]:
 def test_any_shape_is_tried_before_the_shapes_that_were_seen():
     found = alternatives((tensor(2, 3),), (tensor(4, 3),))
     assert found == [["float[...]"], ["float[...,n]"], ["float[n,m]"], ["float[n,3]"]]
+
+
+def test_a_last_length_that_never_varies_in_many_shapes_is_tried_first():
+    shapes = [(2, 3), (4, 3), (5, 1, 3), (3,)]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes])[:2] == [["float[...,3]"], ["float[...]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes[1:]]) == [["float[...]"], ["float[...,n]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in [*shapes, (4,)]]) == [["float[...]"], ["float[...,n]"]]
 
 
 def test_all_numbers_are_tried_before_those_that_were_seen():

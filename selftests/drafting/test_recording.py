@@ -160,8 +160,13 @@ def helper(x):
 
 Not = function(lambda ctx, x, f: f(x) * 3, lambda ctx, g: (g * 3, None), "Not")
 small = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "small")
+Fixed = function(lambda ctx, x, w: x * w.numpy().shape[0], lambda ctx, g: (g * 3, None), "Fixed")
+Flag = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Flag")
+Matrix = function(lambda ctx, x: x * 3, lambda ctx, g: g * 3, "Matrix")
+Marked = type("Marked", (torch.Tensor,), {"factor": 2})
+Special = function(lambda ctx, x: torch.Tensor(x) * x.factor, lambda ctx, g: g * 2, "Special")
 Configured = function(lambda ctx, x, config: x * 3, lambda ctx, g: (g * 3, None), "Configured")
-Moduled = function(lambda ctx, x, module: x * 3, lambda ctx, g: (g * 3, None), "Moduled")
+Moduled = function(lambda ctx, x, module, k=0: x * 3, lambda ctx, g: (g * 3, None, None), "Moduled")
 Weighted = function(lambda ctx, x, w: setattr(ctx, "w", w) or x * w, lambda ctx, g: (g * ctx.w, None), "Weighted")
 
 
@@ -171,7 +176,13 @@ def main():
     small.apply(x)
     Configured.apply(x, Config(a=1))
     Moduled.apply(x, torch.nn.TransformerEncoderLayer(2, 1))
+    Moduled.apply(x, torch.nn.Tanh(), 1)
     Weighted.apply(x, torch.full((3,), 2.5))
+    Fixed.apply(x, torch.full((3,), 2.5))
+    Flag.apply(x, torch.ones(()))
+    for n in (2, 3):
+        Matrix.apply(torch.ones(n, n) + torch.diag(torch.arange(n)))
+    Special.apply(torch.ones(3).as_subclass(Marked))
 
 
 if __name__ == "__main__":
@@ -186,9 +197,16 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert "secret" not in text
     assert {"not_", "small_", "weighted"} <= set(declared(text))
     names = [declaration.name for declaration in loading.declarations(str(tmp_path / "declared.py"))]
-    assert names == ["Not", "small", "Weighted"]
+    assert names == ["Not", "small", "Moduled_2", "Weighted", "Fixed", "Flag", "Matrix"]
+    assert re.search(r"Moduled: 2 calls$", done.stdout, re.MULTILINE)
+    assert declared(text)["matrix"] == ["float[n,n] spd"]
+    # One number that is 1 says nothing about others.
+    assert declared(text)["flag"] == ["float[n]", "float[] constant"]
     assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
+    # Forward refuses a weight that requires grad.
+    assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]
     assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
+    assert "Left out: x is a __main__.Marked, and forward refuses other tensors: AttributeError" in text
 
 
 # An object, and the words that make it again.
@@ -207,6 +225,8 @@ OBJECTS = {
         "restored(Layered, f=torch.nn.Tanh(), "
         "bias=torch.nn.Parameter(torch.randn((2,), dtype=torch.float32)), n=2)",
     "Kind.ONE": "Kind.ONE",
+    # A single number is the user's own.
+    "Pair(torch.tensor([19]), 'super')": "Pair(tau=torch.randint(31, 32, (1,), dtype=torch.int64), method='super')",
     "(slice(0, 3), None, ...)": "(slice(0, 3, None), None, ...)",
     "Scaled(Local())": "",
     "Scaled('a text with blanks')": "",

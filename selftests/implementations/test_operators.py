@@ -116,3 +116,15 @@ def test_calls_of_several_threads_have_operators_of_their_own_kind(operators: Im
         found = list(pool.map(slope, names))
     expected = [4.0, 12.0, float(np.exp(np.float32(2.0)))] * 4
     assert np.allclose(np.ravel(found), expected, rtol=1e-6, atol=0)
+
+
+def test_torch_refuses_a_formula_for_what_is_changed(operators: Implementation) -> None:
+    for name, body in FUNCTIONS.items():
+        assert ((name, "") in operators.limits) == (bool(body.inplace) or name == "Select")
+
+    def add(x: Any) -> None:
+        x.add_(1)
+
+    op = torch.library.custom_op(f"{library.SPACE}::add", add, mutates_args=("x",), schema="(Tensor(a!) x) -> ()")
+    with pytest.raises(RuntimeError, match="for non-functional operator"):
+        op.register_autograd(lambda *_: None)

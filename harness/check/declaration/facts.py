@@ -49,6 +49,8 @@ class Facts:
     refused_layouts: tuple[RefusedLayout, ...] = ()
     # Whether it is a Function class and not only a callable.
     is_class: bool = True
+    # Whether it is an operator that says what its outputs are for tensors without values.
+    foretells: bool = False
     # The keyword-only arguments of an operator, which are left at their defaults.
     unpassed: tuple[str, ...] = ()
     # A sentence for each declared limitation that it does not have.

@@ -170,6 +170,7 @@ def _discovered(
         refers_in=refers_in(declaration, subject, first, composite=composite),
         refused_layouts=() if declaration.stochastic else tuple(refused_layouts(subject, simple)),
         is_class=not isinstance(subject.cls, Native),
+        foretells=implementation.foretells(declaration.function),
         unpassed=tuple(implementation.keywords_of(declaration.function)),
         stale=tuple(stale(declaration, examples, oracle)),
         holds_others=_holds_others(examples[0]),

@@ -161,8 +161,8 @@ def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
     if not slots:
         return
     # There may be fewer values than elements.
-    shapes = [tuple(t.shape for t in call.tensors), *reversed(shape_tuples(function))]
-    moved = (reshaped(call, each, function) for each in shapes if len(each) == len(call.tensors))
+    own = _shapes(function, call)
+    moved = (reshaped(call, each, function) for each in (own, *reversed(shape_tuples(function))) if each is not None)
     alike = (c for c in moved if c is not None and _ranks(c) == _ranks(call) and _several_values(c, slots))
     others = (replace(c, seed=call.seed + seed) for c in islice(alike, _SHAPES) for seed in range(_DRAWS))
     different = next((other for other in others if not repeating(function, other)), None)

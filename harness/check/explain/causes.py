@@ -125,8 +125,9 @@ class Failure:
             return self._of_plain
         if self.of_plain_numbers:
             return None
-        # What is scaled by ones stays the same.
-        repeats = all(self.is_right(each, 2) for each in (self.call, _dense(self.call)))
+        # What is scaled by ones stays the same. A call that is wrong in its first backward pass shows nothing.
+        other = _dense(self.call)
+        repeats = self.is_right(self.call, 2) and (self.is_right(other, 2) or not self.is_right(other))
         return None if repeats else "VJP-REPEAT"
 
     def _made_right(self) -> Iterator[str]:

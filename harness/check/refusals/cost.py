@@ -39,9 +39,13 @@ def took(example: Example) -> float:
 
 
 def typical(examples: Sequence[Example]) -> float:
-    """The seconds of a call, on average over the examples; what the machine adds in one attempt does not count."""
-    times = [min(attempted(took, example) or 0.0 for _ in range(_AGAIN)) for example in examples]
-    return sum(times) / len(times)
+    """The seconds of a call, on average over the examples that raise nothing; 0 if all of them do.
+
+    What the machine adds in one attempt does not count.
+    """
+    attempts = [[attempted(took, example) for _ in range(_AGAIN)] for example in examples]
+    times = [min(each) for found in attempts if (each := [seconds for seconds in found if seconds is not None])]
+    return sum(times) / max(1, len(times))
 
 
 def share(seconds: float) -> float:

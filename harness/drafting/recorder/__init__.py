@@ -2,8 +2,8 @@
 
 A file ``sitecustomize.py`` loads this package by its path, in each Python process of the program: it uses the standard
 library only, and the program's own torch. Each kind of call is a line of JSON as soon as it is seen, so that a crash
-loses nothing. What a tensor holds is not written: of integers the least and the largest, of floating numbers in which
-of a few ranges all of them are.
+loses nothing. Of what a tensor holds are written: of integers the least and the largest, of floating numbers in which
+of a few ranges all of them are, and of a tensor without dimensions that belongs to an object its number.
 """
 
 from __future__ import annotations

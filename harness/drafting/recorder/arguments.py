@@ -19,6 +19,8 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 _WORD = r"[A-Za-z_][\w-]{0,19}"
 _LONGEST_LIST = 16
 _LONGEST_KEY = 40
+# The rows of matrices that are looked at.
+_LARGEST_MATRIX = 128
 # The words that make an object again: how deep it may be, and how many letters they may have.
 _DEEPEST, _LONGEST_WORDS = 5, 1000
 
@@ -27,12 +29,18 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, sys.modules[PACKAGE].Tensor)
 
 
+def _is_plain(tensor: Any) -> bool:
+    """Whether it is no tensor of a class of the program's own, nor one of tracers."""
+    torch = sys.modules[PACKAGE]
+    return type(tensor) in (torch.Tensor, torch.nn.Parameter)
+
+
 def key_of(value: Any) -> Any:
     """What tells kinds of arguments apart."""
     if type(value) in _PLAIN:
         return type(value), value
     if is_tensor(value):
-        return value.shape, value.dtype, value.requires_grad, value.layout, value.device.type, _layout(value)
+        return type(value), value.shape, value.dtype, value.requires_grad, value.device.type, _layout(value)
     if isinstance(value, tuple | list):
         return type(value), *(map(key_of, value) if len(value) <= _LONGEST_LIST else [len(value)])
     if type(value).__module__ == PACKAGE:
@@ -51,12 +59,14 @@ def _layout(tensor: Any) -> str:
 def described(value: Any) -> dict[str, Any]:
     """An argument as data."""
     if is_tensor(value):
+        special = {} if _is_plain(value) else {"class": f"{type(value).__module__}.{type(value).__qualname__}"}
         return {
             "tensor": str(value.dtype).rpartition(".")[2],
             "shape": list(value.shape),
             "grad": value.requires_grad,
             "layout": _layout(value),
             "device": value.device.type,
+            **special,
         }
     if isinstance(value, float) and value - value != 0:
         return {"object": "number that is not finite", "expression": f'float("{value}")'}
@@ -236,16 +246,16 @@ def _filled(tensor: Any) -> str:
         return f"torch.rand({shape}) < 0.5"
     if tensor.is_floating_point() or tensor.is_complex():
         return f"torch.randn({shape}, dtype={tensor.dtype})"
-    least, most = tensor.aminmax() if tensor.numel() else (0, 0)
-    return f"torch.randint({int(least)}, {int(most) + 1}, {shape}, dtype={tensor.dtype})"
+    least, most = _ends(tensor) if tensor.numel() else (0, 0)
+    return f"torch.randint({least}, {most + 1}, {shape}, dtype={tensor.dtype})"
 
 
 def value_range(tensor: Any) -> dict[str, Any]:
     """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
     torch = sys.modules[PACKAGE]
     try:
-        # Others are of tracers or of the program, and a look ends the capture of a graph.
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        # A look at tensors of tracers ends the capture of a graph.
+        if not _is_plain(tensor):
             return {}
         if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
             return {}
@@ -255,14 +265,34 @@ def value_range(tensor: Any) -> dict[str, Any]:
             least, most = tensor.detach().aminmax()
             least, most = least.item(), most.item()
             if not tensor.is_floating_point():
-                # A single number would be the user's data.
-                alone = tensor.numel() == 1
-                return {"least": _outwards(int(least), alone), "most": _outwards(int(most), alone)}
-            binary = least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+                return dict(zip(("least", "most"), _ends(tensor), strict=True))
+            # One number says nothing about others.
+            several = tensor.numel() > 1
+            binary = several and least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
+            matrices = _matrices(tensor) if least < most else []
         ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
-        return {"ranges": [name for name, holds in ranges.items() if holds]}
+        return {"ranges": [*(name for name, holds in ranges.items() if holds), *matrices]}
     except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
         return {}
+
+
+def _matrices(tensor: Any) -> list[str]:
+    """What square matrices are, of two rows at least."""
+    torch, side = sys.modules[PACKAGE], tensor.shape[-1] if tensor.ndim > 1 else 0
+    if not 2 <= side <= _LARGEST_MATRIX or tensor.shape[-2] != side:
+        return []
+    wide = tensor.detach().double()
+    found = {"lower": torch.equal(wide, wide.tril()), "upper": torch.equal(wide, wide.triu())}
+    found["symmetric"] = torch.allclose(wide, wide.mT, rtol=1e-4)
+    found["definite"] = found["symmetric"] and not torch.linalg.cholesky_ex(wide).info.any()
+    return [name for name, holds in found.items() if holds]
+
+
+def _ends(integers: Any) -> tuple[int, int]:
+    """The least and the largest; of a single number, which is the user's data, rounder ones around it."""
+    least, most = map(int, integers.aminmax())
+    alone = integers.numel() == 1
+    return _outwards(least, alone), _outwards(most, alone)
 
 
 def _outwards(number: int, rounded: bool) -> int:

@@ -53,6 +53,12 @@ def _of_rates(g, _, x, w):
     return gw - y * (gw * y).mean(-1, keepdim=True), (g * y).sum(0)
 
 
+def _of_matrices(g, _, x, y):
+    """The second gradient is that of a matrix, whose entries are large."""
+    matrix = 4 * x[..., :, None] * x[..., None, :]
+    return g * y, (matrix @ g[..., None])[..., 0]
+
+
 def _rows_of_one_size(gradients):
     """Weighted rows of one size, computed in single precision at least."""
     return function(lambda x, w: x * _rate(x) * w, gradients, "CubedNorm")
@@ -199,6 +205,16 @@ SPECIMENS = (
         "float[m]",
         word="not finite",
         says="((0, -128.0),)), Tensor((1,), dtype='float16', requires_grad=True, specials=((0, -128.0)",
+    ),
+    # With cotangents other than ones it is NaN, in the first backward pass as in others.
+    wrong(
+        "a product of matrices",
+        "VJP-FINITE/far",
+        function(lambda x, y: x * y, _of_matrices, "Matrices"),
+        "float[n,4]",
+        "float[n,4]",
+        word="not finite",
+        exactly={"follows": None},
     ),
     right(
         "rates of ordinary size",

@@ -162,6 +162,20 @@ SPECIMENS = (
         words="all values of argument 1 (i) different",
         exactly={"values": "argument 1 (i) = [0, 0]"},
     ),
+    # The same, where an argument is left out.
+    _row(
+        "different indices without weights",
+        "VJP-FD",
+        function(
+            lambda x, i, w: x[i] if w is None else x[i] * w,
+            lambda g, _, x, i, w: (torch.zeros_like(x).index_put((i,), g if w is None else g * w), None, None),
+        ),
+        *PICKED,
+        "float[e]? constant",
+        once=True,
+        words="all values of argument 1 (i) different",
+        exactly={"values": "argument 1 (i) = [0, 0]"},
+    ),
     _row(
         "no indices",
         "VJP-FD",

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
+
 import torch
-from torch._library import utils
+from torch._functorch import autograd_function
+from torch._library import custom_ops, utils
+from torch._library.custom_ops import CustomOpDef
+from torch._library.fake_impl import FakeImplCtx
 from torch.autograd.function import InplaceFunction
+from torch.testing._internal import optests
 
 from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
@@ -31,6 +38,41 @@ _REFUSED_AT_ONCE = plants.where(
     plants.raising("no_formula: no formula was registered, see register_autograd"),
 )
 
+
+def _rounded(original, op, *args, **options):
+    return original(op, *(round(each) if type(each) is float else each for each in args), **options)
+
+
+def _for_all_devices(original, op, devices, *function):
+    return original(op, None, *function)
+
+
+def _batched_at_0(original, interpreter, rule, *rest, **options):
+    def with_numbers(info, in_dims, *args):
+        return rule(info, tuple(0 if each is None else each for each in in_dims), *args)
+
+    return original(interpreter, with_numbers, *rest, **options)
+
+
+def _cast_all(values, _, dtype):
+    """What a rule of autocast does with arguments, for every floating dtype."""
+    return tuple(x.to(dtype) if isinstance(x, torch.Tensor) and x.is_floating_point() else x for x in values)
+
+
+def _with_zeros(filled):
+    args, keywords = filled
+    return tuple(torch.zeros(2) if each is None else each for each in args), keywords
+
+
+def _opaque(original, name, *function, mutates_args, schema=None):
+    return torch.library.custom_op(name, *function, mutates_args=mutates_args, schema=schema)
+
+
+def _all_right(original, op, args, *rest, **options):
+    found = original(op, args, *rest, **{**options, "raise_exception": False})
+    return dict.fromkeys(found, "SUCCESS")
+
+
 FAULTS = (
     fault(
         "LIB-01",
@@ -41,6 +83,7 @@ FAULTS = (
         "LIB-01: arguments left out stay out",
         plants.put(utils, "fill_defaults", lambda _, args, kwargs: (args, kwargs)),
         "in setup_context",
+        neighbours=("LIB-14",),
     ),
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
     fault("LIB-01: in backward there is a flag too many", plants.cotangents(_flag_too_many), "in backward"),
@@ -55,6 +98,68 @@ FAULTS = (
         "LIB-02: an operator may return an alias",
         plants.put(utils, "_c_check_aliasing_constraint", lambda *_, **__: None),
     ),
+    fault(
+        "LIB-03",
+        plants.wrapped(torch.library, "infer_schema", plants.gives(lambda schema: re.sub(r"=[^,)]+", "", schema))),
+        "leaves out what has defaults",
+        neighbours=("LIB-01", "LIB-14"),
+    ),
+    fault(
+        "LIB-04",
+        plants.wrapped(CustomOpDef, "__call__", _rounded),
+        neighbours=("LIB-09",),
+    ),
+    fault(
+        "LIB-04: a number that comes back is a tensor",
+        plants.wrapped(
+            CustomOpDef,
+            "__call__",
+            plants.gives(
+                lambda found: (
+                    [torch.tensor(x) if type(x) is int else x for x in found] if type(found) is tuple else found
+                )
+            ),
+        ),
+        "numbers",
+    ),
+    fault("LIB-05", plants.put(custom_ops, "increment_version", lambda *_: None), "arguments that have changed"),
+    fault(
+        "LIB-06",
+        plants.wrapped(CustomOpDef, "register_kernel", _for_all_devices),
+        "output on the CPU",
+        neighbours=("LIB-07",),
+    ),
+    fault(
+        "LIB-07",
+        plants.put(CustomOpDef, "set_kernel_enabled", lambda *_, **__: nullcontext()),
+        "while it is disabled",
+    ),
+    fault(
+        "LIB-08",
+        plants.wrapped(CustomOpDef, "register_fake", lambda original, op, fake: original(op, op._init_fn)),
+        "kernels that ran",
+        neighbours=("LIB-13",),
+    ),
+    fault(
+        "LIB-09",
+        plants.wrapped(autograd_function, "custom_function_call_vmap_helper", _batched_at_0),
+    ),
+    fault("LIB-10", plants.put(custom_ops, "_cast", lambda value, *_: value), "dtypes in the operator"),
+    fault(
+        "LIB-11",
+        plants.around_backward(plants.where(lambda ctx, *_: _is_operator(ctx), plants.under(torch.no_grad))),
+        "second derivative",
+    ),
+    fault("LIB-12", plants.wrapped(torch.library, "triton_op", _opaque), "what is in the graph"),
+    fault(
+        "LIB-14",
+        plants.wrapped(utils, "fill_defaults", plants.gives(_with_zeros)),
+        "in setup_context",
+    ),
+    fault("LIB-15", plants.put(utils, "has_kwarg_only_tensors", lambda *_: False), "no error"),
+    fault("LIB-16", plants.wrapped(FakeImplCtx, "new_dynamic_size", lambda *_, **__: 1), "size"),
+    fault("LIB-17", plants.put(torch._C, "_set_autograd_fallback_mode", lambda *_: None), "requires_grad"),
+    fault("LIB-13", plants.wrapped(optests, "opcheck", _all_right)),
     fault(
         "LEGACY-01",
         plants.around_apply(
@@ -76,4 +181,5 @@ FIXES = (
         ),
         variant="needs_input_grad",
     ),
+    Fix("LIB-10", plants.put(custom_ops, "_cast", _cast_all), variant="double"),
 )

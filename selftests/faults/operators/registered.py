@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from autograd_conformance.selftests.faults.operators import MISSED, REFUSED, Operator, of
+from autograd_conformance.selftests.faults.operators import REFUSED, Operator, of
 from autograd_conformance.selftests.faults.operators.formulas import ONE, TWO, in_square, ones, saving, twos, vector
 
 _FIRST: dict[str, float] = {}
@@ -30,21 +30,21 @@ IN_FAKES = (
     in_columns(
         "fake_shape",
         "the fake kernel has another shape",
-        "ENV-COMPILE",
+        "ENV-DEVICE/fake",
         options=COMPILED,
         fake=lambda x: x.new_empty(x.shape[0]),
     ),
     in_columns(
         "fake_dtype",
         "the fake kernel has another dtype",
-        MISSED,
+        "ENV-DEVICE/fake",
         options=COMPILED,
         fake=lambda x: torch.empty_like(x, dtype=torch.float16),
     ),
     in_columns(
         "fake_strides",
         "the fake kernel has other strides",
-        MISSED,
+        "ENV-DEVICE/fake",
         options=COMPILED,
         fake=lambda x: torch.empty(x.shape, dtype=x.dtype, device=x.device),
     ),

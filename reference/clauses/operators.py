@@ -1,0 +1,162 @@
+"""Clauses on operators of torch.library: schemas, kernels, fakes, rules for transforms, and opcheck."""
+
+from __future__ import annotations
+
+from autograd_conformance.reference.clauses.definitions import Clause
+
+CLAUSES = (
+    Clause(
+        "LIB-03",
+        "documented",
+        "custom_op infers the schema from the function's annotations: the operator has its defaults and keyword-only "
+        "arguments, by its name as well; a function without annotations is refused.",
+        "library: torch.library.custom_op",
+        quote="If None (recommended) we'll infer a schema for the operator from its type annotations.",
+        fault="the operator has no defaults",
+    ),
+    Clause(
+        "LIB-04",
+        "documented",
+        "Arguments of the documented types reach the function of an operator as they are, and it may return tensors, "
+        "lists of tensors, and numbers.",
+        "library: torch.library.custom_op",
+        quote="The following types are supported for the wrapped function's input parameters: Scalars: int, float, "
+        "bool, str, torch.types.Number; Tensors: torch.Tensor; Enums/devices: torch.dtype, torch.device; Flat list of "
+        "the same type [...]; Optionals: Optional of any of the above scalar/tensor types",
+        fault="a number with a fraction reaches the function rounded",
+    ),
+    Clause(
+        "LIB-05",
+        "documented",
+        "The arguments that mutates_args names have changed after a call, so that backward refuses what was saved of "
+        "them before; the others have not. \"unknown\" stands for all.",
+        "library: torch.library.custom_op",
+        quote="The names of args that the function mutates. This MUST be accurate, otherwise, the behavior is "
+        'undefined. If "unknown", it pessimistically assumes that all inputs to the operator are being mutated.',
+        needs="inplace numpy",
+        fault="the version of a changed argument stays",
+    ),
+    Clause(
+        "LIB-06",
+        "documented",
+        "A kernel that is registered for a device takes the place of the default one there, and nowhere else; without "
+        "device types a function is the kernel of all devices.",
+        "library: torch.library.register_kernel",
+        quote="Register an implementation for a device type for this operator. [...] If None, we will register to all "
+        "device types",
+        fault="a kernel of one device is that of all",
+    ),
+    Clause(
+        "LIB-07",
+        "documented",
+        "While set_kernel_enabled disables the kernel of a device, the default one runs there, also after another one "
+        "was registered; afterwards the state is what it was.",
+        "library: torch.library.CustomOpDef.set_kernel_enabled",
+        quote="If a kernel is first disabled and then registered, it is disabled until enabled again.",
+        since="2.6",
+        fault="a kernel cannot be disabled",
+    ),
+    Clause(
+        "LIB-08",
+        "documented",
+        "The fake kernel runs instead of the operator's for fake and for meta tensors, with the same arguments; "
+        "where there is none, the call raises. Gradients have their shapes there, too.",
+        "library: torch.library.register_fake",
+        quote="The FakeTensor implementation has the same signature as the operator. It is run for both FakeTensors "
+        "and meta tensors.",
+        fault="for tensors without values the operator's own kernel runs",
+    ),
+    Clause(
+        "LIB-09",
+        "documented",
+        "A rule for vmap gets the batch size, the randomness, and for each argument the batched dimension, None where "
+        "there is none; its results have the batch where out_dims says. Gradients are those of a loop.",
+        "library: torch.library.register_vmap",
+        quote="For each arg in args, in_dims has a corresponding Optional[int]. It is None if the arg is not a Tensor "
+        "or if the arg is not being vmapped over, otherwise, it is an integer specifying what dimension of the Tensor "
+        "is being vmapped over.",
+        needs="vmap",
+        since="2.5",
+        fault="a rule for vmap gets 0 for an argument that is not batched",
+    ),
+    Clause(
+        "LIB-10",
+        "documented",
+        "In a region of autocast an operator with a rule gets floating-point tensors in the rule's dtype, others as "
+        "they are, and runs with autocast switched off.",
+        "library: torch.library.register_autocast",
+        quote="When custom op runs in an autocast-enabled region, casts incoming floating-point Tensors to the target "
+        "dtype (non-floating-point Tensors are not affected), then executes custom op with autocast disabled.",
+        needs="autocast",
+        since="2.7",
+        fault="an operator with a rule for autocast gets its arguments as they are",
+    ),
+    Clause(
+        "LIB-11",
+        "documented",
+        "A backward that cannot be traced may be an operator of its own, called in the backward of another: second "
+        "derivatives come from its formula.",
+        "library: torch.library.register_autograd",
+        quote="If you need a non-traceable backward, you can make it a separate custom_op that you call inside "
+        "backward_fn.",
+        needs="double_backward numpy",
+        fault="operators that a backward calls are not recorded",
+    ),
+    Clause(
+        "LIB-12",
+        "documented",
+        "torch.compile traces into the function of a triton_op, but never into that of a custom_op; both give the "
+        "uncompiled results and gradients.",
+        "library: torch.library.triton_op",
+        quote="torch.library.custom_op treats custom operators as opaque (torch.compile and torch.export.export will "
+        "never trace into them), but triton_op makes the implementation visible to these subsystems",
+        needs="compile",
+        since="2.6",
+        fault="a triton_op is as opaque as a custom_op",
+    ),
+    Clause(
+        "LIB-13",
+        "documented",
+        "opcheck says SUCCESS for each of its four tests of a right operator, and accuses by the right one a hidden "
+        "change, a formula that is not registered, and a fake kernel with another shape, dtype or strides.",
+        "library: torch.library.opcheck",
+        quote="Given an operator and some sample arguments, tests if the operator is registered correctly.",
+        needs="compile",
+        fault="opcheck accepts everything",
+    ),
+    Clause(
+        "LIB-14",
+        "documented",
+        "An optional tensor that is None or left out is None in setup_context, has no flag and gets no gradient; where "
+        "it is given, it is an input like any other.",
+        "library: torch.library.custom_op",
+        quote="Optionals: Optional of any of the above scalar/tensor types",
+        fault="an optional tensor that was not given is a tensor in setup_context",
+    ),
+    Clause(
+        "LIB-15",
+        "documented",
+        "An operator with a keyword-only tensor is refused; keyword-only arguments of other types are not.",
+        "library: torch.library.register_vmap",
+        quote="We do not support kwarg-only Tensor args.",
+        fault="an operator may have a keyword-only tensor",
+    ),
+    Clause(
+        "LIB-16",
+        "documented",
+        "A fake kernel can say that a size depends on the values: a graph that was traced with some values gives the "
+        "right sizes for others.",
+        "library: torch.library.get_ctx",
+        quote="Constructs a new symint (symbolic int) representing a data-dependent value.",
+        needs="compile",
+        fault="a size that depends on the values is that of the first call",
+    ),
+    Clause(
+        "LIB-17",
+        "observed",
+        "Backward through an operator without any kernel for autograd warns, and no gradient comes of it; in the "
+        "fallback mode \"nothing\" its output requires no grad.",
+        "source: torch/csrc/autograd/autograd_not_implemented_fallback.h",
+        fault="the fallback mode of autograd cannot be changed",
+    ),
+)  # fmt: skip

@@ -1,0 +1,83 @@
+"""What torch.library.opcheck accuses an operator of."""
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from autograd_conformance.harness.testing.marks import keeps
+
+SPACE = "autograd_conformance_opcheck"
+
+
+def _doubled(x: Tensor) -> Tensor:
+    return 2 * x
+
+
+def _changes(x: Tensor) -> Tensor:
+    y = 2 * x
+    x.detach().add_(1)
+    return y
+
+
+# What is wrong with an operator that doubles, and the test of opcheck that says so: its function, and its fake kernel.
+_CASES = {
+    "nothing": (None, _doubled, torch.empty_like),
+    "a hidden change": ("test_schema", _changes, torch.empty_like),
+    "the shape of the fake": ("test_faketensor", _doubled, lambda x: x.new_empty((*x.shape, 1))),
+    "the dtype of the fake": ("test_faketensor", _doubled, lambda x: x.new_empty(x.shape, dtype=torch.int64)),
+    "the strides of the fake": ("test_faketensor", _doubled, lambda x: x.new_empty(x.mT.shape).mT),
+    "no fake": ("test_faketensor", _doubled, None),
+}
+_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+
+
+@keeps("LIB-13", examples=0.4, slow=True)
+def test_opcheck_accuses_what_is_wrong(subject, data):
+    """opcheck accepts a right operator, and names the test that finds what is wrong with another one."""
+    case = subject.draw(data, tuple(_CASES), "what is wrong")
+    tracked = subject.draw(data, st.booleans(), "requires grad")
+    test, function, fake = _CASES[case]
+    op = torch.library.custom_op(f"{SPACE}::examined", function, mutates_args=())
+    op.register_autograd(lambda ctx, g: (2 * g,))
+    if fake is not None:
+        op.register_fake(fake)
+    args = (subject.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]).requires_grad_(tracked),)
+    found = torch.library.opcheck(op, args, raise_exception=False)
+    subject.assert_equal("tests of opcheck", got=set(found), expected=set(_TESTS))
+    failed = sorted(name for name, said in found.items() if said != "SUCCESS")
+    if test is None:
+        subject.assert_equal("tests that fail for a right operator", got=failed, expected=[])
+    else:
+        subject.assert_that(test in failed, "tests that fail", got=failed, expected=f"{test} among them")
+        what = "opcheck of an operator that is wrong"
+        subject.assert_raises(
+            Exception,
+            lambda: torch.library.opcheck(op, args, test_utils=test),
+            what,
+        )
+
+
+@keeps("LIB-13", variant="registration", examples=0.4, slow=True)
+def test_opcheck_accuses_a_formula_elsewhere(subject, data):
+    """An operator whose kernel for the CPU records is accused, and one with a registered formula is not."""
+    registered = subject.draw(data, (True, False), "register_autograd")
+
+    class Doubled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g
+
+    with torch.library._scoped_library(SPACE, "FRAGMENT") as lib:
+        lib.define("elsewhere(Tensor x) -> Tensor")
+        lib.impl("elsewhere", _doubled if registered else Doubled.apply, "CPU")
+        if registered:
+            torch.library.register_autograd(f"{SPACE}::elsewhere", lambda ctx, g: (2 * g,), lib=lib)
+        op = getattr(torch.ops, SPACE).elsewhere.default
+        args = (subject.tensor([1.0, 2.0]).requires_grad_(),)
+        found = torch.library.opcheck(op, args, test_utils=_TESTS[1], raise_exception=False)
+    said = found[_TESTS[1]] == "SUCCESS"
+    subject.assert_equal("whether opcheck accepts the registration", got=said, expected=registered)
