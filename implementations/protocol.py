@@ -346,6 +346,9 @@ class Implementation(ABC):
         """The claimed capabilities that this device does not have."""
         return frozenset()
 
+    def prepare(self) -> None:
+        """Build what a run needs, once. Raises Unavailable if that is not possible."""
+
     def start_device(self, device: str) -> None:
         """Prepare a simulated device; called once, before it is used."""
 

@@ -50,6 +50,7 @@ def _implementation(given: str) -> Implementation:
     try:
         found = implementations.load(given)
         implementations.check_version(found)
+        found.prepare()
     except Unavailable as problem:
         raise UsageProblem(str(problem)) from problem
     return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import types
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -31,20 +31,24 @@ _NAMES = {function.body.__name__: function.name for function in FUNCTIONS.values
 
 @cache
 def extension() -> Any:
-    """The compiled Functions; torch keeps them, and builds them again if the source or torch changes.
+    """The compiled Functions. torch keeps them, and builds them again if the source or torch changes.
 
-    Raises Unavailable without a compiler or ninja, and with the compiler's first error.
+    Raises Unavailable with the compiler's first error.
     """
-    compiler = os.environ.get("CXX", "c++").split()[0]
-    for tool, cure in ((compiler, "install one, or name another one in CXX"), ("ninja", "install ninja")):
-        if shutil.which(tool) is None:
-            raise Unavailable(f"torch-cpp builds its Functions, and there is no {tool}; {cure}")
     try:
         return cpp_extension.load("autograd_conformance_functions", [str(_SOURCE)], extra_cflags=["-O1"])
-    except RuntimeError as problem:
+    except (OSError, RuntimeError) as problem:
         lines = [line.strip() for line in str(problem).splitlines()]
         said = next((line for line in lines if "error" in line[1:]), lines[0])
         raise Unavailable(f"torch-cpp cannot build its Functions: {said}") from problem
+
+
+def verify_tools() -> None:
+    """Raise Unavailable if there is no compiler or no ninja."""
+    compiler = os.environ.get("CXX", "c++").split()[0]
+    for tool, cure in ((compiler, "install one, or name another one in CXX"), ("ninja", "pip install ninja")):
+        if shutil.which(tool) is None:
+            raise Unavailable(f"torch-cpp builds its Functions in C++, and there is no {tool}: {cure}")
 
 
 class _Written:
@@ -68,7 +72,7 @@ class _Bodies(type):
         body = namespace.get("__qualname__", "").partition(".")[0]
         if body in _NAMES:
             return _Written(_NAMES[body])
-        return type(torch.autograd.Function)(name, (torch.autograd.Function,), namespace)
+        return types.new_class(name, (torch.autograd.Function,), exec_body=lambda mine: mine.update(namespace))
 
 
 class _Function(metaclass=_Bodies):
@@ -86,10 +90,10 @@ class TorchCppImplementation(TorchImplementation):
         "context", "classes", "objects", "keywords", "jvp", "vmap", "compile", "numpy", "sparse",
     }  # fmt: skip
     deviations = ()
-    limits = MappingProxyType({
+    limits = types.MappingProxyType({
         (name, ""): "it is not written in C++" for name in FUNCTIONS if name not in WRITTEN
     })  # fmt: skip
-    ag: Any = SimpleNamespace(Function=_Function, once_differentiable=lambda backward: backward)
+    ag: Any = types.SimpleNamespace(Function=_Function, once_differentiable=lambda backward: backward)
     dialect = ""
     script = None
     keeps_contract = False
@@ -97,6 +101,9 @@ class TorchCppImplementation(TorchImplementation):
 
     def __init__(self) -> None:
         super().__init__()
+        verify_tools()
+
+    def prepare(self) -> None:
         extension()
 
     def function(self, cls: Any) -> Callable[..., Any]:
