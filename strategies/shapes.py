@@ -136,9 +136,16 @@ def _assignments(
         axes = [*(lengths.get(name, usual) for name in names), *shaped]
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
     found = {tuple(_resolve(text, assigned) for text in dims) for assigned in assignments}
-    possible = (each for each in found if all(side >= 0 for shape in each for side in shape))
-    admitted = (each for each in possible if all(math.prod(shape) <= MAX_ELEMENTS for shape in each))
-    return tuple(sorted(admitted, key=_simplicity))
+    possible = [each for each in found if all(side >= 0 for shape in each for side in shape)]
+    # Where every tensor is large, as float[32,32], the smaller ones are admitted.
+    smallest = min((_largest(each) for each in possible), default=0)
+    most = MAX_ELEMENTS if smallest <= MAX_ELEMENTS else 2 * smallest
+    return tuple(sorted((each for each in possible if _largest(each) <= most), key=_simplicity))
+
+
+def _largest(shapes: Shapes) -> int:
+    """The elements of the largest tensor."""
+    return max(map(math.prod, shapes), default=1)
 
 
 def _admitted(function: Function, shapes: Shapes) -> bool:

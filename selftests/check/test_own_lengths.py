@@ -56,6 +56,13 @@ def test_right_functions_hold(f):
     assert [line["outcome"] for line in lines_of(checked, "VJP-FD", "VJP-FD/long")] == ["pass", "pass"]
 
 
+@pytest.mark.parametrize(("factor", "outcome"), [(1, "pass"), (2, "fail")])
+def test_lengths_that_are_fixed_may_all_be_large(factor, outcome):
+    product = function(lambda x, w: x @ w, lambda g, _, x, w: (g @ w.mT, factor * x.mT @ g))
+    checked = Checked(Declaration(product, "float[n,32]", "float[32,32]"), profile="quick", seed=0, shrink=False)
+    assert [line["outcome"] for line in lines_of(checked, "VJP-FD")] == [outcome]
+
+
 def test_each_free_dimension_is_long():
     facts = discover(Declaration(lambda x, w: x @ w, "float[n,k]", "float[k,m]"), TORCH)
     assert set(facts.long_shapes) >= {
