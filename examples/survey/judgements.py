@@ -1,4 +1,4 @@
-"""What a person says of the accusations: a fault, with the script that shows it, or on purpose, with the reason."""
+"""What is said of the accusations, by hand: a fault, with the script that shows it, or on purpose, with the reason."""
 
 from __future__ import annotations
 
@@ -165,6 +165,39 @@ JUDGEMENTS = [
         "gpytorch QuadFormDiagonal wrong VJP-FD*", "The matrix was not symmetric, as the documentation says it must be."
     ),
     fault(
+        "gpytorch MaternCovariance * DBL-CORRECT",
+        "gpytorch_matern_second.py",
+        "Second derivatives by the lengthscale are wrong, without a word: backward uses what forward computed.",
+    ),
+    fault(
+        "gpytorch RBFCovariance * DBL-CORRECT",
+        "gallery/gpytorch_rbf_second.py",
+        "Second derivatives by the lengthscale are wrong, without a word: backward uses what forward computed.",
+    ),
+    fault(
+        "gpytorch LogNormalCDF wrong VJP-FD*",
+        "gpytorch_log_normal_cdf.py",
+        "Just below -1, where the formula changes, the value is off by 0.002 and the gradient by 0.003.",
+    ),
+    fault(
+        "linear_operator PivotedCholesky raises VJP-REF*",
+        "linear_operator_pivoted_half.py",
+        "forward takes float16, and backward raises: it factorizes a matrix, which torch does not in float16.",
+    ),
+    fault(
+        "linear_operator InvQuadLogdet mutates VJP-PURE",
+        "linear_operator_cotangent.py",
+        "backward writes to the cotangent (unsqueeze_ of a view): another graph that saved it raises.",
+    ),
+    on_purpose(
+        "linear_operator InvQuadLogdet wrong *",
+        "The determinant is estimated with random vectors, as documented: values and gradients are estimates.",
+    ),
+    on_purpose(
+        "linear_operator RootDecomposition wrong VJP-*",
+        "A root is known up to a rotation: gradients are right of what does not depend on it, as root @ root.mT.",
+    ),
+    fault(
         "gpytorch QuadFormDiagonal * DBL-CORRECT",
         "gpytorch_quad_form_second.py",
         "Second derivatives are wrong: what backward saves, the matrix times the right hand side, is detached.",
@@ -187,7 +220,16 @@ JUDGEMENTS = [
         "Gradients of a group element are in its tangent space, as in the paper that the documentation refers to.",
     ),
     other_arguments("pypose * raises VJP-*", "The last dimension had another length than the group has."),
-    other_arguments("pypose SO3_* wrong VJP-FINITE*", "The quaternions were not of length 1, but far from it."),
+    fault(
+        "pypose so3_Exp not finite VJP-REF",
+        "pypose_exp_half.py",
+        "The gradient at small angles is NaN in float16: the square of an angle of 0.001 is not 0, its cube is.",
+    ),
+    other_arguments(
+        "pypose SO3_* not finite VJP-FINITE*",
+        "The quaternions were not of length 1, but so far from it that they overflow.",
+    ),
+    other_arguments("pypose SO3_Log wrong FWD-VALUE", "The quaternions were not of length 1, but near 0."),
     on_purpose(
         "brevitas InplaceTensorClampSteFn mutates FWD-PURE",
         "It is the in-place variant, as its name and documentation say; mark_dirty is not called.",
@@ -237,6 +279,23 @@ JUDGEMENTS = [
         "entmax_sparse_second_nan.py",
         "Second derivatives are NaN as soon as one probability is exactly 0: a negative power of it, or a square root.",
     ),
+    other_arguments(
+        "entmax NormmaxBisectFunction not finite VJP-FINITE*", "alpha was 3e38 or below 1: it has to be above 1."
+    ),
+    other_arguments("entmax NormmaxBisectFunction wrong VJP-FD", "alpha was negative: it has to be above 1."),
+    fault(
+        "entmax NormmaxBisectFunction not finite VJP-REF",
+        "entmax_normmax_nan.py",
+        "With alpha 1000, which the package's tests use, gradients are NaN in single precision for equal scores.",
+    ),
+    other_arguments(
+        "entmax BudgetBisectFunction wrong FWD-VALUE*", "The budget was 0, so that nothing is left but rounding errors."
+    ),
+    fault(
+        "entmax EntmaxBisectFunction wrong DBL-CORRECT",
+        "gallery/entmax_alpha_second.py",
+        "Second derivatives by alpha are wrong, without a word.",
+    ),
     fault(
         "torch_geometric SparseCrossEntropy* wrong VJP-FD*",
         "torch_geometric_cross_entropy_twice.py",
@@ -263,6 +322,24 @@ JUDGEMENTS = [
     on_purpose(
         "spikingjelly ReplaceforGrad* wrong VJP-*", "The gradient goes to both arguments, as the documentation says."
     ),
+    fault(
+        "spikingjelly LeakyIntegratorStep raises VJP-MASK",
+        "spikingjelly_leaky_mask.py",
+        "backward raises if only the decay requires grad: forward saves nothing unless x or the state does.",
+    ),
+    fault(
+        "spikingjelly squarewave_fourier_series not finite *",
+        "spikingjelly_squarewave_nan.py",
+        "The surrogate gradient is NaN for an input of 6000 in float16: the argument of a cosine overflows.",
+    ),
+    other_arguments(
+        "spikingjelly ClampATGF wrong VJP-FD*",
+        "Both bounds were 0.5, and the input as well: there the built-in clamp passes the gradient, too.",
+    ),
+    on_purpose(
+        "spikingjelly SRMInputs wrong *",
+        "Each output depends on one input alone, and is marked as not differentiable if that requires no grad.",
+    ),
     other_arguments(
         "spikingjelly q_pseudo_spike* not finite *", "alpha was below 1, and a power of a negative number."
     ),
@@ -278,7 +355,7 @@ JUDGEMENTS = [
     ),
     *(
         fault(
-            f"linear_operator {function}* DBL-CORRECT",
+            f"linear_operator {function}* DBL-CORRECT*",
             "linear_operator_second.py",
             "Second derivatives are wrong or 0, without a word: what backward saves or computes is detached.",
         )
@@ -299,7 +376,23 @@ JUDGEMENTS = [
         "Gradients are with respect to the canonical parameters, as its documentation says: a natural gradient.",
     ),
     other_arguments(
-        "torch_geometric SparseCrossEntropy raises FWD-VALUE*", "The row numbers were not below the number of rows."
+        "torch_geometric SparseCrossEntropy raises *", "The row numbers were not below the number of rows."
+    ),
+    on_purpose(
+        "torchao ApplyMask wrong VJP-FD*",
+        "It is a straight-through estimator, as its documentation says: both arguments get the gradient as it is.",
+    ),
+    other_arguments("torchao RoundToFloat8 misfits FWD-DTYPE", "The second argument is a dtype, and was a number."),
+    *(
+        other_arguments(f"torchao {function} *", "The step size was a tensor of integers, and is one of floats.")
+        for function in ("LsqBinaryTernaryExtension", "StretchedElasticQuant")
+    ),
+    other_arguments(
+        "fairscale BackwardTriggerFn raises VJP-*", "The weight required no grad, and backward asserts that it does."
+    ),
+    on_purpose(
+        "fairscale Fork misfits FWD-DTYPE",
+        "The second output is a tensor without elements, in float32, which only ties two parts of a graph together.",
     ),
     other_arguments(
         "torch_harmonics permute_to_nhwc raises VJP-NONE", "The tensor had not four dimensions, as its error asks for."

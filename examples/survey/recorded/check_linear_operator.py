@@ -23,7 +23,7 @@ from linear_operator.operators.linear_operator_representation_tree import (
 )
 
 # linear_operator.functions._diagonalization:Diagonalization: 3 calls, of 3 kinds.
-# Forward refuses 16 of 16 simple calls, one of them with: ValueError: DenseLinearOperator expects a matrix (or batches of matrices) - got a Tensor of size torch.Size([]).
+# Forward was not called to see which lengths and values it takes: forward refuses simple calls, one of them with ValueError: DenseLinearOperator expects a matrix (or batches of matrices) - got a Tensor of size torch.Size([])..
 diagonalization = Declaration(
     Diagonalization,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
@@ -41,7 +41,7 @@ diagonalization = Declaration(
 # Forward refuses 6 of 16 simple calls, one of them with: RuntimeError: Attempting to broadcast a dimension of length 3 at -1! Mismatching argument at index 1 had torch.Size([3]); but expected shape should be broadcastable to [2]
 dsmm = Declaration(
     DSMM,
-    "float[2,2,m] sparse",  # sparse: float32, never requires grad, sparse_coo
+    "float[2,2,m] sparse constant",  # sparse: float32, never requires grad, sparse_coo; backward returns None for it
     "float[k,m,l]",  # dense: float32, requires grad at times
 )
 
@@ -49,7 +49,7 @@ dsmm = Declaration(
 # Guess, of which forward takes others, too: n was always 2, m was always 3.
 dsmm_2 = Declaration(
     DSMM,
-    "float[n,m] sparse",  # sparse: float32, never requires grad, sparse_coo
+    "float[n,m] sparse constant",  # sparse: float32, never requires grad, sparse_coo; backward returns None for it
     "float[m,k]",  # dense: float32, requires grad at times
     name="DSMM_2",
 )
@@ -58,43 +58,39 @@ dsmm_2 = Declaration(
 # Guess, of which forward takes others, too: n was always 2, m was always 3.
 dsmm_3 = Declaration(
     DSMM,
-    "float[n,n,n,m] sparse",  # sparse: float32, never requires grad, sparse_coo
+    "float[n,n,n,m] sparse constant",  # sparse: float32, never requires grad, sparse_coo; backward returns None for it
     "float[n,n,m,k]",  # dense: float32, requires grad at times
     name="DSMM_3",
 )
 
 # linear_operator.functions._inv_quad:InvQuad: 2 calls, of 2 kinds.
-# Forward refuses 15 of 16 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('InvQuad', args=(0, Tensor((1, 1), requires_grad=True, fill='dense'), Tensor((1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),))
 inv_quad = Declaration(
     InvQuad,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "float[n,m]",  # args: float32, requires grad
-    "float[n,n]",  # argument2: float32, requires grad
+    "float[n,n] spd",  # argument2: float32, requires grad, spd
 )
 
 # linear_operator.functions._inv_quad:InvQuad: 2 calls, of 2 kinds.
-# Forward refuses 10 of 10 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('InvQuad', args=(0, Tensor((1,), requires_grad=True, fill='dense'), Tensor((1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),))
 inv_quad_2 = Declaration(
     InvQuad,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "float[n]",  # args: float32, requires grad
-    "float[n,n]",  # argument2: float32, requires grad
+    "float[n,n] spd",  # argument2: float32, requires grad, spd
     name="InvQuad_2",
 )
 
 # linear_operator.functions._inv_quad:InvQuad: 2 calls, of 2 kinds.
-# Forward refuses 15 of 16 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('InvQuad', args=(0, Tensor((1, 1, 1), requires_grad=True, fill='dense'), Tensor((1, 1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),))
 inv_quad_3 = Declaration(
     InvQuad,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "float[n,m,k]",  # args: float32, requires grad
-    "float[n,m,m]",  # argument2: float32, requires grad
+    "float[n,m,m] spd",  # argument2: float32, requires grad, spd
     name="InvQuad_3",
 )
 
 # linear_operator.functions._inv_quad_logdet:InvQuadLogdet: 2 calls, of 2 kinds.
-# Guess, of which forward takes others, too: n was always 50, m was always 5.
-# Forward refuses 16 of 16 simple calls, one of them with: RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 50 but got size 1 for tensor number 1 in the list.
+# Forward was not called to see which lengths and values it takes: forward refuses simple calls, one of them with RuntimeError: Sizes of tensors must match except in dimension 1. Expected size 50 but got size 1 for tensor number 1 in the list..
 inv_quad_logdet = Declaration(
     InvQuadLogdet,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
@@ -104,13 +100,31 @@ inv_quad_logdet = Declaration(
     "True",  # inv_quad: never varied
     "None",  # probe_vectors: never varied
     "None",  # probe_vector_norms: never varied
-    "float[n,m]",  # args: float32, requires grad
-    "float[n,n]",  # argument8: float32, requires grad
+    "float[50,5]",  # args: float32, requires grad
+    "float[50,50] spd",  # argument8: float32, requires grad, spd
 )
 
 # linear_operator.functions._inv_quad_logdet:InvQuadLogdet: 2 calls, of 2 kinds.
-# Guess, of which forward takes others, too: n was always 3, m was always 50, k was always 5.
-# Forward refuses 16 of 16 simple calls, one of them with: RuntimeError: Sizes of tensors must match except in dimension 2. Expected size 3 but got size 1 for tensor number 1 in the list.
+# Left out: representation_tree is a linear_operator.operators.linear_operator_representation_tree.LinearOperatorRepresentationTree; write Factory(lambda seed: ...) for it.
+# inv_quad_logdet_2 = Declaration(
+#     InvQuadLogdet,
+#     ...,  # representation_tree: never varied
+#     ...,  # precond_representation_tree: never varied
+#     ...,  # preconditioner: never varied
+#     "2",  # num_precond_args: never varied
+#     "True",  # inv_quad: never varied
+#     "None",  # probe_vectors: never varied
+#     "None",  # probe_vector_norms: never varied
+#     "float[n,m]",  # args: float32, requires grad
+#     "float[n,n] spd",  # argument8: float32, requires grad, spd
+#     "float[1]",  # argument9: float32, never requires grad
+#     "float[n,k]",  # argument10: float32, requires grad
+#     "float[1]",  # argument11: float32, never requires grad
+#     name="InvQuadLogdet_2",
+# )
+
+# linear_operator.functions._inv_quad_logdet:InvQuadLogdet: 2 calls, of 2 kinds.
+# Forward was not called to see which lengths and values it takes: forward refuses simple calls, one of them with RuntimeError: Sizes of tensors must match except in dimension 2. Expected size 3 but got size 1 for tensor number 1 in the list..
 inv_quad_logdet_3 = Declaration(
     InvQuadLogdet,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
@@ -120,19 +134,19 @@ inv_quad_logdet_3 = Declaration(
     "True",  # inv_quad: never varied
     "None",  # probe_vectors: never varied
     "None",  # probe_vector_norms: never varied
-    "float[n,m,k]",  # args: float32, requires grad
-    "float[n,m,m]",  # argument8: float32, requires grad
+    "float[3,50,5]",  # args: float32, requires grad
+    "float[3,50,50] spd",  # argument8: float32, requires grad, spd
     name="InvQuadLogdet_3",
 )
 
 # linear_operator.functions._pivoted_cholesky:PivotedCholesky: 13 calls, of 13 kinds.
-# Forward refuses 14 of 16 simple calls, one of them with: ValueError: DenseLinearOperator expects a matrix (or batches of matrices) - got a Tensor of size torch.Size([]).
+# Forward refuses 13 of 16 simple calls, one of them with: ValueError: DenseLinearOperator expects a matrix (or batches of matrices) - got a Tensor of size torch.Size([1]).
 pivoted_cholesky = Declaration(
     PivotedCholesky,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "30 | 3",  # max_iter: 2 values
     "None",  # error_tol: never varied
-    "float[...]",  # matrix_args: float32, requires grad at times
+    "float[...,n]",  # matrix_args: float32, requires grad at times
 )
 
 # linear_operator.functions._matmul:Matmul: 5 calls, of 5 kinds.
@@ -175,7 +189,7 @@ root_decomposition = Declaration(
     "True",  # root: never varied
     "True",  # inverse: never varied
     "float[4,m] constant",  # initial_vectors: float32, never requires grad; backward returns None for it
-    "float[4,4]",  # matrix_args: float32, requires grad
+    "float[4,4] spd",  # matrix_args: float32, requires grad, spd
 )
 
 # linear_operator.functions._root_decomposition:RootDecomposition: called once.
@@ -192,7 +206,7 @@ root_decomposition_2 = Declaration(
     "True",  # root: never varied
     "True",  # inverse: never varied
     "float[3,4,k] constant",  # initial_vectors: float32, never requires grad; backward returns None for it
-    "float[3,4,4]",  # matrix_args: float32, requires grad
+    "float[3,4,4] spd",  # matrix_args: float32, requires grad, spd
     name="RootDecomposition_2",
 )
 
@@ -210,42 +224,38 @@ root_decomposition_3 = Declaration(
     "True",  # root: never varied
     "True",  # inverse: never varied
     "float[2,3,4,l] constant",  # initial_vectors: float32, never requires grad; backward returns None for it
-    "float[2,3,4,4]",  # matrix_args: float32, requires grad
+    "float[2,3,4,4] spd",  # matrix_args: float32, requires grad, spd
     name="RootDecomposition_3",
 )
 
 # linear_operator.functions._solve:Solve: 3 calls, of 3 kinds.
 # Guess, of which forward takes others, too: n was always 8.
-# Forward refuses 15 of 16 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('Solve', args=(0, False, Tensor((1, 1), requires_grad=True, fill='dense'), Tensor((1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),))
 solve = Declaration(
     Solve,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "False",  # has_left: never varied
     "float[n,m]",  # args: float32, requires grad at times
-    "float[n,n]",  # argument3: float32, requires grad
+    "float[n,n] spd",  # argument3: float32, requires grad, spd
 )
 
 # linear_operator.functions._solve:Solve: 2 calls, of 2 kinds.
-# Guess, of which forward takes others, too: m was always 8, k was always 4.
-# Lengths that are numbers never varied, and forward refuses others.
-# Forward refuses 14 of 16 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('Solve', args=(2, False, Tensor((2, 1, 3), requires_grad=True, fill='dense'), Tensor((2, 1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),), seed=2)
+# Guess, of which forward takes others, too: n was always 2, m was always 8, k was always 4.
 solve_2 = Declaration(
     Solve,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "False",  # has_left: never varied
-    "float[2,m,k]",  # args: float32, requires grad at times
-    "float[2,m,m]",  # argument3: float32, requires grad
+    "float[n,m,k]",  # args: float32, requires grad at times
+    "float[n,m,m] spd",  # argument3: float32, requires grad, spd
     name="Solve_2",
 )
 
 # linear_operator.functions._solve:Solve: called once.
 # Guess, of which forward takes others, too: n was always 8.
-# Forward refuses 10 of 10 simple calls, one of them with: it returns numbers that are not finite, or above 1e+09, for Call('Solve', args=(0, False, Tensor((1,), requires_grad=True, fill='dense'), Tensor((1, 1), requires_grad=True, fill='dense')), cotangents=(Cotangent(),))
 solve_3 = Declaration(
     Solve,
     Factory(lambda seed: restored(LinearOperatorRepresentationTree, _cls=DenseLinearOperator, _differentiable_kwarg_names=(), _nondifferentiable_kwargs={}, children=[(0, None)])),  # representation_tree: as in the first call
     "False",  # has_left: never varied
     "float[n]",  # args: float32, requires grad
-    "float[n,n]",  # argument3: float32, requires grad
+    "float[n,n] spd",  # argument3: float32, requires grad, spd
     name="Solve_3",
 )

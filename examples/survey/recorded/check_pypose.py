@@ -35,14 +35,14 @@ from pypose.lietensor.operation import (
     so3_Exp,
 )
 
-# pypose.lietensor.operation:so3_Exp: 294 calls, of 44 kinds.
-# Forward refuses 2 of 16 simple calls, one of them with: RuntimeError: zero-dimensional tensor (at position 0) cannot be concatenated
+# pypose.lietensor.operation:so3_Exp: 290 calls, of 46 kinds.
+# Guess: the last dimension always had the length 3.
 so3_exp = Declaration(
     so3_Exp,
-    "float[...]",  # input: float32, float64, requires grad at times, strided
+    "float[...,3]",  # input: float32, float64, requires grad at times, strided
 )
 
-# pypose.lietensor.operation:SO3_Mul: 421 calls, of 32 kinds.
+# pypose.lietensor.operation:SO3_Mul: 485 calls, of 32 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 so3_mul = Declaration(
     SO3_Mul,
@@ -51,39 +51,39 @@ so3_mul = Declaration(
 )
 
 # pypose.lietensor.operation:SO3_Inv: 30 calls, of 14 kinds.
-# Forward refuses 2 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# Guess: the last dimension always had the length 4.
 so3_inv = Declaration(
     SO3_Inv,
-    "float[...]",  # X: float32, float64, never requires grad, strided
+    "float[...,4]",  # X: float32, float64, never requires grad, strided
 )
 
-# pypose.lietensor.operation:SO3_Log: 286 calls, of 21 kinds.
-# Forward refuses 6 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# pypose.lietensor.operation:SO3_Log: 354 calls, of 21 kinds.
+# Guess: the last dimension always had the length 4.
 so3_log = Declaration(
     SO3_Log,
-    "float[...]",  # input: float32, float64, requires grad at times, strided
+    "float[...,4]",  # input: float32, float64, requires grad at times, strided
 )
 
-# pypose.lietensor.operation:se3_Exp: 136 calls, of 31 kinds.
-# Forward refuses 16 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# pypose.lietensor.operation:se3_Exp: 132 calls, of 31 kinds.
+# Guess: the last dimension always had the length 6.
 se3_exp = Declaration(
     se3_Exp,
-    "float[...]",  # input: float32, float64, requires grad at times, strided
+    "float[...,6]",  # input: float32, float64, requires grad at times, strided
 )
 
 # pypose.lietensor.operation:SE3_Inv: 14 calls, of 11 kinds.
-# Forward refuses 16 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# Guess: the last dimension always had the length 7.
 se3_inv = Declaration(
     SE3_Inv,
-    "float[...]",  # X: float32, requires grad at times, strided
+    "float[...,7]",  # X: float32, requires grad at times, strided
 )
 
-# pypose.lietensor.operation:SO3_Act: 274 calls, of 41 kinds.
+# pypose.lietensor.operation:SO3_Act: 338 calls, of 43 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 so3_act = Declaration(
     SO3_Act,
     "float[n,4]",  # X: float32, float64, requires grad at times, strided
-    "float[n,3]",  # p: float32, float64, requires grad at times, strided
+    "float[n,3]",  # p: float32, float64, requires grad at times, of the class pypose.lietensor.lietensor.LieTensor, strided
 )
 
 # pypose.lietensor.operation:SO3_Act: 4 calls, of 2 kinds.
@@ -105,7 +105,7 @@ so3_act_3 = Declaration(
     name="SO3_Act_3",
 )
 
-# pypose.lietensor.operation:SE3_Mul: 245 calls, of 23 kinds.
+# pypose.lietensor.operation:SE3_Mul: 309 calls, of 23 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 se3_mul = Declaration(
     SE3_Mul,
@@ -113,35 +113,35 @@ se3_mul = Declaration(
     "float[n,7]",  # Y: float32, float64, requires grad at times
 )
 
-# pypose.lietensor.operation:SE3_Log: 150 calls, of 15 kinds.
-# Forward refuses 16 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# pypose.lietensor.operation:SE3_Log: 218 calls, of 15 kinds.
+# Guess: the last dimension always had the length 7.
 se3_log = Declaration(
     SE3_Log,
-    "float[...]",  # input: float32, float64, requires grad at times
+    "float[...,7]",  # input: float32, float64, requires grad at times
 )
 
-# pypose.lietensor.operation:rxso3_Exp: 135 calls, of 12 kinds.
-# Forward refuses 2 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# pypose.lietensor.operation:rxso3_Exp: 135 calls, of 13 kinds.
+# Guess: the last dimension always had the length 4.
 rxso3_exp = Declaration(
     rxso3_Exp,
-    "float[...]",  # input: float32, float64, requires grad at times, strided
+    "float[...,4]",  # input: float32, float64, requires grad at times, strided
 )
 
 # pypose.lietensor.operation:RxSO3_Inv: 3 calls, of 3 kinds.
-# Guess, of which forward takes others, too: m was always 5.
+# Guess, of which forward takes others, too: the shape was always [n,m].
 rx_so3_inv = Declaration(
     RxSO3_Inv,
-    "float[n,m]",  # X: float32, float64, never requires grad, strided
+    "float[...,n]",  # X: float32, float64, never requires grad, strided
 )
 
 # pypose.lietensor.operation:RxSO3_Log: 119 calls, of 4 kinds.
-# Forward refuses 6 of 16 simple calls, one of them with: IndexError: too many indices for tensor of dimension 0
+# Forward refuses 2 of 16 simple calls, one of them with: RuntimeError: The size of tensor a (0) must match the size of tensor b (2) at non-singleton dimension 3
 rx_so3_log = Declaration(
     RxSO3_Log,
-    "float[...]",  # input: float32, requires grad at times, strided
+    "float[...,n]",  # input: float32, requires grad at times, strided
 )
 
-# pypose.lietensor.operation:sim3_Exp: 16 calls, of 6 kinds.
+# pypose.lietensor.operation:sim3_Exp: 16 calls, of 7 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 sim3_exp = Declaration(
     sim3_Exp,
@@ -156,7 +156,7 @@ sim3_inv = Declaration(
     "float[n,8]",  # X: float32, float64, requires grad at times
 )
 
-# pypose.lietensor.operation:RxSO3_Act: 10 calls, of 9 kinds.
+# pypose.lietensor.operation:RxSO3_Act: 10 calls, of 10 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 rx_so3_act = Declaration(
     RxSO3_Act,
@@ -178,7 +178,7 @@ sim3_log = Declaration(
 se3_act = Declaration(
     SE3_Act,
     "float[n,7]",  # X: float32, never requires grad
-    "float[n,3]",  # p: float32, never requires grad
+    "float[n,3]",  # p: float32, never requires grad, of the class pypose.lietensor.lietensor.LieTensor
 )
 
 # pypose.lietensor.operation:SE3_AdjXa: 2 calls, of 2 kinds.
@@ -237,8 +237,7 @@ se3_act4 = Declaration(
     "float[n,4] binary",  # p: float64, never requires grad, 0 or 1
 )
 
-# pypose.lietensor.operation:Sim3_Act4: 2 calls, all of one kind: nothing shows what may vary.
-# Guess, of which forward takes others, too: n was always 24.
+# pypose.lietensor.operation:Sim3_Act4: 2 calls, of 2 kinds.
 # Lengths that are numbers never varied, and forward refuses others.
 sim3_act4 = Declaration(
     Sim3_Act4,
