@@ -15,6 +15,8 @@ SIDES = (1, 2, 3, 0, 4, 17)
 NOT_EMPTY = (1, 2, 3, 4, 17)
 MAX_RANK = 5
 MAX_ELEMENTS = 512
+# The most elements that fixed lengths may ask for.
+MAX_FIXED = 2**20
 # The most assignments of lengths to names to look at: with many names, each has fewer lengths.
 MAX_ASSIGNMENTS = 100_000
 
@@ -137,9 +139,9 @@ def _assignments(
     assignments = (dict(zip((*names, *free), choice, strict=True)) for choice in itertools.product(*axes))
     found = {tuple(_resolve(text, assigned) for text in dims) for assigned in assignments}
     possible = [each for each in found if all(side >= 0 for shape in each for side in shape)]
-    # Where every tensor is large, as float[32,32], the smaller ones are admitted.
-    smallest = min((_largest(each) for each in possible), default=0)
-    most = MAX_ELEMENTS if smallest <= MAX_ELEMENTS else 2 * smallest
+    # Where every tensor with elements is large, as float[n,768], the smaller ones are admitted.
+    smallest = min((_largest(each) for each in possible if all(map(math.prod, each))), default=0)
+    most = 2 * smallest if MAX_ELEMENTS < smallest <= MAX_FIXED else MAX_ELEMENTS
     return tuple(sorted((each for each in possible if _largest(each) <= most), key=_simplicity))
 
 

@@ -22,6 +22,8 @@ NUMBERS = 2**16
 # The most entries of a tensor to try.
 _MANY = 81
 
+# Fixed lengths beside the long one, as in float[n,768], whose product is larger make a sweep too long.
+_MOST_BESIDE = 16
 # The values of the domains that do not take every number.
 _ADMITTED = {
     "positive": lambda x: x >= 0.125,
@@ -61,7 +63,7 @@ def _admitted(dtype: str, argument: Array) -> Any:
 def swept_calls(function: Function, dtype: str, length: int = NUMBERS, device: str = "cpu") -> Iterator[Call]:
     """Calls of a long tensor in that dtype, one for each choice of the other arguments."""
     slot, shape = mapped(function), long_shape(function, length)
-    if slot is None or shape is None:
+    if slot is None or shape is None or math.prod(shape) > _MOST_BESIDE * length:
         return
     argument = function.arguments[slot]
     assert isinstance(argument, Array)

@@ -336,10 +336,8 @@ class _Run:
         path = folder / "plan.json"
         plan.write(path)
         deviations = implementations.load(self.implementation).deviations
-        options = self.options
-        if options["functions"] is not None:
-            # What cannot be checked matches no pattern there.
-            options = {**options, "functions": ",".join(plan.facts)}
+        # The plan has the chosen Functions alone.
+        options = {**self.options, "functions": None}
         following = Following(folder, options, self.implementation, deviations)
         display.follow(following)
         unfinished = "the checks ended too early"

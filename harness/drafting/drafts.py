@@ -137,7 +137,7 @@ class Draft:
         """
         if self._has_any_shape():
             ended = [self._of_shape(("...", str(self.last)))] if self.last else []
-            bases = [*ended, *(replace(each, last=0) for each in (self, self._of_shape(_ANY[1])))]
+            bases = [*(replace(each, last=0) for each in (self, self._of_shape(_ANY[1]))), *ended]
         else:
             bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
         found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]

@@ -195,12 +195,15 @@ def _tensor(
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
     ranges = [x.ranges for x in given if x.ranges is not None]
-    matrix = next((_MATRICES[w] for w in _MATRICES if ranges and all(w in each for each in ranges)), "")
-    if matrix and dims[-2:-1] == dims[-1:]:
-        return Part(name, kind, dims, (f"{optional}{matrix}",), seen=f"{seen},{matrix}", untracked=tracked == {False})
-    word = next((_WORDS[w] for w in _WORDS if ranges and all(w in each for each in ranges)), "")
+    word, matrix = (
+        next((words[w] for w in words if ranges and all(w in each for each in ranges)), "")
+        for words in (_WORDS, _MATRICES)
+    )
     if word == _WORDS["binary"] and tracked == {False}:
         return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
+    if matrix and dims[-2:-1] == dims[-1:]:
+        tails, seen = (f"{optional}{matrix}",), f"{seen}, always{matrix}: a guess"
+        return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
     word = word.replace(_WORDS["binary"], "")
     tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
     return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})

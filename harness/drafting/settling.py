@@ -77,7 +77,7 @@ def _notes(chosen: Draft, fit: Fit) -> list[str]:
     if chosen.observed:
         notes.append(f"Guess, of which forward takes others, too: the shape was always {chosen.observed}.")
     if chosen.last:
-        notes.append(f"Guess: the last dimension always had the length {chosen.last}.")
+        notes.append(f"The last dimension always had the length {chosen.last}, and other lengths are refused.")
     if guessed:
         notes.append(f"Guess, of which forward takes others, too: {', '.join(guessed)}.")
     if chosen.fixed:
@@ -113,7 +113,7 @@ def _best(drafted: Drafted, path: Path, implementation: Implementation) -> tuple
     Forward may refuse tensors that require grad where the program's never did: if it took none, they are constants.
     """
     drafts = [drafted.draft]
-    if any(part.untracked for part in drafted.draft.parts):
+    if len({part.untracked for part in drafted.draft.parts if part.kind in ("float", "complex")}) == 2:
         drafts.append(drafted.draft.with_constants())
     for draft in drafts:
         alternatives = list(islice(draft.alternatives(), _MOST))

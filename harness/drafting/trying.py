@@ -136,7 +136,7 @@ def _surrogate(results: Sequence[_Result]) -> str:
     large = sorted(results, key=lambda each: each.size)[len(results) // 2 :]
     flat = [each for each in large if each.is_flat]
     # At a kink the outputs may be constant on one side only: there the gradient may be 0, or may not.
-    sloped = [each for each in flat if each.slopes is not None and each.slopes[0] != 0]
+    sloped = [each for each in flat if each.slopes is not None and _SMALL < abs(each.slopes[0]) < np.inf]
     if len(flat) >= _MOSTLY * len(large) and 4 * len(sloped) >= len(large) > 0:
         return "outputs are constant nearly everywhere, and gradients are not 0"
     if wrong and all(each.is_identity for each in results):

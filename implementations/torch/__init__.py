@@ -221,7 +221,12 @@ class TorchImplementation(adapting.RecordingImplementation):
         overload = getattr(function, "_schema", None)
         name = getattr(function, "_qualified_op_name", "") or str(getattr(overload, "name", ""))
         found = known.get(name, function)
-        return getattr(found, "_abstract_fn", None) is not None
+        if getattr(found, "_abstract_fn", None) is not None:
+            return True
+        # What torch.library.define has defined, and register_fake completed.
+        entries = getattr(importlib.import_module("torch._library.simple_registry"), "singleton", None)
+        entry = getattr(entries, "_data", {}).get(name)
+        return getattr(getattr(entry, "fake_impl", None), "kernel", None) is not None
 
     def foretold(self, f: Callable[..., Any], primals: Sequence[Any]) -> Sequence[Any]:
         with importlib.import_module("torch._subclasses.fake_tensor").FakeTensorMode() as mode:

@@ -63,6 +63,8 @@ def words(*calls):
         ([(tensor(2, layout="sparse_coo"),)], [["float[n] sparse"]]),
         ([(tensor(2, 2, ranges=("finite", "symmetric", "definite")),)], [["float[n,n] spd"]]),
         ([(tensor(2, 2, ranges=("finite", "lower")),), (value(None),)], [["float[n,n]? lower"]]),
+        # A mask is no matrix.
+        ([(tensor(2, 2, grad=False, ranges=("binary", "unit", "lower")),)], [["float[n,n] binary"]]),
         ([(tensor(2, 2, ranges=("symmetric",)),), (tensor(2, 3, ranges=()),)], [["float[n,m]"]]),
         ([(tensor(2), value(0.5))], [["float[n]", "0.5"]]),
         ([(tensor(2), value("sum")), (tensor(2), value("mean"))], [["float[n]", "'sum' | 'mean'"]]),
@@ -137,11 +139,11 @@ def test_any_shape_is_tried_before_the_shapes_that_were_seen():
     assert found == [["float[...]"], ["float[...,n]"], ["float[n,m]"], ["float[n,3]"]]
 
 
-def test_a_last_length_that_never_varies_in_many_shapes_is_tried_first():
-    shapes = [(2, 3), (4, 3), (5, 1, 3), (3,)]
-    assert alternatives(*[(tensor(*shape),) for shape in shapes])[:2] == [["float[...,3]"], ["float[...]"]]
-    assert alternatives(*[(tensor(*shape),) for shape in shapes[1:]]) == [["float[...]"], ["float[...,n]"]]
-    assert alternatives(*[(tensor(*shape),) for shape in [*shapes, (4,)]]) == [["float[...]"], ["float[...,n]"]]
+def test_a_last_length_that_never_varies_in_many_shapes_is_tried_too():
+    shapes, general = [(2, 3), (4, 3), (5, 1, 3), (3,)], [["float[...]"], ["float[...,n]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes]) == [*general, ["float[...,3]"]]
+    assert alternatives(*[(tensor(*shape),) for shape in shapes[1:]]) == general
+    assert alternatives(*[(tensor(*shape),) for shape in [*shapes, (4,)]]) == general
 
 
 def test_all_numbers_are_tried_before_those_that_were_seen():

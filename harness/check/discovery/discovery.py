@@ -45,7 +45,7 @@ from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
 from autograd_conformance.strategies.calls import Call, recast
-from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.shapes import MAX_FIXED, shape_tuples
 
 # The most calls to try, and to use.
 _TRIED = 24
@@ -90,6 +90,10 @@ def _discovered(
     uncheckable = [why for _, why in failures if isinstance(why, _Uncheckable)]
     if uncheckable:
         raise declaration.problem(uncheckable[0])
+    if not working and not failures:
+        raise declaration.problem(
+            f"no call is possible: each has a tensor of more than {MAX_FIXED} elements; declare shorter lengths"
+        )
     if not working:
         call, why = failures[0]
         raise declaration.problem(

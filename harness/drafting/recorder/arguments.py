@@ -283,13 +283,13 @@ def _matrices(tensor: Any) -> list[str]:
         return []
     wide = tensor.detach().double()
     found = {"lower": torch.equal(wide, wide.tril()), "upper": torch.equal(wide, wide.triu())}
-    found["symmetric"] = torch.allclose(wide, wide.mT, rtol=1e-4)
+    found["symmetric"] = torch.allclose(wide, wide.mT, rtol=1e-4, atol=1e-6 * wide.abs().max().item())
     found["definite"] = found["symmetric"] and not torch.linalg.cholesky_ex(wide).info.any()
     return [name for name, holds in found.items() if holds]
 
 
 def _ends(integers: Any) -> tuple[int, int]:
-    """The least and the largest; of a single number, which is the user's data, rounder ones around it."""
+    """The least and the largest; of a single number, which is the user's data, a rounder one farther from 0."""
     least, most = map(int, integers.aminmax())
     alone = integers.numel() == 1
     return _outwards(least, alone), _outwards(most, alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import types
 from collections.abc import Callable
@@ -35,10 +36,12 @@ def extension() -> Any:
 
     Raises Unavailable with the compiler's first error.
     """
+    # Another torch has other headers, which the build tool does not look at.
+    name = re.sub(r"\W", "_", f"autograd_conformance_{torch.__version__}")
     try:
-        return cpp_extension.load("autograd_conformance_functions", [str(_SOURCE)], extra_cflags=["-O1"])
-    except (OSError, RuntimeError) as problem:
-        lines = [line.strip() for line in str(problem).splitlines()]
+        return cpp_extension.load(name, [str(_SOURCE)], extra_cflags=["-O1"])
+    except (ImportError, OSError, RuntimeError) as problem:
+        lines = [line.strip() for line in str(problem).splitlines()] or [type(problem).__name__]
         said = next((line for line in lines if "error" in line[1:]), lines[0])
         raise Unavailable(f"torch-cpp cannot build its Functions: {said}") from problem
 
