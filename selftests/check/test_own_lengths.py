@@ -19,6 +19,7 @@ from autograd_conformance.harness.check.refusals.long_tensors import LENGTHS
 from autograd_conformance.harness.check.report import grouping
 from autograd_conformance.harness.check.report.facts_in_words import in_words
 from autograd_conformance.harness.check.report.verdicts import verdict
+from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.check.checking import lines_of
 from autograd_conformance.selftests.check.specimens.functions import function
 from autograd_conformance.selftests.check.specimens.lengths import MATRIX, WRONG, blocked
@@ -54,6 +55,17 @@ def test_right_functions_hold(f):
     more = ["0"] if f in (torch.cumsum, torch.softmax) else []
     checked = Checked(Declaration(f, *MATRIX, *more), profile="quick", seed=0)
     assert [line["outcome"] for line in lines_of(checked, "VJP-FD", "VJP-FD/long")] == ["pass", "pass"]
+
+
+def test_a_length_that_is_too_large_is_refused_with_a_sentence():
+    with pytest.raises(UsageProblem, match="no call is possible: each has a tensor of more than 1048576 elements"):
+        discover(Declaration(torch.exp, "float[4096,4096]"), TORCH)
+
+
+def test_a_long_row_is_not_swept_with_every_number():
+    facts = discover(Declaration(torch.exp, "float[n,768]"), TORCH)
+    assert (facts.sweeps, facts.maps_entries) == ((), False)
+    assert discover(Declaration(torch.exp, "float[n,3]"), TORCH).maps_entries
 
 
 @pytest.mark.parametrize(("factor", "outcome"), [(1, "pass"), (2, "fail")])
