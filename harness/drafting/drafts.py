@@ -136,8 +136,9 @@ class Draft:
         If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
         """
         if self._has_any_shape():
-            ended = [self._of_shape(("...", str(self.last)))] if self.last else []
-            bases = [*(replace(each, last=0) for each in (self, self._of_shape(_ANY[1]))), *ended]
+            last = str(self.last)
+            ended = [replace(self._of_shape(("...", last)), fixed=(last,))] if self.last else []
+            bases = [self, self._of_shape(_ANY[1]), *ended]
         else:
             bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
         found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]

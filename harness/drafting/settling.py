@@ -76,8 +76,6 @@ def _notes(chosen: Draft, fit: Fit) -> list[str]:
     notes = []
     if chosen.observed:
         notes.append(f"Guess, of which forward takes others, too: the shape was always {chosen.observed}.")
-    if chosen.last:
-        notes.append(f"The last dimension always had the length {chosen.last}, and other lengths are refused.")
     if guessed:
         notes.append(f"Guess, of which forward takes others, too: {', '.join(guessed)}.")
     if chosen.fixed:

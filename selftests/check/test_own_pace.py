@@ -52,6 +52,13 @@ def test_a_slow_backward_that_raises_is_left_to_the_tests(monkeypatch):
     assert timed(monkeypatch, 1.0, raising).outputs
 
 
+def test_a_call_that_raises_says_nothing_about_the_others(monkeypatch):
+    monkeypatch.setattr(cost, "Watch", lambda: SimpleNamespace(seconds=0.1))
+    fast, raising = SimpleNamespace(run=lambda: None), SimpleNamespace(run=lambda: 1 / 0)
+    assert cost.typical([fast, raising]) == cost.typical([fast]) == 0.1
+    assert cost.typical([raising]) == 0
+
+
 def test_a_slow_function_gets_lengths_at_the_borders_of_blocks(monkeypatch):
     for seconds, lengths in ((0.0001, LENGTHS), (0.003, BORDERS)):
         found = {max(shape) for (shape,) in timed(monkeypatch, seconds).long_shapes}

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import types
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -108,9 +107,6 @@ class TorchCppImplementation(TorchImplementation):
 
     def prepare(self) -> None:
         extension()
-
-    def function(self, cls: Any) -> Callable[..., Any]:
-        return cls.apply
 
     def simulated_devices(self) -> tuple[str, ...]:
         return ()

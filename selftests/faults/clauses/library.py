@@ -47,6 +47,16 @@ def _for_all_devices(original, op, devices, *function):
     return original(op, None, *function)
 
 
+def _of_all_for_none(original, op, devices, *function):
+    """A second kernel for all devices is one of a device that is not here."""
+    return original(op, "cuda" if devices is None and op._backend_fns else devices, *function)
+
+
+def _single_alone(original, value, *rest):
+    half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+    return value if half else original(value, *rest)
+
+
 def _batched_at_0(original, interpreter, rule, *rest, **options):
     def with_numbers(info, in_dims, *args):
         return rule(info, tuple(0 if each is None else each for each in in_dims), *args)
@@ -66,6 +76,14 @@ def _with_zeros(filled):
 
 def _opaque(original, name, *function, mutates_args, schema=None):
     return torch.library.custom_op(name, *function, mutates_args=mutates_args, schema=schema)
+
+
+def _all_wrong(original, op, args, *rest, **options):
+    found = original(op, args, *rest, **{**options, "raise_exception": False})
+    wrong = any(said != "SUCCESS" for said in found.values())
+    if wrong and options.get("raise_exception", True):
+        raise RuntimeError("opcheck: it is wrong")
+    return dict.fromkeys(found, "FAILURE") if wrong else found
 
 
 def _all_right(original, op, args, *rest, **options):
@@ -130,6 +148,11 @@ FAULTS = (
         neighbours=("LIB-07",),
     ),
     fault(
+        "LIB-06: a kernel of all devices is one of a device that is not here",
+        plants.wrapped(CustomOpDef, "register_kernel", _of_all_for_none),
+        "output on the CPU",
+    ),
+    fault(
         "LIB-07",
         plants.put(CustomOpDef, "set_kernel_enabled", lambda *_, **__: nullcontext()),
         "while it is disabled",
@@ -146,6 +169,11 @@ FAULTS = (
     ),
     fault("LIB-10", plants.put(custom_ops, "_cast", lambda value, *_: value), "dtypes in the operator"),
     fault(
+        "LIB-10: half precision stays as it is",
+        plants.wrapped(custom_ops, "_cast", _single_alone),
+        "dtypes in the operator",
+    ),
+    fault(
         "LIB-11",
         plants.around_backward(plants.where(lambda ctx, *_: _is_operator(ctx), plants.under(torch.no_grad))),
         "second derivative",
@@ -160,6 +188,7 @@ FAULTS = (
     fault("LIB-16", plants.wrapped(FakeImplCtx, "new_dynamic_size", lambda *_, **__: 1), "size"),
     fault("LIB-17", plants.put(torch._C, "_set_autograd_fallback_mode", lambda *_: None), "requires_grad"),
     fault("LIB-13", plants.wrapped(optests, "opcheck", _all_right)),
+    fault("LIB-13: what is wrong in one way is so in all", plants.wrapped(optests, "opcheck", _all_wrong)),
     fault(
         "LEGACY-01",
         plants.around_apply(

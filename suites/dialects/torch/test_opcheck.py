@@ -49,6 +49,10 @@ def test_opcheck_accuses_what_is_wrong(subject, data):
         subject.assert_equal("tests that fail for a right operator", got=failed, expected=[])
     else:
         subject.assert_that(test in failed, "tests that fail", got=failed, expected=f"{test} among them")
+        # Its formula is registered as it should be.
+        subject.assert_that(
+            _TESTS[1] not in failed, "tests that fail", got=failed, expected=f"{_TESTS[1]} not among them"
+        )
         what = "opcheck of an operator that is wrong"
         subject.assert_raises(
             Exception,

@@ -161,12 +161,12 @@ _REGISTERS = {
 def test_a_kernel_is_that_of_its_devices(subject, data):
     """The kernel that runs on the CPU is the one registered for it, or else the default one."""
     way = subject.draw(data, tuple(_REGISTERS), "registered by")
-    devices = subject.draw(data, ("cpu", "cuda", ["cpu", "cuda"], ["cuda"]), "devices of the second kernel")
+    devices = subject.draw(data, ("cpu", "cuda", ["cpu", "cuda"], ["cuda"], None), "devices of the second kernel")
     op = _define("of_devices", _doubled)
     x = subject.tensor(subject.draw(data, NUMBERS, "x"))
     subject.assert_same("output of the default kernel", got=op(x), expected=2 * x)
     _REGISTERS[way](op, f"{SPACE}::of_devices", devices)(_tripled)
-    factor = 3 if "cpu" in devices else 2
+    factor = 3 if devices is None or "cpu" in devices else 2
     subject.assert_same("output on the CPU", got=op(x), expected=factor * x)
 
 
@@ -312,10 +312,11 @@ def _filled(axis, size, start):
 
 @keeps("LIB-10")
 def test_a_rule_for_autocast_casts(subject, data):
-    """Within autocast single precision arrives in the rule's dtype, integers as they are, and autocast is off."""
+    """Within autocast single and half precision arrive in the rule's dtype, integers as they are; autocast is off."""
     on = subject.draw(data, st.booleans(), "within autocast")
     by_name = subject.draw(data, st.booleans(), "registered by name")
     listed = subject.draw(data, st.booleans(), "in a list")
+    given = subject.draw(data, (torch.float32, torch.float16, torch.bfloat16), "dtype of the tensor")
     seen = []
 
     def watched(x: Tensor, more: list[Tensor], n: Tensor) -> Tensor:
@@ -327,10 +328,10 @@ def test_a_rule_for_autocast_casts(subject, data):
         torch.library.register_autocast(f"{SPACE}::watched", "cpu", torch.bfloat16)
     else:
         op.register_autocast("cpu", torch.bfloat16)
-    x, n = torch.tensor([1.0, -2.0]), torch.tensor([2, 3])
+    x, n = torch.tensor([1.0, -2.0], dtype=given), torch.tensor([2, 3])
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=on):
         y = op(x, [x] if listed else [], n)
-    dtype = torch.bfloat16 if on else torch.float32
+    dtype = torch.bfloat16 if on else given
     expected = (dtype, *([dtype] if listed else []), torch.int64, False)
     subject.assert_equal("dtypes in the operator, and whether autocast is on", got=seen, expected=[expected])
     subject.assert_equal("values of the output", got=y.tolist(), expected=[2.0, -6.0])
