@@ -144,13 +144,13 @@ FAULTS = (
     fault(
         "LIB-06",
         plants.wrapped(CustomOpDef, "register_kernel", _for_all_devices),
-        "output on the CPU",
+        "output on cpu",
         neighbours=("LIB-07",),
     ),
     fault(
         "LIB-06: a kernel of all devices is one of a device that is not here",
         plants.wrapped(CustomOpDef, "register_kernel", _of_all_for_none),
-        "output on the CPU",
+        "output on cpu",
     ),
     fault(
         "LIB-07",

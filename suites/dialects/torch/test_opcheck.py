@@ -63,7 +63,7 @@ def test_opcheck_accuses_what_is_wrong(subject, data):
 
 @keeps("LIB-13", variant="registration", examples=0.4, slow=True)
 def test_opcheck_accuses_a_formula_elsewhere(subject, data):
-    """An operator whose kernel for the CPU records is accused, and one with a registered formula is not."""
+    """An operator whose kernel for a device records is accused, and one with a registered formula is not."""
     registered = subject.draw(data, (True, False), "register_autograd")
 
     class Doubled(torch.autograd.Function):
@@ -75,13 +75,14 @@ def test_opcheck_accuses_a_formula_elsewhere(subject, data):
         def backward(ctx, g):
             return 2 * g
 
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
     with torch.library._scoped_library(SPACE, "FRAGMENT") as lib:
         lib.define("elsewhere(Tensor x) -> Tensor")
-        lib.impl("elsewhere", _doubled if registered else Doubled.apply, "CPU")
+        kernel = _doubled if registered else Doubled.apply
+        lib.impl("elsewhere", kernel, torch._C._dispatch_key_for_device(x.device.type))
         if registered:
             torch.library.register_autograd(f"{SPACE}::elsewhere", lambda ctx, g: (2 * g,), lib=lib)
         op = getattr(torch.ops, SPACE).elsewhere.default
-        args = (subject.tensor([1.0, 2.0]).requires_grad_(),)
-        found = torch.library.opcheck(op, args, test_utils=_TESTS[1], raise_exception=False)
+        found = torch.library.opcheck(op, (x,), test_utils=_TESTS[1], raise_exception=False)
     said = found[_TESTS[1]] == "SUCCESS"
     subject.assert_equal("whether opcheck accepts the registration", got=said, expected=registered)

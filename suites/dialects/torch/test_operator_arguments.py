@@ -97,7 +97,7 @@ def test_without_a_kernel_for_autograd_backward_warns(subject, data):
     before = torch._C._get_autograd_fallback_mode()
     with torch.library._scoped_library(SPACE, "FRAGMENT") as lib:
         lib.define("silent(Tensor x) -> Tensor")
-        lib.impl("silent", lambda x: 2 * x.detach(), "CPU")
+        lib.impl("silent", lambda x: 2 * x.detach(), torch._C._dispatch_key_for_device(x.device.type))
         try:
             torch._C._set_autograd_fallback_mode(mode)
             y = getattr(torch.ops, SPACE).silent(x)
