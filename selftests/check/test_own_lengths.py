@@ -57,9 +57,11 @@ def test_right_functions_hold(f):
     assert [line["outcome"] for line in lines_of(checked, "VJP-FD", "VJP-FD/long")] == ["pass", "pass"]
 
 
-def test_a_length_that_is_too_large_is_refused_with_a_sentence():
-    with pytest.raises(UsageProblem, match="no call is possible: each has a tensor of more than 1048576 elements"):
-        discover(Declaration(torch.exp, "float[4096,4096]"), TORCH)
+@pytest.mark.parametrize("word", ["float[4096,4096]", "float[n-100]"])
+def test_lengths_that_admit_no_call_are_refused_with_a_sentence(word):
+    said = "no call is possible: each that was tried has a length below 0, or a tensor of more than 1048576 elements"
+    with pytest.raises(UsageProblem, match=said):
+        discover(Declaration(torch.exp, word), TORCH)
 
 
 def test_a_long_row_is_not_swept_with_every_number():

@@ -92,7 +92,8 @@ def _discovered(
         raise declaration.problem(uncheckable[0])
     if not working and not failures:
         raise declaration.problem(
-            f"no call is possible: each has a tensor of more than {MAX_FIXED} elements; declare shorter lengths"
+            "no call is possible: each that was tried has a length below 0, "
+            f"or a tensor of more than {MAX_FIXED} elements"
         )
     if not working:
         call, why = failures[0]

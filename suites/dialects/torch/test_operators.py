@@ -30,9 +30,9 @@ def _tripled(x: Tensor) -> Tensor:
 
 
 def _device_types(x):
-    """The device type of a tensor, and another one, whose kernels it never has.
+    """The device type of a tensor, and another one, whose kernels never run for that tensor.
 
-    The other is not the CPU if it can be: a device may run what it lacks there.
+    Many devices run on the CPU what they lack, so the other one is the CPU for CUDA alone.
     """
     mine = x.device.type
     return mine, "cpu" if mine == "cuda" else "cuda"
@@ -333,16 +333,17 @@ def test_a_rule_for_autocast_casts(subject, data):
     seen = []
 
     def watched(x: Tensor, more: list[Tensor], n: Tensor) -> Tensor:
-        seen.append((*(t.dtype for t in (x, *more, n)), torch.is_autocast_enabled("cpu")))
+        seen.append((*(t.dtype for t in (x, *more, n)), torch.is_autocast_enabled(subject.device)))
         return x * n
 
     op = _define("watched", watched)
     if by_name:
-        torch.library.register_autocast(f"{SPACE}::watched", "cpu", torch.bfloat16)
+        torch.library.register_autocast(f"{SPACE}::watched", subject.device, torch.bfloat16)
     else:
-        op.register_autocast("cpu", torch.bfloat16)
-    x, n = torch.tensor([1.0, -2.0], dtype=given), torch.tensor([2, 3])
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=on):
+        op.register_autocast(subject.device, torch.bfloat16)
+    x = subject.tensor([1.0, -2.0]).to(given)
+    n = torch.tensor([2, 3], device=x.device)
+    with torch.autocast(subject.device, dtype=torch.bfloat16, enabled=on):
         y = op(x, [x] if listed else [], n)
     dtype = torch.bfloat16 if on else given
     expected = (dtype, *([dtype] if listed else []), torch.int64, False)
@@ -360,8 +361,8 @@ def test_a_rule_for_autocast_casts_double_precision(subject, data):
         seen.append(x.dtype)
         return 2 * x
 
-    _define("noted", noted).register_autocast("cpu", dtype)
-    with torch.autocast("cpu", dtype=dtype):
+    _define("noted", noted).register_autocast(subject.device, dtype)
+    with torch.autocast(subject.device, dtype=dtype):
         getattr(torch.ops, SPACE).noted(subject.tensor(subject.draw(data, NUMBERS, "x"), "float64"))
     subject.assert_equal("dtype of a tensor in double precision in the operator", got=seen, expected=[dtype])
 
