@@ -1033,4 +1033,18 @@ DEVIATIONS = (
             seen=("2.13.0",),
         ),
     ),
+    Deviation(
+        ids=("CPP-FN-11",),
+        shows=(Found("backward of the printed example"),),
+        cause=Cause(
+            grade=Grade.OUTDATED,
+            reason="the example in the comment on torch::autograd::Function takes a number and a tensor and returns "
+            "one gradient: backward raises",
+            promise="It should return as many Variables as there were inputs with each of them containing the gradient "
+            "w.r.t. its corresponding input.",
+            link=f"{_SOURCE}torch/csrc/autograd/custom_function.h",
+            script="example_of_a_function_in_cpp.py",
+            seen=_TO_2_14,
+        ),
+    ),
 )

@@ -19,12 +19,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+# Dialects that have not the name of their implementation.
+NAMES = {"cpp": "torch-cpp"}
+
+
 def loaded(name):
-    """The implementation of that name, None where it is not installed."""
+    """The implementation with that dialect, None where it is not installed."""
     try:
-        return implementations.load(name)
+        found = implementations.load(NAMES.get(name, name))
+        found.prepare()
     except Unavailable:
         return None
+    return found
 
 
 INSTALLED = {name: found for name in DIALECTS if (found := loaded(name)) is not None}

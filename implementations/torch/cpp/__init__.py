@@ -91,12 +91,12 @@ class TorchCppImplementation(TorchImplementation):
     capabilities = frozenset(CAPABILITIES) - {
         "context", "classes", "objects", "keywords", "jvp", "vmap", "compile", "numpy", "sparse",
     }  # fmt: skip
-    deviations = ()
+    deviations = tuple(d for d in TorchImplementation.deviations if d.ids[0].startswith("CPP-"))
     limits = types.MappingProxyType({
         (name, ""): "it is not written in C++" for name in FUNCTIONS if name not in WRITTEN
     })  # fmt: skip
     ag: Any = types.SimpleNamespace(Function=_Function, once_differentiable=lambda backward: backward)
-    dialect = ""
+    dialect = "cpp"
     script = None
     keeps_contract = False
     sees_inside = False

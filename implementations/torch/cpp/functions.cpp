@@ -4,6 +4,8 @@
 
 #include <torch/csrc/autograd/functions/basic_ops.h>
 
+#include "probes.h"
+
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
@@ -252,4 +254,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {
   m.def("Sort", [](const Tensor& x, int64_t axis) { return Sort::apply(x, axis); });
   m.def("GlobalMaxPool", [](const Tensor& x) { return GlobalMaxPool::apply(x); });
   m.def("ReciprocalInplace", [](const Tensor& x) { return ReciprocalInplace::apply(x); });
+  auto probed = m.def_submodule("probes");
+  probes::add(probed);
 }

@@ -1,0 +1,1 @@
+"""The sentences that PyTorch documents about torch::autograd::Function, in C++."""
