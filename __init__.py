@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from autograd_conformance.harness.check.declaration.declaration import Factory as Factory
     from autograd_conformance.harness.check.declaration.freedom import signs as signs
     from autograd_conformance.harness.check.declaration.restoring import restored as restored
+    from autograd_conformance.implementations.torch.processes import in_processes as in_processes
     from autograd_conformance.suites.declared import checks as checks
 
 # Imported on first use: the command line must not wait for Hypothesis and NumPy.
@@ -17,6 +18,7 @@ _PUBLIC = {
     "Declaration": "autograd_conformance.harness.check.declaration.declaration",
     "Factory": "autograd_conformance.harness.check.declaration.declaration",
     "checks": "autograd_conformance.suites.declared",
+    "in_processes": "autograd_conformance.implementations.torch.processes",
     "restored": "autograd_conformance.harness.check.declaration.restoring",
     "signs": "autograd_conformance.harness.check.declaration.freedom",
 }

@@ -1,0 +1,212 @@
+"""A function in several processes: its parts, its gradients, and what is said when a process cannot go on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import distributed  # noqa: E402 - torch may be missing
+from torch.autograd.gradcheck import GradcheckError  # noqa: E402
+
+from autograd_conformance import in_processes  # noqa: E402
+
+pytestmark = pytest.mark.skipif(not distributed.is_gloo_available(), reason="skip: this torch is without gloo")
+
+
+def leaf(*shape):
+    return torch.arange(1.0, 1 + torch.Size(shape).numel(), dtype=torch.float64).view(shape).requires_grad_()
+
+
+class Summed(torch.autograd.Function):
+    @staticmethod
+    def forward(_, x):
+        x = x.clone()
+        distributed.all_reduce(x)
+        return x
+
+    @staticmethod
+    def backward(_, g):
+        g = g.clone()
+        distributed.all_reduce(g)
+        return g
+
+
+class Lonely(Summed):
+    """Its backward is right as long as there is one process."""
+
+    @staticmethod
+    def backward(_, g):
+        return g.clone()
+
+
+class Stuck(Summed):
+    """One process waits in backward for the other."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return Summed.backward(ctx, g) if distributed.get_rank() == 0 else g.clone()
+
+
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_a_right_function_has_the_derivative_of_the_whole(processes):
+    assert torch.autograd.gradcheck(in_processes(Summed.apply, processes), leaf(processes, 2))
+
+
+def test_one_process_cannot_show_what_two_show():
+    assert torch.autograd.gradcheck(in_processes(Lonely.apply, 1), leaf(1, 2))
+    with pytest.raises(GradcheckError, match="Jacobian mismatch"):
+        torch.autograd.gradcheck(in_processes(Lonely.apply, 2), leaf(2, 2))
+
+
+def test_each_process_has_its_part_and_its_rank():
+    call = in_processes(lambda x, k: (x * k, torch.tensor(distributed.get_rank())), 3)
+    y, ranks = call(leaf(3, 2), 10)
+    assert y.tolist() == [[10, 20], [30, 40], [50, 60]]
+    assert ranks.tolist() == [0, 1, 2]
+    assert (y.requires_grad, ranks.requires_grad) == (True, False)
+
+
+def test_gradients_are_asked_for_where_they_are_needed():
+    """A process sees which arguments require grad, and what has no gradient is None."""
+    call = in_processes(lambda x, w: (x + w.detach(), torch.tensor(float(w.requires_grad))))
+    x, w = leaf(2, 2), leaf(2, 2)
+    assert call(x, w.detach())[1].tolist() == [0, 0]
+    y, flags = call(x, w)
+    assert flags.tolist() == [1, 1]
+    gx, gw = torch.autograd.grad(y.sum(), (x, w), allow_unused=True)
+    assert (gx.tolist(), gw) == ([[1, 1], [1, 1]], None)
+
+
+def test_none_in_one_of_the_processes_is_zeros():
+    call = in_processes(lambda x: x * 2 if distributed.get_rank() else torch.zeros_like(x))
+    x = leaf(2, 1)
+    assert torch.autograd.grad(call(x).sum(), x)[0].tolist() == [[0], [2]]
+
+
+def test_what_is_replicated_goes_to_all_and_counts_once():
+    doubled = in_processes(lambda x: x * 2, replicated=(0,), replicated_outputs=True)
+    x = leaf(3)
+    y = doubled(x)
+    assert y.tolist() == [2, 4, 6]
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [2, 2, 2]
+
+
+def test_several_calls_are_kept_apart_and_may_be_differentiated_twice():
+    call = in_processes(lambda x: x**2)
+    x, other = leaf(2, 1), leaf(2, 1)
+    y, z = call(x), call(10 * other)
+    for _ in range(2):
+        assert torch.autograd.grad(y.sum(), x, retain_graph=True)[0].tolist() == [[2], [4]]
+    assert torch.autograd.grad(z.sum(), other)[0].tolist() == [[200], [400]]
+
+
+def test_threads_share_the_processes():
+    call, x, found = in_processes(Summed.apply), leaf(2, 1), []
+
+    def run():
+        found.append(torch.autograd.grad(call(x).sum(), x)[0].tolist())
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    [thread.start() for thread in threads]
+    [thread.join(30) for thread in threads]
+    assert found == [[[2], [2]]] * 4
+
+
+def test_calls_that_nobody_holds_are_dropped():
+    held = in_processes(lambda x: (x * 1, torch.tensor(len(calls_of_this_process()))))
+    x = leaf(2, 1)
+    counts = [held(x)[1].tolist() for _ in range(5)]
+    assert counts == [[0, 0]] * 5
+    kept = [held(x) for _ in range(4)]
+    assert kept[-1][1].tolist() == [3, 3]
+
+
+def calls_of_this_process():
+    """The calls that the process which runs this keeps."""
+    frame = sys._getframe()
+    while "calls" not in getattr(frame.f_locals.get("self"), "__dict__", {}):
+        frame = frame.f_back
+    return frame.f_locals["self"].calls
+
+
+def test_a_process_that_raises_says_what_and_the_next_call_works():
+    def refusing(x):
+        if x.sum() < 0 and distributed.get_rank() == 1:
+            raise TypeError("x must be positive, got a negative one")
+        return Summed.apply(x)
+
+    call = in_processes(refusing)
+    with pytest.raises(RuntimeError, match=r"^process 1 raised TypeError: x must be positive, got a negative one$"):
+        call(-leaf(2, 1))
+    assert call(leaf(2, 1)).tolist() == [[3], [3]]
+
+
+def test_a_process_that_dies_is_named():
+    with pytest.raises(RuntimeError, match="process 0 died"):
+        in_processes(lambda x: os._exit(3) if distributed.get_rank() == 0 else x)(leaf(2, 1))
+
+
+def test_a_process_that_waits_for_ever_is_ended_and_has_less_patience_then():
+    call, x = in_processes(Stuck.apply, seconds=2), leaf(2, 1)
+    with pytest.raises(RuntimeError, match=r"process 0 .*Timed out"):
+        torch.autograd.grad(call(x).sum(), x)
+    before = time.monotonic()
+    with pytest.raises(RuntimeError, match="Timed out"):
+        torch.autograd.grad(call(x).sum(), x)
+    assert time.monotonic() - before < 2
+
+
+def test_second_derivatives_are_refused():
+    x = leaf(2, 1)
+    (gx,) = torch.autograd.grad(in_processes(lambda x: x**3)(x).sum(), x, create_graph=True)
+    with pytest.raises(NotImplementedError, match="first derivatives only"):
+        gx.sum().backward()
+
+
+def rank(x):
+    return x * (1 + distributed.get_rank())
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "says"),
+    [
+        (lambda: in_processes(rank, 0), ValueError, "processes must be at least 1, got 0"),
+        (lambda: in_processes(rank, replicated="x"), ValueError, r"replicated must be positions .* \(0,\), got 'x'"),
+        (lambda: in_processes(rank)(leaf(3, 1)), ValueError, r"argument 0 must have 2 .* got the shape \(3, 1\)"),
+        (lambda: in_processes(rank)(torch.tensor(1.0)), ValueError, r"got the shape \(\)"),
+        (lambda: in_processes(rank, replicated_outputs=True)(leaf(2, 1)), RuntimeError, "output 0 must be the same"),
+        (lambda: in_processes(rank, replicated=(0,))(leaf(1)).sum().backward(), RuntimeError,
+         "gradient of argument 0 must be the same in all processes"),
+        (lambda: in_processes(lambda x: x[: 1 + distributed.get_rank()])(leaf(2, 3)), RuntimeError,
+         r"output 0 must have one shape in all processes, got \(1,\), \(2,\)"),
+        (lambda: in_processes(lambda _: None)(leaf(2, 1)), RuntimeError,
+         "process 0 raised TypeError: the function must return a tensor or a tuple of tensors, got NoneType"),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_a_message(make, kind, says):
+    with pytest.raises(kind, match=says):
+        make()
+
+
+def test_no_process_outlives_the_one_that_asked(tmp_path):
+    code = (
+        "import os, torch\n"
+        "from autograd_conformance import in_processes\n"
+        "pids = in_processes(lambda x: torch.tensor(os.getpid()))(torch.zeros(2, 1)).tolist()\n"
+        "print(*pids, flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    pids = [int(word) for word in done.stdout.split()]
+    assert len(pids) == 2
+    until = time.monotonic() + 20
+    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert [pid for pid in pids if os.path.exists(f"/proc/{pid}")] == []
