@@ -1047,4 +1047,30 @@ DEVIATIONS = (
             seen=_TO_2_14,
         ),
     ),
+    Deviation(
+        ids=("DIST-01/broadcast",),
+        shows=(Found("gradient in each process"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a functional broadcast has no formula: backward warns of that, and gives each process its own "
+            "cotangent instead of the sum to the one that sends and zeros to the others",
+            promise="torch.distributed.nn.functional.broadcast is deprecated, use "
+            "torch.distributed._functional_collectives.broadcast instead.",
+            link=f"{_SOURCE}torch/distributed/nn/functional.py, the warning of broadcast",
+            script="broadcast_of_functional_collectives.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("DIST-03/reductions",),
+        shows=(Found("gradient of a reduction that backward does not refuse"),),
+        cause=Cause(
+            grade=Grade.DIFFERENCE,
+            reason="backward of torch.distributed.nn.functional.all_reduce reduces the cotangents by the same "
+            "operation, which is wrong of MAX, MIN and PRODUCT; there is no error",
+            link=f"{_SOURCE}torch/distributed/nn/functional.py, _AllReduce",
+            script="reductions_of_collectives.py",
+            seen=_TO_2_14,
+        ),
+    ),
 )

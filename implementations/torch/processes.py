@@ -6,6 +6,7 @@ import inspect
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import tempfile
 import threading
@@ -32,6 +33,9 @@ _GRACE = 0.5
 _IMPATIENT = 1.0
 # What processes say that did so, or gloo in them.
 _LATE = "Timed out"
+
+# The ends of this process's pipes. Its forks have them as well, and would keep others from noticing their end.
+_OPEN: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 # Each process gets a request of its own, and answers it.
 Requests = Sequence[tuple[Any, ...]]
@@ -200,13 +204,13 @@ class _Group:
     def parts(self, position: int, value: Any) -> list[Any]:
         """What each process gets of an argument. Raises ValueError if a tensor has no part for each."""
         if not isinstance(value, Tensor) or position in self.replicated:
-            return [value] * self.size
+            return [value.detach() if isinstance(value, Tensor) else value] * self.size
         if value.dim() == 0 or len(value) != self.size:
             raise ValueError(
                 f"argument {position} must have {self.size} as its first dimension, a part for each process, "
                 f"got the shape {tuple(value.shape)}"
             )
-        return list(value)
+        return list(value.detach())
 
     def answers(self, requests: Requests) -> list[Any]:
         """What the processes answer, in their order. Raises RuntimeError if one raises or does not answer."""
@@ -255,6 +259,7 @@ class _Group:
         store = Path(tempfile.mkdtemp(), "store")
         for rank in range(self.size):
             mine, theirs = context.Pipe()
+            _OPEN.add(mine)
             process = context.Process(target=_serve, args=(theirs, self, rank, store), daemon=True)
             with warnings.catch_warnings():
                 # Of threads that only wait. The function under test runs in a process that has none.
@@ -288,6 +293,11 @@ def _answer(pipe: Any) -> Any:
 def _serve(pipe: Connection, group: _Group, rank: int, store: Path) -> NoReturn:
     """Answer requests until nobody asks any more."""
     parent = os.getppid()
+    # An interrupt at a terminal is for the one that asks, and handlers of it say nothing about this process.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    for each in list(_OPEN):
+        each.close()
     with suppress(EOFError, OSError):
         served = _Served(group, rank, store)
         while parent == os.getppid():
@@ -317,7 +327,11 @@ class _Served:
         """Join the group, at the first request."""
         if distributed.is_initialized():
             return
-        torch.set_num_threads(1)
+        with suppress(AttributeError):
+            # What is imported as torch need not have it.
+            torch.set_num_threads(1)
+        # Nobody reads what several processes print, and what is an error around the call is none in here.
+        warnings.simplefilter("ignore")
         if sys.platform == "linux":
             # The name of a machine need not have an address.
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -340,7 +354,8 @@ class _Served:
         if not isinstance(outputs, tuple) or not all(isinstance(y, Tensor) for y in outputs):
             raise TypeError(f"the function must return a tensor or a tuple of tensors, got {type(found).__name__}")
         self.calls[number] = (leaves, outputs)
-        return isinstance(found, Tensor), [y.detach() for y in outputs], [y.requires_grad for y in outputs]
+        # A functional collective gives a tensor that waits when it is read, of which pickle knows nothing.
+        return isinstance(found, Tensor), [y.detach().clone() for y in outputs], [y.requires_grad for y in outputs]
 
     def backward(self, number: int, cotangents: Sequence[Any], needs: Sequence[bool]) -> list[Tensor | None]:
         """The gradients of the arguments that need them, None for the others."""

@@ -14,6 +14,7 @@ from autograd_conformance.reference.clauses import (
     derivatives,
     devices,
     dialects,
+    distributed,
     engine,
     environment,
     functions,
@@ -38,6 +39,7 @@ _PARTS = (
     environment,
     compilers,
     operators,
+    distributed,
     devices,
 )
 

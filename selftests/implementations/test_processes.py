@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -195,18 +197,45 @@ def test_each_mistake_has_a_message(make, kind, says):
         make()
 
 
-def test_no_process_outlives_the_one_that_asked(tmp_path):
-    code = (
-        "import os, torch\n"
-        "from autograd_conformance import in_processes\n"
-        "pids = in_processes(lambda x: torch.tensor(os.getpid()))(torch.zeros(2, 1)).tolist()\n"
-        "print(*pids, flush=True)\n"
-        "os.kill(os.getpid(), 9)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    pids = [int(word) for word in done.stdout.split()]
-    assert len(pids) == 2
+def running(pids):
+    """Those of the processes that run."""
+    states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in pids if Path(f"/proc/{pid}").exists()]
+    return [state for state in states if state != "Z"]
+
+
+def assert_that_they_end(pids):
     until = time.monotonic() + 20
-    while any(os.path.exists(f"/proc/{pid}") for pid in pids) and time.monotonic() < until:
+    while running(pids) and time.monotonic() < until:
         time.sleep(0.1)
-    assert [pid for pid in pids if os.path.exists(f"/proc/{pid}")] == []
+    assert running(pids) == []
+
+
+def pids_of(call):
+    return call(torch.zeros(2, 1)).tolist()
+
+
+def test_processes_end_with_the_function_though_others_run():
+    first, second = (in_processes(lambda _: torch.tensor(os.getpid())) for _ in range(2))
+    pids, others = pids_of(first), pids_of(second)
+    del first
+    gc.collect()
+    assert_that_they_end(pids)
+    assert pids_of(second) == others
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit()", "signal.signal(15, lambda *_: None)"])
+def test_no_process_outlives_the_one_that_asked(end, tmp_path):
+    code = (
+        "import os, signal, sys, torch\n"
+        "from autograd_conformance import in_processes\n"
+        "signal.signal(15, lambda *_: None)\n"
+        "call = in_processes(lambda _: torch.tensor(os.getpid()))\n"
+        "print(*call(torch.zeros(2, 1)).tolist(), flush=True)\n"
+        f"{end}\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
+    )
+    pids = [int(word) for word in done.stdout.split()]
+    assert len(pids) == 2, done.stderr
+    assert_that_they_end(pids)
