@@ -6,6 +6,7 @@ import inspect
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import sys
 import tempfile
@@ -218,18 +219,25 @@ class _Group:
             if self.started_by != os.getpid():
                 self._start()
             done = [self.done.pop() for _ in range(len(self.done))]
-            for pipe, request in zip(self.pipes, requests, strict=True):
-                pipe.send_bytes(pickle.dumps((done, *request)))
-            found = self._received()
-            failed = {rank: answer for rank, answer in found.items() if isinstance(answer, _Failed)}
-            if len(found) < self.size and not failed:
-                failed = {rank: _late(self.seconds) for rank in range(self.size) if rank not in found}
-            # Who has waited once for too long waits at every call, of which a check makes many.
-            if any(_LATE in each.how for each in failed.values()):
-                self.seconds = min(self.seconds, _IMPATIENT)
-            if not failed:
-                return [found[rank] for rank in range(self.size)]
-            self.stop()
+            # All before the first is sent: what cannot be pickled must not leave the others waiting.
+            messages = [pickle.dumps((done, *request)) for request in requests]
+            for pipe, message in zip(self.pipes, messages, strict=True):
+                # Who has died says so by having no answer.
+                with suppress(OSError):
+                    pipe.send_bytes(message)
+            return self._answered()
+
+    def _answered(self) -> list[Any]:
+        found = self._received()
+        failed = {rank: answer for rank, answer in found.items() if isinstance(answer, _Failed)}
+        if len(found) < self.size and not failed:
+            failed = {rank: _late(self.seconds) for rank in range(self.size) if rank not in found}
+        if not failed:
+            return [found[rank] for rank in range(self.size)]
+        # Who has waited once for too long waits at every call, of which a check makes many.
+        if any(_LATE in each.how for each in failed.values()):
+            self.seconds = min(self.seconds, _IMPATIENT)
+        self.stop()
         raise RuntimeError("; ".join(f"process {rank} {each.how}" for rank, each in sorted(failed.items())))
 
     def _received(self) -> dict[int, Any]:
@@ -256,17 +264,21 @@ class _Group:
     def _start(self) -> None:
         self.pipes, self.started_by = [], os.getpid()
         context: Any = multiprocessing.get_context("fork")
-        store = Path(tempfile.mkdtemp(), "store")
+        folder = tempfile.mkdtemp()
         for rank in range(self.size):
             mine, theirs = context.Pipe()
             _OPEN.add(mine)
-            process = context.Process(target=_serve, args=(theirs, self, rank, store), daemon=True)
+            process = context.Process(target=_serve, args=(theirs, self, rank, Path(folder, "store")), daemon=True)
             with warnings.catch_warnings():
                 # Of threads that only wait. The function under test runs in a process that has none.
                 warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
                 process.start()
             theirs.close()
             self.pipes.append(mine)
+        try:
+            self._answered()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 # In the processes.
@@ -299,49 +311,53 @@ def _serve(pipe: Connection, group: _Group, rank: int, store: Path) -> NoReturn:
     for each in list(_OPEN):
         each.close()
     with suppress(EOFError, OSError):
-        served = _Served(group, rank, store)
+        pipe.send_bytes(pickle.dumps(_caught(lambda: _join(group, rank, store))))
+        served = _Served(group.function)
         while parent == os.getppid():
             if pipe.poll(_TICK):
-                pipe.send_bytes(pickle.dumps(served.answer(*pickle.loads(pipe.recv_bytes()))))
+                pipe.send_bytes(pickle.dumps(_caught(served.answer, *pickle.loads(pipe.recv_bytes()))))
     os._exit(0)
+
+
+def _caught(action: Callable[..., Any], *args: Any) -> Any:
+    """What an action returns, or why it does not."""
+    try:
+        return action(*args)
+    except Exception as raised:  # noqa: BLE001 - the parent raises it
+        return _Failed(f"raised {type(raised).__name__}: {raised}")
+
+
+def _join(group: _Group, rank: int, store: Path) -> None:
+    """Make this process one of the group."""
+    with suppress(AttributeError):
+        # What is imported as torch need not have it.
+        torch.set_num_threads(1)
+    # Nobody reads what several processes print, and what is an error around the call is none in here.
+    warnings.simplefilter("ignore")
+    if sys.platform == "linux":
+        # The name of a machine need not have an address.
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    distributed.init_process_group(
+        "gloo",
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=group.size,
+        timeout=timedelta(seconds=group.seconds),
+    )
 
 
 class _Served:
     """The calls in one process: the leaves and the outputs of each, by its number."""
 
-    def __init__(self, group: _Group, rank: int, store: Path) -> None:
-        self.group, self.rank, self.store = group, rank, store
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
         self.calls: dict[int, tuple[list[Any], tuple[Tensor, ...]]] = {}
 
     def answer(self, done: Sequence[int], kind: str, number: int, values: Sequence[Any], needs: Sequence[bool]) -> Any:
-        """The answer to a request."""
+        """The answer to a request. The calls that are done are dropped."""
         for each in done:
             self.calls.pop(each, None)
-        try:
-            self._join()
-            return getattr(self, kind)(number, values, needs)
-        except Exception as raised:  # noqa: BLE001 - the parent raises it
-            return _Failed(f"raised {type(raised).__name__}: {raised}")
-
-    def _join(self) -> None:
-        """Join the group, at the first request."""
-        if distributed.is_initialized():
-            return
-        with suppress(AttributeError):
-            # What is imported as torch need not have it.
-            torch.set_num_threads(1)
-        # Nobody reads what several processes print, and what is an error around the call is none in here.
-        warnings.simplefilter("ignore")
-        if sys.platform == "linux":
-            # The name of a machine need not have an address.
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        distributed.init_process_group(
-            "gloo",
-            init_method=f"file://{self.store}",
-            rank=self.rank,
-            world_size=self.group.size,
-            timeout=timedelta(seconds=self.group.seconds),
-        )
+        return getattr(self, kind)(number, values, needs)
 
     def forward(self, number: int, args: Sequence[Any], needs: Sequence[bool]) -> tuple[bool, list[Tensor], list[bool]]:
         """Whether the function returns a tensor alone, its outputs, and which of them require grad."""
@@ -349,7 +365,7 @@ class _Served:
             x.detach().requires_grad_(need) if isinstance(x, Tensor) else x for x, need in zip(args, needs, strict=True)
         ]
         with torch.enable_grad():
-            found = self.group.function(*leaves)
+            found = self.function(*leaves)
         outputs = (found,) if isinstance(found, Tensor) else found
         if not isinstance(outputs, tuple) or not all(isinstance(y, Tensor) for y in outputs):
             raise TypeError(f"the function must return a tensor or a tuple of tensors, got {type(found).__name__}")

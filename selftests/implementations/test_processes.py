@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -153,6 +154,22 @@ def test_a_process_that_raises_says_what_and_the_next_call_works():
 def test_a_process_that_dies_is_named():
     with pytest.raises(RuntimeError, match="process 0 died"):
         in_processes(lambda x: os._exit(3) if distributed.get_rank() == 0 else x)(leaf(2, 1))
+
+
+def test_a_process_that_died_between_two_calls_is_named_and_the_next_call_works():
+    call = in_processes(lambda x: (x, torch.tensor(os.getpid())))
+    os.kill(call(leaf(2, 1))[1][1].item(), 9)
+    time.sleep(0.2)
+    with pytest.raises(RuntimeError, match="process 1 died"):
+        call(leaf(2, 1))
+    assert call(leaf(2, 1))[0].tolist() == [[1], [2]]
+
+
+def test_an_argument_that_cannot_be_sent_leaves_no_process_waiting():
+    call = in_processes(lambda x, f: x if f is None else f(x))
+    with pytest.raises((AttributeError, pickle.PicklingError)):
+        call(leaf(2, 1), lambda x: x)
+    assert call(leaf(2, 1), None).tolist() == [[1], [2]]
 
 
 def test_a_process_that_waits_for_ever_is_ended_and_has_less_patience_then():
