@@ -1006,6 +1006,20 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("COMPILE-17/strict",),
+        shows=tuple(Found(f"gradients through the program, position {i}") for i in (0, 1)),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="strict export keeps the no_grad mode in which forward ran: where something else in the program has "
+            "a history, a backward pass leaves out what goes through the Function, and the gradient is silently wrong",
+            promise="This Training IR, which may contain mutations, is designed for training use cases and can be "
+            "used with eager PyTorch Autograd.",
+            link=f"{_DOCS}user_guide/torch_compiler/export.html#training-ir-default",
+            script="strict_export_of_a_function_beside_others.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("LIB-01/needs_input_grad",),
         shows=(Found("ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"),),
         cause=Cause(

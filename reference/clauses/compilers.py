@@ -147,6 +147,40 @@ CLAUSES = (
         fault="runs of compiled code share what their Functions save",
     ),
     Clause(
+        "COMPILE-16",
+        "documented",
+        "An exported program keeps a custom operator as one node: it has the operator's outputs for other inputs, and "
+        "for other sizes of a dynamic dimension, and the gradients of the registered formula.",
+        "library: torch.library.custom_op",
+        quote="Preventing torch.compile/export/FX tracing from peeking inside your function.",
+        needs="compile",
+        since="2.6",
+        fault="torch.export traces into the function of a custom operator",
+    ),
+    Clause(
+        "COMPILE-17",
+        "documented",
+        "An exported program of a custom operator or Function has the same outputs after run_decompositions, and after "
+        "it was saved and loaded; its gradients are right, or a backward pass raises.",
+        "compiler: torch.export.export",
+        quote="which can subsequently be executed with different inputs or serialized",
+        needs="compile",
+        since="2.6",
+        fault="a loaded program gives the gradients of one of two outputs",
+    ),
+    Clause(
+        "COMPILE-18",
+        "documented",
+        "What AOTInductor compiles of a custom operator or Function has the outputs of the model, for other inputs "
+        "too; its gradients are right, or a backward pass raises.",
+        "compiler: torch._inductor.aoti_compile_and_package",
+        quote="Compiles the exported program with AOTInductor, and packages it into a .pt2 artifact specified by the "
+        "input package_path.",
+        needs="compile",
+        since="2.6",
+        fault="what AOTInductor compiles gives gradients of zeros",
+    ),
+    Clause(
         "LIB-01",
         "documented",
         "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "

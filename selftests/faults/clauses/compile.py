@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch._library.custom_ops import CustomOpDef
 from torch.fx.experimental import proxy_tensor
 
 from autograd_conformance.selftests.faults import plants
@@ -94,6 +96,27 @@ def _shares_what_is_saved():
     return plants.all_of(compiled_as, noted, plants.ctx_attribute("saved_tensors", lambda *_: tuple(saved[1:])))
 
 
+def _packaged_as(change):
+    """A package calls its program, and gives ``change(its outputs, input)``: AOTInductor with this mistake only."""
+    programs = []
+    inductor = torch._inductor
+    return plants.all_of(
+        plants.put(inductor, "aoti_compile_and_package", lambda program, **_: programs.append(program)),
+        plants.put(inductor, "aoti_load_package", lambda _: lambda x: change(programs[-1].module()(x), x)),
+    )
+
+
+def _looks_into(original, op, *args):
+    return op._init_fn(*args) if torch.compiler.is_exporting() else original(op, *args)
+
+
+def _last_detached(program):
+    """What stands for a program, of which one output has no history."""
+    module = program.module()
+    module.register_forward_hook(lambda _, __, outputs: (*outputs[:-1], outputs[-1].detach()))
+    return SimpleNamespace(module=lambda: module)
+
+
 FAULTS = (
     fault("COMPILE-01", compiled(COMPOSITE), "gradients"),
     fault("COMPILE-01: two graphs for one Function", compiled(times=2), "number of graphs"),
@@ -127,6 +150,23 @@ FAULTS = (
         compiled(plants.put(torch.Tensor, "register_hook", lambda *_: None)),
         "gradient of compiled code",
     ),
+    fault("COMPILE-16", plants.wrapped(CustomOpDef, "__call__", _looks_into), "nodes of the operator"),
+    fault(
+        "COMPILE-16: torch.export takes every size for a constant",
+        plants.wrapped(torch.export, "export", plants.options(dynamic_shapes=None)),
+        "another input",
+    ),
+    fault("COMPILE-17", plants.wrapped(torch.export, "load", plants.gives(_last_detached)), "gradients"),
+    fault(
+        "COMPILE-18",
+        lambda: _packaged_as(lambda outputs, x: [y.detach() + 0 * x.sum() for y in outputs]),
+        "gradients",
+    ),
+    fault(
+        "COMPILE-18: a compiled package gives the outputs in another order",
+        lambda: _packaged_as(lambda outputs, _: outputs[::-1]),
+        "outputs of the program",
+    ),
 )
 
 FIXES = (
@@ -140,4 +180,5 @@ FIXES = (
     Fix("COMPILE-12", compiled_as, variant="saved"),
     *(Fix("COMPILE-13", compiled_as, variant=variant) for variant in ("twice", "view")),
     Fix("COMPILE-14", compiled_as),
+    Fix("COMPILE-17", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),
 )

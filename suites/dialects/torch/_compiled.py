@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import pytest
 import torch
 
 BACKENDS = ("eager", "aot_eager")
@@ -24,6 +25,15 @@ def fresh() -> Iterator[None]:
             yield
     finally:
         torch._dynamo.reset()
+
+
+def skip_without_inductor(device: str) -> None:
+    """Skip the test if inductor has no back end for the device."""
+    from torch._inductor.codegen import common
+
+    common.init_backend_registration()
+    if common.get_scheduling_for_device(device) is None:
+        pytest.skip(f"inductor has no back end for {device}")
 
 
 def assert_right_or_refused(

@@ -10,7 +10,12 @@ from torch.fx.experimental import proxy_tensor
 
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
-from autograd_conformance.suites.dialects.torch._compiled import BACKENDS, assert_right_or_refused, fresh
+from autograd_conformance.suites.dialects.torch._compiled import (
+    BACKENDS,
+    assert_right_or_refused,
+    fresh,
+    skip_without_inductor,
+)
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, right_gradients, starts_of
 
 # The gradients of these Functions are too large by this factor: so a result shows whether backward was used.
@@ -84,6 +89,7 @@ def test_a_function_is_traced_into_one_graph(subject, data):
 @keeps("COMPILE-01", variant="inductor", slow=True, examples=0.08)
 def test_the_default_backend_uses_the_own_backward(subject, data):
     """With inductor, outputs and gradients are those of the Function's own methods."""
+    skip_without_inductor(subject.device)
     polynomial = subject.polynomial(data, outputs=("float",), **SMALL)
     call, leaves = subject.call_of(polynomial, _scaled(subject, polynomial)), new_leaves(subject, polynomial)
     with fresh():
