@@ -189,6 +189,27 @@ CLAUSES = (
         fault="the state is kept for as long as the graph",
     ),
     Clause(
+        "PACK-11",
+        "documented",
+        "In a module that offload_wrapper wraps, alone or together with checkpoint_wrapper, what Functions and layers "
+        "save does not stay where it was; backward gets it on its device and in its dtype.",
+        "source: torch/distributed/algorithms/_checkpoint/checkpoint_wrapper.py",
+        quote="Offloads intermediate activations to the CPU for modules wrapped with this function. Wrappers with "
+        "activation offload can be composed with ones that do recomputation-based checkpoint",
+        needs="saved_hooks memory",
+        fault="offload_wrapper keeps intermediates where they are",
+    ),
+    Clause(
+        "PACK-12",
+        "documented",
+        "Saved tensors that hooks write to files come back as often as they are read; what a pack hook returned is "
+        "deleted with the pass that frees the graph, and with it a file that removes itself.",
+        "tutorials: Hooks for autograd saved tensors, Saving tensors to disk",
+        quote="When we call backward, the output of pack_hook will be deleted, which causes the file to be removed",
+        needs="saved_hooks memory",
+        fault="what pack hooks return is kept for as long as the process",
+    ),
+    Clause(
         "ANOM-01",
         "documented",
         "In anomaly mode an error in backward is shown with forward's traceback, and a NaN gradient raises unless "

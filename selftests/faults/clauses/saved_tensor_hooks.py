@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.autograd import graph
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import OffloadWrapper
 
 from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
@@ -163,8 +164,21 @@ def _graph(name, value):
     return plants.put(graph, name, value)
 
 
+def _keeps_what_is_packed():
+    kept = []
+
+    def keeping(pack, unpack):
+        def packed(tensor):
+            kept.append(pack(tensor))
+            return kept[-1]
+
+        return packed, unpack
+
+    return _hooks(keeping)()
+
+
 FAULTS = (
-    fault("PACK-01", _hooks(_packs_once), neighbours=("PACK-02", "PACK-06")),
+    fault("PACK-01", _hooks(_packs_once), neighbours=plants.numbers("PACK", 2, 6, 12)),
     fault("PACK-01: what was unpacked is kept for later reads", _hooks(_unpacks_once)),
     fault(
         "PACK-01: empty tensors are not packed",
@@ -183,7 +197,11 @@ FAULTS = (
         neighbours=("PACK-03",),
     ),
     fault("PACK-03", plants.ctx_attribute("saved_tensors", lambda _, saved: plants.detached(saved))),
-    fault("PACK-03: pack hooks that return no tensor raise", _hooks(_takes_tensors_alone), neighbours=("PACK-01",)),
+    fault(
+        "PACK-03: pack hooks that return no tensor raise",
+        _hooks(_takes_tensors_alone),
+        neighbours=("PACK-01", "PACK-12"),
+    ),
     fault("PACK-03: unpacked outputs are detached", reading(own_detached)),
     fault("PACK-04", _one_after_the_other),
     fault("PACK-05", _hooks(lambda pack, unpack: (lambda t: pack(t.clone()), unpack)), neighbours=("PACK-02",)),
@@ -205,6 +223,12 @@ FAULTS = (
     ),
     fault("PACK-09", _listed(_Replaceable)),
     fault("PACK-09: register_hooks packs when the tensor is needed", _listed(_Lazy)),
+    fault(
+        "PACK-11",
+        plants.put(OffloadWrapper, "forward", lambda wrapper, *args: wrapper._checkpoint_wrapped_module(*args)),
+        "memory of the intermediate",
+    ),
+    fault("PACK-12", _keeps_what_is_packed, "files"),
 )
 
 FIXES = (Fix("PACK-07", _hooks(_checks_versions)),)
