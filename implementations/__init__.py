@@ -32,6 +32,7 @@ ADAPTERS = {
     "model": (f"{_HERE}.model:ModelImplementation", "'numpy>=2'"),
     "torch": (f"{_HERE}.torch:TorchImplementation", "torch==2.13.0"),
     "torch-compile": (f"{_HERE}.torch.compile:TorchCompileImplementation", "torch==2.13.0"),
+    "torch-inductor": (f"{_HERE}.torch.inductor:TorchInductorImplementation", "torch==2.13.0"),
     "torch-func": (f"{_HERE}.torch.func:TorchFuncImplementation", "torch==2.13.0"),
     "torch-library": (f"{_HERE}.torch.library:TorchLibraryImplementation", "torch==2.13.0"),
     "torch-cpp": (f"{_HERE}.torch.cpp:TorchCppImplementation", "torch==2.13.0"),

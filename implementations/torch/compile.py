@@ -19,6 +19,8 @@ class TorchCompileImplementation(TorchImplementation):
     """
 
     name = "torch-compile"
+    # What compiles; a subclass may have another one.
+    backend = "aot_eager"
     capabilities = frozenset({
         "tuples", "keywords", "none_gradients", "needs_input_grad", "materialize", "nondifferentiable", "requires_grad",
         "accumulate",
@@ -49,5 +51,5 @@ class TorchCompileImplementation(TorchImplementation):
             def call(*args: Any) -> Any:
                 return apply(*args)
 
-            self._compiled[cls] = torch.compile(call, backend="aot_eager", dynamic=False)
+            self._compiled[cls] = torch.compile(call, backend=self.backend, dynamic=False)
         return self._compiled[cls]

@@ -157,7 +157,8 @@ def test_another_package_stands_for_a_name(package, monkeypatch):
             PACKAGE,
             "scant",
             "model",
-            "--package scant goes with torch, torch-compile, torch-func, torch-library, torch-cpp, and not with model",
+            "--package scant goes with torch, torch-compile, torch-inductor, torch-func, torch-library, torch-cpp, "
+            "and not with model",
         ),
         (PACKAGE, "nowhere", "torch", "nowhere of --package cannot be imported"),
         (IMPORTS, "nowhere", "model", "nowhere of --import cannot be imported"),
