@@ -1020,6 +1020,20 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("COMPILE-19",),
+        shows=(Found("output of compiled code"), Found("gradient of compiled code")),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="what inductor compiles reads the memory of a tensor that is negated lazily, as z.conj().imag is: "
+            "outputs and gradients silently have the wrong sign, with any function, custom or not",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
+            f"{_ISSUES}145093",
+            script="compiled_negated_argument.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("LIB-01/needs_input_grad",),
         shows=(Found("ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"),),
         cause=Cause(

@@ -181,6 +181,16 @@ CLAUSES = (
         fault="what AOTInductor compiles gives gradients of zeros",
     ),
     Clause(
+        "COMPILE-19",
+        "documented",
+        "What inductor compiles of a Function gives the uncompiled results where an argument, or a cotangent, is "
+        "negated lazily, as z.conj().imag is.",
+        _TRACING,
+        quote=_SEMANTICS,
+        needs="compile views",
+        fault="compiled code reads the memory of a negated tensor",
+    ),
+    Clause(
         "LIB-01",
         "documented",
         "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "

@@ -117,6 +117,10 @@ def _last_detached(program):
     return SimpleNamespace(module=lambda: module)
 
 
+def _memory_of_negated(x):
+    return torch._neg_view(x) if x.is_neg() else x
+
+
 FAULTS = (
     fault("COMPILE-01", compiled(COMPOSITE), "gradients"),
     fault("COMPILE-01: two graphs for one Function", compiled(times=2), "number of graphs"),
@@ -167,6 +171,7 @@ FAULTS = (
         lambda: _packaged_as(lambda outputs, _: outputs[::-1]),
         "outputs of the program",
     ),
+    fault("COMPILE-19", compiled(plants.called_with(lambda args: map(_memory_of_negated, args)))),
 )
 
 FIXES = (
@@ -181,4 +186,5 @@ FIXES = (
     *(Fix("COMPILE-13", compiled_as, variant=variant) for variant in ("twice", "view")),
     Fix("COMPILE-14", compiled_as),
     Fix("COMPILE-17", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),
+    Fix("COMPILE-19", compiled_as),
 )

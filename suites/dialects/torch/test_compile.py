@@ -98,6 +98,28 @@ def test_the_default_backend_uses_the_own_backward(subject, data):
         _assert_right(subject, polynomial, leaves, outputs)
 
 
+@keeps("COMPILE-19", slow=True, examples=0.08)
+def test_inductor_reads_tensors_that_are_negated_lazily(subject, data):
+    """With inductor, outputs and gradients are right where an argument, or a cotangent, is negated lazily."""
+    skip_without_inductor(subject.device)
+    weight = subject.draw(data, (2, -3), "weight")
+    negated = subject.draw(data, ("argument", "cotangent"), "negated lazily")
+    numbers = st.lists(st.sampled_from((1.0, -2.0)), min_size=2, max_size=2)
+    values, cotangent = subject.draw(data, numbers, "x"), subject.draw(data, numbers, "cotangent")
+    scaled = subject.define(forward=lambda ctx, x: weight * x, backward=lambda ctx, g: FACTOR * weight * g)
+
+    def made(what, numbers):
+        """A tensor of these numbers; one that is negated lazily has memory of the opposite ones."""
+        return torch._neg_view(subject.tensor(np.negative(numbers))) if what == negated else subject.tensor(numbers)
+
+    x = made("argument", values).requires_grad_()
+    with fresh():
+        y = torch.compile(lambda x: scaled.apply(x), fullgraph=True)(x)
+        (got,) = torch.autograd.grad(y, x, made("cotangent", cotangent))
+    subject.assert_same("output of compiled code", got=y, expected=weight * np.array(values))
+    subject.assert_same("gradient of compiled code", got=got, expected=FACTOR * weight * np.array(cotangent))
+
+
 @keeps("COMPILE-01", variant="parent", slow=True, examples=0.2)
 def test_a_backward_that_calls_its_parents_is_traced(subject, data):
     """A backward that calls its parent's backward is traced into one graph."""
