@@ -160,8 +160,9 @@ CLAUSES = (
     Clause(
         "COMPILE-17",
         "documented",
-        "An exported program of a custom operator or Function has the same outputs after run_decompositions, and after "
-        "it was saved and loaded; its gradients are right, or a backward pass raises.",
+        "An exported program of a custom operator or Function has the outputs of the module, also decomposed, and "
+        "saved and loaded; its gradients are those of the operator's formula, or of a Function's forward, or backward "
+        "raises.",
         "compiler: torch.export.export",
         quote="which can subsequently be executed with different inputs or serialized",
         needs="compile",
@@ -171,8 +172,8 @@ CLAUSES = (
     Clause(
         "COMPILE-18",
         "documented",
-        "What AOTInductor compiles of a custom operator or Function has the outputs of the model, for other inputs "
-        "too; its gradients are right, or a backward pass raises.",
+        "What AOTInductor compiles of a custom operator or Function has the outputs of the module, for other inputs "
+        "too; a backward pass raises, or gives the gradients of the exported program.",
         "compiler: torch._inductor.aoti_compile_and_package",
         quote="Compiles the exported program with AOTInductor, and packages it into a .pt2 artifact specified by the "
         "input package_path.",
