@@ -1016,7 +1016,7 @@ DEVIATIONS = (
             "used with eager PyTorch Autograd.",
             link=f"{_DOCS}user_guide/torch_compiler/export.html#training-ir-default",
             script="strict_export_of_a_function_beside_others.py",
-            seen=("2.13.0",),
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -1030,7 +1030,7 @@ DEVIATIONS = (
             link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html, "
             f"{_ISSUES}145093",
             script="compiled_negated_argument.py",
-            seen=("2.13.0",),
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
