@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -101,6 +104,14 @@ def test_what_is_replicated_goes_to_all_and_counts_once():
     assert torch.autograd.grad(y.sum(), x)[0].tolist() == [2, 2, 2]
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float16, torch.complex128])
+def test_outputs_of_any_dtype_are_compared(dtype):
+    one, other = torch.tensor([1, 0]).to(dtype), torch.tensor([0, 0]).to(dtype)
+    assert in_processes(lambda _: one, replicated_outputs=True)(leaf(2, 1)).equal(one)
+    with pytest.raises(RuntimeError, match="output 0 must be the same"):
+        in_processes(lambda _: other if distributed.get_rank() else one, replicated_outputs=True)(leaf(2, 1))
+
+
 def test_several_calls_are_kept_apart_and_may_be_differentiated_twice():
     call = in_processes(lambda x: x**2)
     x, other = leaf(2, 1), leaf(2, 1)
@@ -174,7 +185,7 @@ def test_an_argument_that_cannot_be_sent_leaves_no_process_waiting():
 
 def test_a_process_that_waits_for_ever_is_ended_and_has_less_patience_then():
     call, x = in_processes(Stuck.apply, seconds=2), leaf(2, 1)
-    with pytest.raises(RuntimeError, match=r"process 0 .*Timed out"):
+    with pytest.raises(RuntimeError, match=r"process 0 .*(Timed out|no answer)"):
         torch.autograd.grad(call(x).sum(), x)
     before = time.monotonic()
     with pytest.raises(RuntimeError, match="Timed out"):
@@ -196,15 +207,32 @@ def rank(x):
 @pytest.mark.parametrize(
     ("make", "kind", "says"),
     [
-        (lambda: in_processes(rank, 0), ValueError, "processes must be at least 1, got 0"),
+        (lambda: in_processes(rank, 0), ValueError, "processes must be an integer of at least 1, got 0"),
+        (lambda: in_processes(rank, 2.0), ValueError, "got 2.0"),
+        (lambda: in_processes(rank, replicated=0), ValueError, "replicated must be positions .* got 0"),
+        (lambda: in_processes(rank, replicated=(-1,)), ValueError, r"from 0 on, .* got \(-1,\)"),
+        (lambda: in_processes(rank, replicated=(True,)), ValueError, r"got \(True,\)"),
+        (lambda: in_processes(rank, replicated_outputs=(0,)), ValueError, r"True or False, of all .* got \(0,\)"),
+        (lambda: in_processes(rank, seconds=-1), ValueError, "seconds must be a positive number, got -1"),
+        (lambda: in_processes(rank, seconds="20"), ValueError, "seconds must be a positive number, got '20'"),
+        (lambda: in_processes(lambda x, k: x * k, replicated=(1,))(leaf(2, 1), 3), ValueError,
+         "argument 1 must be a tensor, since it is replicated, got int"),
+        (lambda: in_processes(rank, replicated=(5,))(leaf(2, 1)), ValueError,
+         "replicated must be positions of the 1 arguments, got 5"),
+        (lambda: in_processes(lambda x: (x,) * (1 + distributed.get_rank()))(leaf(2, 1)), RuntimeError,
+         "the outputs must be as many in all processes"),
+        (lambda: in_processes(lambda x: (x, None))(leaf(2, 1)), RuntimeError,
+         r"must return a tensor or a tuple of tensors, got tuple of \['Tensor', 'NoneType'\]"),
+        (lambda: in_processes(lambda x: x.to(torch.float32 if distributed.get_rank() else None))(leaf(2, 1)),
+         RuntimeError, r"output 0 must have one dtype and shape in all processes, got float32\[1\], float64\[1\]"),
         (lambda: in_processes(rank, replicated="x"), ValueError, r"replicated must be positions .* \(0,\), got 'x'"),
         (lambda: in_processes(rank)(leaf(3, 1)), ValueError, r"argument 0 must have 2 .* got the shape \(3, 1\)"),
         (lambda: in_processes(rank)(torch.tensor(1.0)), ValueError, r"got the shape \(\)"),
         (lambda: in_processes(rank, replicated_outputs=True)(leaf(2, 1)), RuntimeError, "output 0 must be the same"),
         (lambda: in_processes(rank, replicated=(0,))(leaf(1)).sum().backward(), RuntimeError,
-         "gradient of argument 0 must be the same in all processes"),
+         r"gradient of argument 0 must be the same .* at \(0,\) process 1 has 2.0, process 0 has 1.0; is an"),
         (lambda: in_processes(lambda x: x[: 1 + distributed.get_rank()])(leaf(2, 3)), RuntimeError,
-         r"output 0 must have one shape in all processes, got \(1,\), \(2,\)"),
+         r"output 0 must have one dtype and shape in all processes, got float64\[1\], float64\[2\]"),
         (lambda: in_processes(lambda _: None)(leaf(2, 1)), RuntimeError,
          "process 0 raised TypeError: the function must return a tensor or a tuple of tensors, got NoneType"),
     ],
@@ -212,6 +240,122 @@ def rank(x):
 def test_each_mistake_has_a_message(make, kind, says):
     with pytest.raises(kind, match=says):
         make()
+
+
+def test_a_change_in_place_is_one_of_the_callers_tensors():
+    """So that a check sees it: of an argument, and of a cotangent that a collective writes to."""
+
+    def changing(x, y):
+        y.mul_(2)
+        return Overwriting.apply(x)
+
+    x, y, g = leaf(2, 1), leaf(2, 1).detach(), torch.ones(2, 1, dtype=torch.float64)
+    z = in_processes(changing)(x, y)
+    assert (y.tolist(), y._version) == ([[2], [4]], 2)
+    torch.autograd.grad(z, x, g)
+    assert g.tolist() == [[2], [2]]
+    assert x._version == 0
+
+
+class Overwriting(Summed):
+    @staticmethod
+    def backward(_, g):
+        distributed.all_reduce(g)
+        return g.clone()
+
+
+def test_random_numbers_are_those_of_the_caller():
+    call, x = in_processes(lambda x: x * torch.rand(1)), leaf(2, 1).detach()
+    torch.manual_seed(3)
+    first, second = call(x), call(x)
+    torch.manual_seed(3)
+    assert call(x).equal(first)
+    assert not second.equal(first)
+    torch.manual_seed(3)
+    assert torch.rand(1).item() == pytest.approx(first[0].item())
+
+
+def test_autocast_is_that_of_the_caller():
+    call = in_processes(lambda x: x @ x)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert call(torch.ones(2, 1, 1)).dtype is torch.bfloat16
+    assert call(torch.ones(2, 1, 1)).dtype is torch.float32
+
+
+def test_a_class_stands_for_its_apply_and_arguments_have_the_names_of_forward():
+    call = in_processes(Summed)
+    assert (call.__name__, [*inspect.signature(call).parameters]) == ("Summed", ["x"])
+    assert call(leaf(2, 1)).tolist() == [[3], [3]]
+
+
+def test_an_interrupted_call_leaves_no_answer_for_the_next_one():
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    call = in_processes(lambda x: (time.sleep(x[0].item()), x)[1])
+    call(torch.zeros(2, 1))
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    with pytest.raises(KeyboardInterrupt):
+        call(torch.full((2, 1), 5.0))
+    signal.signal(signal.SIGALRM, before)
+    assert call(torch.zeros(2, 1)).tolist() == [[0], [0]]
+
+
+def test_what_all_processes_refuse_leaves_other_calls_as_they_are():
+    def refusing(x):
+        if x.dtype is torch.float32:
+            raise TypeError("x must be in double precision, got float32")
+        return x**2
+
+    call, x = in_processes(refusing), leaf(2, 1)
+    y = call(x)
+    with pytest.raises(RuntimeError, match="process 0 raised TypeError: x must be in double precision, got float32"):
+        call(torch.zeros(2, 1))
+    assert torch.autograd.grad(y.sum(), x)[0].tolist() == [[2], [4]]
+
+
+def test_backward_after_the_processes_have_ended_says_so():
+    call = in_processes(lambda x: os._exit(1) if x.sum() < 0 else x**2)
+    x = leaf(2, 1)
+    y = call(x)
+    with pytest.raises(RuntimeError, match="process 0 died"):
+        call(-x)
+    with pytest.raises(RuntimeError, match="backward must be in the process of its call, before another call fails"):
+        torch.autograd.grad(y.sum(), x)
+
+
+def test_a_group_that_is_there_is_refused(tmp_path):
+    code = (
+        "import torch\n"
+        "from torch import distributed\n"
+        "from autograd_conformance import in_processes\n"
+        f"distributed.init_process_group('gloo', init_method='file://{tmp_path}/store', rank=0, world_size=1)\n"
+        "in_processes(lambda x: x)(torch.zeros(2, 1))\n"
+    )
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert "call torch.distributed.destroy_process_group()" in done.stderr
+
+
+def test_a_fork_has_processes_of_its_own_though_a_thread_of_its_parent_is_in_a_call():
+    call = in_processes(lambda x: (time.sleep(x[0].item()), torch.tensor(os.getpid()))[1])
+    mine = call(torch.zeros(2, 1)).tolist()
+    thread = threading.Thread(target=call, args=(torch.full((2, 1), 1.0),))
+    thread.start()
+    reading, writing = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os.write(writing, str(call(torch.zeros(2, 1)).tolist()).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    theirs = os.read(reading, 100).decode()
+    thread.join()
+    assert theirs
+    assert theirs != str(mine)
+    assert call(torch.zeros(2, 1)).tolist() == mine
 
 
 def running(pids):
@@ -238,6 +382,17 @@ def test_processes_end_with_the_function_though_others_run():
     gc.collect()
     assert_that_they_end(pids)
     assert pids_of(second) == others
+
+
+def test_a_process_that_computes_for_ever_is_ended(tmp_path):
+    def spin(x):
+        (tmp_path / f"{os.getpid()}").touch()
+        while x.sum() >= 0:
+            pass
+
+    with pytest.raises(RuntimeError, match="process 0 gave no answer within 1 s; process 1 gave"):
+        in_processes(spin, seconds=1)(torch.zeros(2, 1))
+    assert_that_they_end([int(path.name) for path in tmp_path.iterdir()])
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit()", "signal.signal(15, lambda *_: None)"])
