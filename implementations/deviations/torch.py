@@ -1076,14 +1076,13 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
-        ids=("DIST-01/broadcast",),
-        shows=(Found("gradient in each process"),),
+        ids=("DIST-06",),
+        shows=(Found(starting="gradient of broadcast"),),
         cause=Cause(
-            grade=Grade.WRONG,
+            grade=Grade.DIFFERENCE,
             reason="a functional broadcast has no formula: backward warns of that, and gives each process its own "
-            "cotangent instead of the sum to the one that sends and zeros to the others",
-            promise="torch.distributed.nn.functional.broadcast is deprecated, use "
-            "torch.distributed._functional_collectives.broadcast instead.",
+            "cotangent instead of the sum to the one that sends and zeros to the others, as the collective does that "
+            "it replaces",
             link=f"{_SOURCE}torch/distributed/nn/functional.py, the warning of broadcast",
             script="broadcast_of_functional_collectives.py",
             seen=_TO_2_14,
@@ -1094,8 +1093,9 @@ DEVIATIONS = (
         shows=(Found("gradient of a reduction that backward does not refuse"),),
         cause=Cause(
             grade=Grade.DIFFERENCE,
-            reason="backward of torch.distributed.nn.functional.all_reduce reduces the cotangents by the same "
-            "operation, which is wrong of MAX, MIN and PRODUCT; there is no error",
+            reason="all_reduce, reduce and reduce_scatter of torch.distributed.nn.functional have the gradient of a "
+            "sum, or reduce the cotangents by the same operation, which is wrong of MAX, MIN and PRODUCT; there is no "
+            "error",
             link=f"{_SOURCE}torch/distributed/nn/functional.py, _AllReduce",
             script="reductions_of_collectives.py",
             seen=_TO_2_14,

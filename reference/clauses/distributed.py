@@ -8,8 +8,8 @@ CLAUSES = (
     Clause(
         "DIST-01",
         "documented",
-        "A functional collective that sums, gathers, scatters, exchanges or broadcasts has the gradient of the loss of "
-        "all processes together.",
+        "A functional collective that sums, gathers, scatters or exchanges has the gradient of the loss of all "
+        "processes together.",
         "source: torch/distributed/_functional_collectives.py, all_gather_single_autograd",
         quote="This function is the same as all_gather_single but will propagate the backwards gradient across "
         "workers.",
@@ -36,8 +36,8 @@ CLAUSES = (
         "DIST-04",
         "documented",
         "DistributedDataParallel leaves in .grad the mean over the processes of the gradients that a Function of the "
-        "module gives, also for parameters that are unused or for which backward returns None; within no_sync each "
-        "process keeps its own.",
+        "module gives, where those that do not use a parameter, or whose backward returns None, count as zeros; within "
+        "no_sync each process keeps its own.",
         "source: torch/nn/parallel/distributed.py, DistributedDataParallel",
         quote="the gradients between different nodes are averaged",
         fault="DistributedDataParallel leaves each process its own gradients",
@@ -49,5 +49,14 @@ CLAUSES = (
         "process computes of the whole, within DistributedDataParallel as well.",
         "source: torch/nn/modules/_functions.py, SyncBatchNorm",
         fault="collectives do nothing while backward runs",
+    ),
+    Clause(
+        "DIST-06",
+        "observed",
+        "A functional broadcast gives the process that sends the sum of all cotangents, and the others zeros, or "
+        "backward raises.",
+        "source: torch/distributed/nn/functional.py, the warning of broadcast",
+        since="2.13",
+        fault="the gradient of a functional broadcast is the process's own cotangent",
     ),
 )

@@ -1,4 +1,4 @@
-"""The gradient of an all_reduce by MAX, MIN or PRODUCT is wrong, without an error.
+"""The gradient of an all_reduce, reduce or reduce_scatter by MAX, MIN or PRODUCT is wrong, without an error.
 
 Backward reduces the cotangents by the same operation, which is right of a sum and of a mean alone. Functional
 collectives refuse the others.

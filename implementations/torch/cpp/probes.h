@@ -59,7 +59,8 @@ struct Product : Function<Product> {
     for (int n = 0; n < inputs; n++) {
       seen.needs.push_back(is("needs_input_grad is always true") || ctx->needs_input_grad(n));
     }
-    for (const auto& each : g) seen.defined.push_back(each.defined());
+    // Zeros of the shape of their output.
+    for (const auto& each : g) seen.defined.push_back(each.defined() && each.sizes() == saved[0].sizes());
     if (is("backward gets no cotangent for the second output")) seen.defined.pop_back();
     Tensor gx, gw, gb;
     if (g[0].defined()) {
@@ -85,6 +86,21 @@ variable_list product(
   }
   return found;
 }
+
+// The sum of the tensors of a TensorList, which are inputs; each has a gradient of its own.
+struct Summed : Function<Summed> {
+  static Tensor forward(AutogradContext* ctx, at::TensorList xs) {
+    ctx->saved_data["count"] = static_cast<int64_t>(xs.size());
+    return at::stack(xs).sum(0);
+  }
+  static variable_list backward(AutogradContext* ctx, variable_list g) {
+    variable_list found;
+    for (int64_t n = 0; n < ctx->saved_data["count"].toInt(); n++) {
+      found.push_back(is("the tensors of a TensorList are no inputs") ? Tensor() : g[0] * (n + 1));
+    }
+    return found;
+  }
+};
 
 // Its input, doubled in place.
 struct Doubled : Function<Doubled> {
@@ -184,6 +200,7 @@ void add(py::module_& m) {
   });
   m.def("seen", []() { return py::make_tuple(seen.needs, seen.defined, seen.recorded); });
   m.def("product", &product);
+  m.def("summed", [](const std::vector<Tensor>& xs) { return Summed::apply(at::TensorList(xs)); });
   m.def("doubled", [](const Tensor& x) { return Doubled::apply(x); });
   m.def("rounded", [](const Tensor& x) { return Rounded::apply(x); });
   m.def("counted", [](const Tensor& x, const Tensor& y, int64_t count, bool defined) {

@@ -26,10 +26,9 @@ CLAUSES = {
         "Can be used to save non-variable data for `backward`.",
         "saved_data is that of the last call",
     ),
-    "CPP-CTX-04": documented(
+    "CPP-CTX-04": observed(
         "An input that forward changes and marks as dirty is returned as the same tensor, which has the gradient.",
         f"{_CONTEXT}, mark_dirty",
-        "Marks variables in the list as modified in an in-place operation.",
         "mark_dirty is ignored",
     ),
     "CPP-CTX-05": documented(
@@ -39,7 +38,7 @@ CLAUSES = {
         "mark_non_differentiable is ignored",
     ),
     "CPP-CTX-06": documented(
-        "backward gets zeros for an output that is not used.",
+        "backward gets zeros, of the shape of the output, for an output that is not used.",
         f"{_CONTEXT}, set_materialize_grads",
         "Sets whether undefined output grad tensors should be expanded to tensors full of zeros before calling "
         "backward function. Default value is true.",
@@ -71,11 +70,16 @@ CLAUSES = {
         "an optional tensor is no input",
     ),
     "CPP-FN-02": documented(
-        "The tensors of a list are no inputs: they get no gradient.",
+        "The tensors of a std::vector are no inputs: they get no gradient.",
         _FUNCTION,
         "Use of any direct Variable arguments will be registered in the graph but no vectors/sets or any other data "
         "structures will be traversed.",
         "the tensors of a list are inputs",
+    ),
+    "CPP-FN-12": observed(
+        "The tensors of an at::TensorList are inputs, each with a gradient of its own.",
+        "torch/csrc/autograd/custom_function.h, ExtractVariables",
+        "the tensors of a TensorList are no inputs",
     ),
     "CPP-FN-03": documented(
         "backward gets a cotangent for each output of forward.",
@@ -118,11 +122,9 @@ CLAUSES = {
         "torch/csrc/autograd/custom_function.h, Function::apply: AutoGradMode grad_mode(false)",
         "forward is recorded",
     ),
-    "CPP-FN-10": documented(
+    "CPP-FN-10": observed(
         "Compiled autograd gives the gradients of the engine, whether a Function is traceable or not.",
-        _FUNCTION,
-        "To enable compiled autograd support (torch.compile for backward) for your custom autograd operation, you can "
-        "set MyFunction::is_traceable",
+        f"{_FUNCTION}, is_traceable",
         "a compiled backward keeps the numbers of the first",
     ),
     "CPP-FN-11": documented(

@@ -26,6 +26,18 @@ def test_the_tensors_of_a_list_are_no_inputs(subject, data):
     subject.assert_same("gradient of the tensor in the list", got=found, expected=None)
 
 
+@keeps("CPP-FN-12")
+def test_the_tensors_of_a_tensor_list_are_inputs(subject, data):
+    """Of one to three tensors the n-th has n times the cotangent."""
+    values = subject.draw(data, st.lists(VECTORS, min_size=1, max_size=3), "tensors")
+    tensors = [tensor.requires_grad_() for tensor in subject.tensors(values)]
+    g = subject.tensor(subject.draw(data, VECTORS, "cotangent"))
+    y = probes().summed(tensors)
+    subject.assert_same("output", got=y, expected=sum(t.detach() for t in tensors))
+    found = torch.autograd.grad(y, tensors, g, allow_unused=True)
+    subject.assert_all_same("gradients", got=found, expected=[(n + 1) * g for n in range(len(tensors))])
+
+
 @keeps("CPP-FN-03")
 def test_backward_gets_a_cotangent_for_each_output(subject, data):
     """There are two, whichever outputs are used."""
@@ -97,7 +109,8 @@ def test_a_transform_is_an_error(subject, data):
     """Each transform of torch.func raises; the same call outside has its value."""
     name = subject.draw(data, TRANSFORMS, "transform")
     x, y = subject.tensors(subject.draw(data, st.tuples(VECTORS, VECTORS), "x and y"))
-    subject.assert_raises(RuntimeError, lambda: TRANSFORMS[name](x, y), f"{name} of a Function in C++")
+    call, what = lambda: TRANSFORMS[name](x, y), f"{name} of a Function in C++"
+    subject.assert_raises(RuntimeError, call, what, naming=["autograd::Function"])
     subject.assert_same("output", got=probes().cut(x, y), expected=x + y)
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -89,6 +90,23 @@ FUNCTIONAL = {
         lambda xs: np.stack(_halves(3 * sum(xs))),
     ),
 }
+# What each process sends to the first and the second, in rows: the first keeps both, and the second shares.
+_ROWS = ([2, 0], [1, 1])
+
+
+def _shared_unevenly(x):
+    """An exchange in which the processes send and get different numbers of rows; without its last rows it has four."""
+    rank = distributed.get_rank()
+    y = functional.all_to_all_single_autograd(x, [rows[rank] for rows in _ROWS], _ROWS[rank], _world())
+    return torch.cat([y, y.new_zeros(4 - len(y), 2)])
+
+
+def _got_unevenly(xs):
+    first, second = np.concatenate([xs[0], xs[1][:1]]), xs[1][1:]
+    return np.stack([np.concatenate([y, np.zeros((4 - len(y), 2))]) for y in (first, second)])
+
+
+FUNCTIONAL["all_to_all_single of uneven parts"] = (_shared_unevenly, _got_unevenly)
 BROADCAST = {
     f"broadcast from {src}": (
         lambda x, src=src: functional.broadcast(x, src, _world()),
@@ -113,6 +131,11 @@ DIFFERENTIABLE = {
     "all_to_all_single": (lambda x: differentiable.all_to_all_single(torch.empty_like(x), x), _exchanged),
     "broadcast": (lambda x: differentiable.broadcast(x, 1), lambda xs: _same(xs[1])),
     "scatter": (lambda x: differentiable.scatter(list(x.split(1)), 1), lambda xs: np.stack(_halves(xs[1]))),
+    # What other processes get of a reduction is not said.
+    "reduce": (
+        lambda x: differentiable.reduce(x, 1) * distributed.get_rank(),
+        lambda xs: np.stack([0 * sum(xs), sum(xs)]),
+    ),
     "gather": (
         lambda x: torch.cat(differentiable.gather(x, 1)),
         lambda xs: np.stack([np.zeros((4, 2)), np.concatenate(list(xs))]),
@@ -138,15 +161,20 @@ def _quietly(call):
 
 
 def _assert_gradients_of_both(subject, data, collectives):
-    """A collective has its values and, for one cotangent of each process, the gradients of both."""
-    call, right = collectives[subject.draw(data, collectives, "collective")]
-    values = _drawn(subject, data, "x of each process")
-    g = _drawn(subject, data, "cotangent of each process", right(values).shape)
+    """Each collective has its values and, for a cotangent of each process, the gradients of both."""
+    values, numbers = _drawn(subject, data, "x of each process"), _drawn(subject, data, "numbers of cotangents")
+    # A transposed copy is not contiguous in the processes either.
+    transposed = subject.draw(data, st.booleans(), "cotangents are transposed")
     x = subject.tensor(values).requires_grad_()
-    y = _joint(subject, _quietly(call))(x)
-    subject.assert_same("output of each process", got=y, expected=right(values))
-    (found,) = torch.autograd.grad(y, x, subject.tensor(g))
-    subject.assert_same("gradient in each process", got=found, expected=_transposed(right, g))
+    calls = [call for call, _ in collectives.values()]
+    outputs = _joint(subject, _quietly(lambda x: tuple(call(x) for call in calls)))(x)
+    for number, (name, (_, right), y) in enumerate(zip(collectives, collectives.values(), outputs, strict=True)):
+        expected = right(values)
+        subject.assert_same(f"output of {name} in each process", got=y, expected=expected)
+        g = np.resize(np.roll(numbers, number), expected.shape)
+        cotangent = subject.tensor(g.swapaxes(-1, -2).copy()).mT if transposed else subject.tensor(g)
+        (found,) = torch.autograd.grad(y, x, cotangent, retain_graph=True)
+        subject.assert_same(f"gradient of {name} in each process", got=found, expected=_transposed(right, g))
 
 
 @keeps("DIST-01", examples=0.4)
@@ -155,43 +183,57 @@ def test_functional_collectives_have_the_gradients_of_all(subject, data):
     _assert_gradients_of_both(subject, data, FUNCTIONAL)
 
 
-@keeps("DIST-01", variant="broadcast", examples=0.2)
+@keeps("DIST-06", examples=0.2)
 def test_a_functional_broadcast_has_the_gradients_of_all(subject, data):
     """The process that sends gets the sum of the cotangents, the other one zeros."""
     _assert_gradients_of_both(subject, data, BROADCAST)
 
 
-# What each process gets, and the gradients of both for a cotangent of each.
+# What a reduction gives each process, and the gradients of both for the sum of the cotangents.
 REDUCTIONS = {
-    "avg": (lambda xs: sum(xs) / 2, lambda xs, g: _same(g / 2)),
     "max": (lambda xs: xs.max(0), lambda xs, g: g * (xs == xs.max(0))),
     "min": (lambda xs: xs.min(0), lambda xs, g: g * (xs == xs.min(0))),
     "product": (lambda xs: xs[0] * xs[1], lambda xs, g: g * xs[::-1]),
 }
+# Collectives that reduce, with a sum over what they give the processes: so that the cotangent of all is g.
+REDUCING = {
+    "all_reduce": lambda x, op: functional.all_reduce(x, op, _world()) / 2,
+    "all_reduce_coalesced": lambda x, op: functional.all_reduce_coalesced([x], op, _world())[0] / 2,
+    "reduce_scatter_single": lambda x, op: functional.reduce_scatter_single_autograd(x, op, 0, _world()),
+}
+OPS = {"max": ReduceOp.MAX, "min": ReduceOp.MIN, "product": ReduceOp.PRODUCT}
+DIFFERENTIABLY_REDUCING = {
+    "all_reduce": lambda x, op: differentiable.all_reduce(x, OPS[op]) / 2,
+    "reduce": lambda x, op: differentiable.reduce(x, 1, OPS[op]) * distributed.get_rank(),
+    "reduce_scatter": lambda x, op: differentiable.reduce_scatter(torch.empty_like(x[:1]), list(x.split(1)), OPS[op]),
+}
 
 
 def _assert_right_or_refused(subject, data, collectives):
-    name = subject.draw(data, collectives, "reduction")
-    right, gradients = REDUCTIONS[name]
+    """The sum over the outputs of a collective has the right gradients, or both processes raise in backward."""
+    name, op = subject.draw(data, collectives, "collective"), subject.draw(data, REDUCTIONS, "reduction")
+    right, gradients = REDUCTIONS[op]
     first, step = _drawn(subject, data, "x of the first process", PARTS[1:]), np.asarray([[1.0, -2.0], [-1.0, 3.0]])
     # No two are equal, so that the largest is one alone.
-    values, g = np.stack([first, first + step]), _drawn(subject, data, "cotangent of each process")
+    values = np.stack([first, first + step])
     x = subject.tensor(values).requires_grad_()
-    y = _joint(subject, _quietly(collectives[name]))(x)
-    subject.assert_same("output of each process", got=y, expected=_same(right(values)))
+    y = _joint(subject, _quietly(lambda x: collectives[name](x, op)))(x).sum()
+    subject.assert_same("sum of the outputs", got=y, expected=right(values).sum())
     try:
-        (found,) = torch.autograd.grad(y, x, subject.tensor(g))
-    except RuntimeError:
+        (found,) = torch.autograd.grad(y, x)
+    except RuntimeError as raised:
+        refused = all(f"process {rank} raised" in str(raised) for rank in range(2))
+        what = "what backward through a reduction says if it is refused"
+        subject.assert_that(refused, what, got=str(raised), expected="an error of each process")
         return
-    expected = np.asarray(gradients(values, sum(g)), np.float64)
+    expected = np.asarray(gradients(values, 1.0), np.float64)
     subject.assert_same("gradient of a reduction that backward does not refuse", got=found, expected=expected)
 
 
-@keeps("DIST-02", examples=0.2)
+@keeps("DIST-02", examples=0.4)
 def test_other_functional_reductions_are_right_or_refused(subject, data):
-    """Backward through a mean, a product, a largest and a smallest value raises or is right."""
-    calls = {op: lambda x, op=op: functional.all_reduce(x, op, _world()) for op in REDUCTIONS if op != "avg"}
-    _assert_right_or_refused(subject, data, calls)
+    """Backward through a product, a largest and a smallest value raises or is right."""
+    _assert_right_or_refused(subject, data, REDUCING)
 
 
 @keeps("DIST-03", examples=0.4)
@@ -203,9 +245,7 @@ def test_differentiable_collectives_have_the_gradients_of_all(subject, data):
 @keeps("DIST-03", variant="reductions", examples=0.2)
 def test_other_differentiable_reductions_are_right_or_refused(subject, data):
     """Backward through a product, a largest and a smallest value raises or is right."""
-    ops = {"max": ReduceOp.MAX, "min": ReduceOp.MIN, "product": ReduceOp.PRODUCT}
-    calls = {name: lambda x, op=op: differentiable.all_reduce(x, op) for name, op in ops.items()}
-    _assert_right_or_refused(subject, data, calls)
+    _assert_right_or_refused(subject, data, DIFFERENTIABLY_REDUCING)
 
 
 class _Scaled(torch.autograd.Function):
@@ -223,35 +263,40 @@ class _Scaled(torch.autograd.Function):
 
 
 class _Model(torch.nn.Module):
-    """A module with the parameters w, which has a gradient, ``none``, which has none, and maybe an unused one."""
+    """A module with the parameters w, which has a gradient, ``none``, which has none, and one that is rarely used."""
 
-    def __init__(self, w, *, unused, recomputed):
+    def __init__(self, w, *, used, recomputed):
         super().__init__()
-        self.w, self.none = torch.nn.Parameter(w.clone()), torch.nn.Parameter(w.clone())
-        self.unused = torch.nn.Parameter(w.clone()) if unused else None
-        self.recomputed = recomputed
+        self.w, self.none, self.rare = (torch.nn.Parameter(w.clone()) for _ in range(3))
+        self.used = used
+        self.call = partial(checkpoint.checkpoint, _Scaled.apply, use_reentrant=False) if recomputed else _Scaled.apply
 
     def forward(self, x):
-        if self.recomputed:
-            return checkpoint.checkpoint(_Scaled.apply, x, self.w, self.none, use_reentrant=False)
-        return _Scaled.apply(x, self.w, self.none)
+        y = self.call(x, self.w, self.none)
+        return y + self.rare if distributed.get_rank() < self.used else y
+
+    def gradients(self):
+        """The gradients of the parameters; None is zeros."""
+        return tuple(torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters())
 
 
 @keeps("DIST-04", examples=0.4)
 def test_the_gradients_of_data_parallel_processes_are_averaged(subject, data):
-    """After backward each process has the mean of FACTOR * x in w.grad."""
-    unused = subject.draw(data, st.booleans(), "a parameter is unused")
+    """After backward each process has the means of FACTOR * x, of nothing, and of ones where a parameter is used."""
+    used = subject.draw(data, (2, 1, 0), "processes that use the last parameter")
     recomputed = subject.draw(data, st.booleans(), "the Function is recomputed in backward")
-    options = {"find_unused_parameters": unused, "gradient_as_bucket_view": subject.draw(data, st.booleans(), "views")}
+    views = subject.draw(data, st.booleans(), "gradients are views")
+    options = {"find_unused_parameters": used < 2, "gradient_as_bucket_view": views}
     xs, w = _drawn(subject, data, "x of each process"), _drawn(subject, data, "w", PARTS[1:])
 
     def step(x, w):
-        module = parallel.DistributedDataParallel(_Model(w, unused=unused, recomputed=recomputed), **options)
+        module = parallel.DistributedDataParallel(_Model(w, used=used, recomputed=recomputed), **options)
         module(x).sum().backward()
-        return module.module.w.grad
+        return module.module.gradients()
 
     found = _joint(subject, step, replicated=(1,))(*subject.tensors([xs, w]))
-    subject.assert_same("w.grad of each process", got=found, expected=_same(FACTOR * sum(xs) / 2))
+    expected = [FACTOR * sum(xs) / 2, np.zeros(PARTS[1:]), np.full(PARTS[1:], used / 2)]
+    subject.assert_all_same("gradients of the parameters in each process", got=found, expected=[*map(_same, expected)])
 
 
 @keeps("DIST-04", variant="no_sync", examples=0.2)
@@ -261,7 +306,7 @@ def test_gradients_within_no_sync_are_averaged_later(subject, data):
     w = _drawn(subject, data, "w", PARTS[1:])
 
     def steps(x, z, w):
-        module = parallel.DistributedDataParallel(_Model(w, unused=False, recomputed=False))
+        module = parallel.DistributedDataParallel(_Model(w, used=2, recomputed=False))
         with module.no_sync():
             module(x).sum().backward()
         own = module.module.w.grad.clone()
