@@ -1089,6 +1089,19 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("DIST-03/transposed",),
+        shows=tuple(Found(f"gradient of {name} in each process") for name in ("all_gather", "gather")),
+        cause=Cause(
+            grade=Grade.DIFFERENCE,
+            reason="the collectives that backward of all_gather and gather of torch.distributed.nn.functional calls "
+            "read and write memory as if it were contiguous: if a cotangent is transposed, the gradients have its "
+            "elements in another order, without an error",
+            link=f"{_SOURCE}torch/distributed/nn/functional.py, _AllGather and _Gather",
+            script="gathers_of_transposed_cotangents.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("DIST-03/reductions",),
         shows=(Found("gradient of a reduction that backward does not refuse"),),
         cause=Cause(

@@ -36,8 +36,8 @@ CLAUSES = (
         "DIST-04",
         "documented",
         "DistributedDataParallel leaves in .grad the mean over the processes of the gradients that a Function of the "
-        "module gives, where those that do not use a parameter, or whose backward returns None, count as zeros; within "
-        "no_sync each process keeps its own.",
+        "module gives; those that do not use a parameter, or whose backward returns None, count as zeros. Within "
+        "no_sync each keeps its own.",
         "source: torch/nn/parallel/distributed.py, DistributedDataParallel",
         quote="the gradients between different nodes are averaged",
         fault="DistributedDataParallel leaves each process its own gradients",

@@ -384,6 +384,15 @@ def test_processes_end_with_the_function_though_others_run():
     assert pids_of(second) == others
 
 
+def test_other_pipes_of_the_parent_end_although_the_processes_run():
+    reading, writing = os.pipe()
+    call = in_processes(Summed.apply)
+    call(leaf(2, 1))
+    os.close(writing)
+    assert os.read(reading, 1) == b""
+    assert call(leaf(2, 1)).tolist() == [[3], [3]]
+
+
 def test_a_process_that_computes_for_ever_is_ended(tmp_path):
     def spin(x):
         (tmp_path / f"{os.getpid()}").touch()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import stat
 import sys
 import threading
 import time
@@ -49,6 +50,7 @@ def serve(pipe: Connection, group: Any, rank: int, store: Path) -> NoReturn:
         # An interrupt at a terminal is for the one that asks, and handlers of it say nothing about this process.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _let_go_of_pipes(pipe.fileno())
         threading.Thread(target=_heed, args=(os.getppid(),), daemon=True).start()
         pipe.send_bytes(pickle.dumps(_caught(lambda: _join(group, rank, store))))
         served = _Served(group.function)
@@ -58,6 +60,17 @@ def serve(pipe: Connection, group: Any, rank: int, store: Path) -> NoReturn:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _let_go_of_pipes(own: int) -> None:
+    """Leave the pipes and sockets of the process that was forked to it: who reads from them waits for their end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in map(int, os.listdir("/dev/fd")):
+        with suppress(OSError):
+            mode = os.fstat(number).st_mode
+            if number not in (0, 1, 2, own) and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+                # What still has the number may close it, when gloo would have it.
+                os.dup2(null, number)
 
 
 def _heed(parent: int) -> None:

@@ -90,6 +90,22 @@ class _Refused(torch.autograd.Function):
         raise RuntimeError("backward supports sums only")
 
 
+class _Copied(torch.autograd.Function):
+    """The identity, whose backward gives a contiguous cotangent."""
+
+    @staticmethod
+    def forward(_, y):
+        return y.clone()
+
+    @staticmethod
+    def backward(_, g):
+        return g.contiguous()
+
+
+def _copied(original, *args):
+    return tuple(map(_Copied.apply, original(*args)))
+
+
 def _only_sums(original, x, *args):
     """Other reductions are refused in backward."""
     named = [each for each in args if isinstance(each, ReduceOp.RedOpType)]
@@ -156,6 +172,11 @@ FIXES = (
         "DIST-03",
         lambda: plants.all_of(*(plants.wrapped(differentiable, name, _only_sums) for name in _REDUCING)),
         variant="reductions",
+    ),
+    Fix(
+        "DIST-03",
+        lambda: plants.all_of(*(plants.wrapped(differentiable, name, _copied) for name in ("all_gather", "gather"))),
+        variant="transposed",
     ),
     Fix("DIST-06", plants.wrapped(functional, "broadcast", lambda original, *args: _Broadcast.apply(original, *args))),
 )

@@ -160,11 +160,11 @@ def _quietly(call):
     return quiet
 
 
-def _assert_gradients_of_both(subject, data, collectives):
+def _assert_gradients_of_both(subject, data, collectives, transposed=(False, True)):
     """Each collective has its values and, for a cotangent of each process, the gradients of both."""
     values, numbers = _drawn(subject, data, "x of each process"), _drawn(subject, data, "numbers of cotangents")
     # A transposed copy is not contiguous in the processes either.
-    transposed = subject.draw(data, st.booleans(), "cotangents are transposed")
+    transposed = subject.draw(data, transposed, "cotangents are transposed")
     x = subject.tensor(values).requires_grad_()
     calls = [call for call, _ in collectives.values()]
     outputs = _joint(subject, _quietly(lambda x: tuple(call(x) for call in calls)))(x)
@@ -239,7 +239,13 @@ def test_other_functional_reductions_are_right_or_refused(subject, data):
 @keeps("DIST-03", examples=0.4)
 def test_differentiable_collectives_have_the_gradients_of_all(subject, data):
     """The gradient of a part is what all outputs owe to it, in the other process as well."""
-    _assert_gradients_of_both(subject, data, DIFFERENTIABLE)
+    _assert_gradients_of_both(subject, data, DIFFERENTIABLE, transposed=(False,))
+
+
+@keeps("DIST-03", variant="transposed", examples=0.4)
+def test_differentiable_collectives_take_transposed_cotangents(subject, data):
+    """The gradients are right where the cotangents are not contiguous."""
+    _assert_gradients_of_both(subject, data, DIFFERENTIABLE, transposed=(True,))
 
 
 @keeps("DIST-03", variant="reductions", examples=0.2)
