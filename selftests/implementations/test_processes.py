@@ -7,12 +7,9 @@ import inspect
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import threading
 import time
-import warnings
-from pathlib import Path
 
 import pytest
 
@@ -22,6 +19,7 @@ from torch import distributed  # noqa: E402 - torch may be missing
 from torch.autograd.gradcheck import GradcheckError  # noqa: E402
 
 from autograd_conformance import in_processes  # noqa: E402
+from autograd_conformance.selftests.support.ended import assert_that_they_end  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not distributed.is_gloo_available(), reason="skip: this torch is without gloo")
 
@@ -325,52 +323,6 @@ def test_backward_after_the_processes_have_ended_says_so():
         torch.autograd.grad(y.sum(), x)
 
 
-def test_a_group_that_is_there_is_refused(tmp_path):
-    code = (
-        "import torch\n"
-        "from torch import distributed\n"
-        "from autograd_conformance import in_processes\n"
-        f"distributed.init_process_group('gloo', init_method='file://{tmp_path}/store', rank=0, world_size=1)\n"
-        "in_processes(lambda x: x)(torch.zeros(2, 1))\n"
-    )
-    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
-    assert "call torch.distributed.destroy_process_group()" in done.stderr
-
-
-def test_a_fork_has_processes_of_its_own_though_a_thread_of_its_parent_is_in_a_call():
-    call = in_processes(lambda x: (time.sleep(x[0].item()), torch.tensor(os.getpid()))[1])
-    mine = call(torch.zeros(2, 1)).tolist()
-    thread = threading.Thread(target=call, args=(torch.full((2, 1), 1.0),))
-    thread.start()
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        os.write(writing, str(call(torch.zeros(2, 1)).tolist()).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    theirs = os.read(reading, 100).decode()
-    thread.join()
-    assert theirs
-    assert theirs != str(mine)
-    assert call(torch.zeros(2, 1)).tolist() == mine
-
-
-def running(pids):
-    """Those of the processes that run."""
-    states = [Path(f"/proc/{pid}/stat").read_text().split()[2] for pid in pids if Path(f"/proc/{pid}").exists()]
-    return [state for state in states if state != "Z"]
-
-
-def assert_that_they_end(pids):
-    until = time.monotonic() + 20
-    while running(pids) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert running(pids) == []
-
-
 def pids_of(call):
     return call(torch.zeros(2, 1)).tolist()
 
@@ -402,21 +354,3 @@ def test_a_process_that_computes_for_ever_is_ended(tmp_path):
     with pytest.raises(RuntimeError, match="process 0 gave no answer within 1 s; process 1 gave"):
         in_processes(spin, seconds=1)(torch.zeros(2, 1))
     assert_that_they_end([int(path.name) for path in tmp_path.iterdir()])
-
-
-@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 9)", "sys.exit()", "signal.signal(15, lambda *_: None)"])
-def test_no_process_outlives_the_one_that_asked(end, tmp_path):
-    code = (
-        "import os, signal, sys, torch\n"
-        "from autograd_conformance import in_processes\n"
-        "signal.signal(15, lambda *_: None)\n"
-        "call = in_processes(lambda _: torch.tensor(os.getpid()))\n"
-        "print(*call(torch.zeros(2, 1)).tolist(), flush=True)\n"
-        f"{end}\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False
-    )
-    pids = [int(word) for word in done.stdout.split()]
-    assert len(pids) == 2, done.stderr
-    assert_that_they_end(pids)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 import pickle
 import shutil
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -23,7 +25,7 @@ from typing import Any
 import torch
 from torch import Tensor, distributed
 
-from autograd_conformance.implementations.torch.processes.serving import Failed, received, serve
+from autograd_conformance.implementations.torch.processes.serving import UNABLE, Failed, received, serve
 
 # Seconds that the others have for an answer of their own, once a process has raised.
 _GRACE = 0.5
@@ -144,6 +146,15 @@ class Group:
                 "in_processes must be the first to make a group of torch.distributed, got one that is there already: "
                 "call torch.distributed.destroy_process_group()"
             )
+        try:
+            self._fork(os.fork)
+        except RuntimeError as refused:
+            if UNABLE not in str(refused) or _fork_without_handlers is None:
+                raise
+            self.stop()
+            self._fork(_fork_without_handlers)
+
+    def _fork(self, fork: Callable[[], int]) -> None:
         folder = tempfile.mkdtemp()
         try:
             with _STARTING, warnings.catch_warnings():
@@ -152,7 +163,7 @@ class Group:
                 for rank in range(self.size):
                     mine, theirs = Pipe()
                     self.pipes.append(mine)
-                    child = os.fork()
+                    child = fork()
                     if child == 0:
                         serve(theirs, self, rank, Path(folder, "store"))
                     self.pids.append(child)
@@ -173,6 +184,28 @@ class Group:
         self.pipes.clear()
         self.lock = threading.RLock()
 
+
+def _unhandled(libc: Any) -> Callable[[], int]:
+    """A fork that the handlers of libraries do not see, and those of Python do.
+
+    One of torch's lets no fork run a backward pass once the engine has started a thread. The threads are for
+    accelerators, and for passes within many others; a pass on the CPU runs in the thread that calls it.
+    """
+
+    def fork() -> int:
+        python = ctypes.pythonapi
+        python.PyOS_BeforeFork()
+        child = int(libc._Fork())
+        after = python.PyOS_AfterFork_Parent if child else python.PyOS_AfterFork_Child
+        after()
+        return child
+
+    return fork
+
+
+# The C library of Linux has it since 2.34.
+_libc = ctypes.PyDLL(None) if sys.platform == "linux" else None
+_fork_without_handlers = _unhandled(_libc) if hasattr(_libc, "_Fork") else None
 
 _GROUPS: weakref.WeakSet[Group] = weakref.WeakSet()
 

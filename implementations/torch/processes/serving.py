@@ -21,6 +21,9 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
+# What a process says whose engine runs no backward pass, as it is the fork of one with threads.
+UNABLE = "in_processes must be called first in a process whose engine has no threads, got one that has"
+
 
 @dataclass(frozen=True)
 class Failed:
@@ -108,6 +111,10 @@ def _join(group: Any, rank: int, store: Path) -> None:
         world_size=group.size,
         timeout=timedelta(seconds=group.seconds),
     )
+    try:
+        torch.ones((), requires_grad=True).backward()
+    except RuntimeError as refused:
+        raise RuntimeError(f"{UNABLE}: a backward pass has run on an accelerator, or within many others") from refused
 
 
 class _Served:
