@@ -1,4 +1,4 @@
-"""Clauses on compilers, operators, old interfaces and devices."""
+"""Clauses on compilers, and on an old interface."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -190,22 +190,6 @@ CLAUSES = (
         quote=_SEMANTICS,
         needs="compile views",
         fault="compiled code reads the memory of a negated tensor",
-    ),
-    Clause(
-        "LIB-01",
-        "documented",
-        "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "
-        "latter gets keyword-only arguments as keyword_only_inputs.",
-        "library: torch.library.register_autograd",
-        fault="keyword_only_inputs is always empty",
-    ),
-    Clause(
-        "LIB-02",
-        "documented",
-        "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
-        "formula, and outputs that alias inputs raise.",
-        "library: torch.library.register_autograd",
-        fault="an operator without a formula gives zero gradients",
     ),
     Clause(
         "LEGACY-01",

@@ -6,6 +6,22 @@ from autograd_conformance.reference.clauses.definitions import Clause
 
 CLAUSES = (
     Clause(
+        "LIB-01",
+        "documented",
+        "register_autograd gives an operator a Function's backward and setup_context, with a Function's ctx; the "
+        "latter gets keyword-only arguments as keyword_only_inputs.",
+        "library: torch.library.register_autograd",
+        fault="keyword_only_inputs is always empty",
+    ),
+    Clause(
+        "LIB-02",
+        "documented",
+        "An operator without a formula raises when backward reaches it, one that mutates an input cannot have a "
+        "formula, and outputs that alias inputs raise.",
+        "library: torch.library.register_autograd",
+        fault="an operator without a formula gives zero gradients",
+    ),
+    Clause(
         "LIB-03",
         "documented",
         "custom_op infers the schema from the function's annotations: the operator has its defaults and keyword-only "

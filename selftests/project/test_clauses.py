@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,11 @@ KNOWN = {id for d in TORCH.deviations for id in d.ids if id.split("/")[0] in CON
 def test_every_clause_has_a_test_or_a_reason():
     tested = catalogue.tests_by_clause()
     assert [c.id for c in CLAUSES.values() if bool(tested[c.id]) == bool(c.untested)] == []
+
+
+def test_the_clauses_of_a_group_stand_together():
+    starts = [group for group, _ in groupby(CLAUSES.values(), key=lambda clause: clause.group)]
+    assert len(starts) == len(set(starts)), starts
 
 
 def test_every_test_names_a_clause():
