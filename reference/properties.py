@@ -54,7 +54,7 @@ _ALL = (
         "inputs keep their values, version and metadata unless they are declared dirty; the version of a dirty input "
         "rises",
         cause="forward changes an input in place",
-        cure="work on a clone, or call mark_dirty and return the input",
+        cure="work on a clone; or call mark_dirty and return the input; or let an operator name it in mutates_args",
         verdict="mutates",
         rank=4,
     ),
@@ -284,8 +284,8 @@ _ALL = (
     Property(
         "BATCH-VMAP",
         "a batched call, and batched cotangents, give the same results as a loop over the batch, or are refused",
-        cause="the static method vmap moves or drops a batch dimension; or generate_vmap_rule is set and backward "
-        "depends on values",
+        cause="the rule for batches, vmap or register_vmap, moves or drops a batch dimension; or generate_vmap_rule is "
+        "set and backward depends on values",
         notes_every_refusal=True,
         if_refused="if the Function should take these, let a static method vmap move each batch dimension to the front "
         "first; a rule that generate_vmap_rule makes runs forward and backward on single members, without their values",
@@ -320,7 +320,8 @@ _ALL = (
     ),
     Property(
         "ENV-DEVICE",
-        "on every other device the Function gives the same results, and its gradients stay on that device",
+        "on every other device the Function gives the same results, and its gradients stay on that device; a fake "
+        "kernel says what comes out",
     ),
     Property(
         "ENV-RANDOM",

@@ -354,3 +354,40 @@ def test_a_process_that_computes_for_ever_is_ended(tmp_path):
     with pytest.raises(RuntimeError, match="process 0 gave no answer within 1 s; process 1 gave"):
         in_processes(spin, seconds=1)(torch.zeros(2, 1))
     assert_that_they_end([int(path.name) for path in tmp_path.iterdir()])
+
+
+def test_a_backward_that_never_works_is_given_up():
+    """The processes of each call that failed are ended, and others started: a thousand of these take minutes."""
+
+    class Raising(Summed):
+        @staticmethod
+        def backward(_, g):
+            if distributed.get_rank():
+                raise ValueError("no gradient here")
+            return Summed.backward(_, g)
+
+    call, x, says = in_processes(Raising.apply), leaf(2, 1), "process 1 raised ValueError: no gradient here"
+    for _ in range(20):
+        with pytest.raises(RuntimeError, match=says):
+            torch.autograd.grad(call(x).sum(), x)
+    y = call(x).sum()
+    for _ in range(1000):
+        with pytest.raises(RuntimeError, match=says):
+            torch.autograd.grad(y, x, retain_graph=True)
+    assert call(x).tolist() == [[3], [3]]
+
+
+def test_a_backward_that_has_worked_is_never_given_up():
+    class Picky(Summed):
+        @staticmethod
+        def backward(_, g):
+            if g.sum() < 0 and distributed.get_rank():
+                raise ValueError("g must not be negative")
+            return Summed.backward(_, g)
+
+    call, x = in_processes(Picky.apply), leaf(2, 1)
+    torch.autograd.grad(call(x).sum(), x)
+    for _ in range(25):
+        with pytest.raises(RuntimeError, match="g must not be negative"):
+            torch.autograd.grad(-call(x).sum(), x)
+    assert torch.autograd.grad(call(x).sum(), x)[0].tolist() == [[2], [2]]

@@ -145,7 +145,7 @@ class Failure:
             return "VJP-FD"
         if self.raised is None or own_frames(self.raised, self.subject.implementation):
             return "VJP-REF"
-        # The engine itself raises if it cannot use what backward returned.
+        # The engine itself raises if it cannot use what backward returned, and so does code that is not Python.
         return returned_wrongly(self.raised)
 
     # The answers.

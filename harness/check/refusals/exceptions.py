@@ -14,11 +14,14 @@ RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 m
 
 _MISFIT = "returned an invalid gradient"
 _MISCOUNT = "returned an incorrect number of gradients"
+# What the engine and torch.library say of a backward that returns too much, too little, or what is no tensor.
+_NO_GRADIENTS = (_MISCOUNT, "expected Variable or None", "return from backward")
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
     "expected layout": "backward returns a gradient in a layout that the engine does not take for this input; return "
     "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",
+    "may not alias any inputs": "the operator returns an argument, or a view of one; return a clone of it",
     _MISFIT: "backward returns a gradient that does not fit its input; return a tensor of the input's shape, and sum "
     "over the dimensions that were broadcast, if there are any",
     _MISCOUNT: "backward must return one gradient for each argument of forward, None for each that is not a tensor",
@@ -56,5 +59,8 @@ def miscounted(raised: BaseException) -> bool:
 
 
 def returned_wrongly(raised: BaseException) -> str:
-    """The property about what backward returned, for an exception of the engine that takes it."""
-    return "VJP-FIT" if _MISFIT in message_of(raised) else "VJP-NONE"
+    """The property about what backward returned, for an exception of the engine that takes it; else VJP-REF."""
+    text = message_of(raised)
+    if _MISFIT in text:
+        return "VJP-FIT"
+    return "VJP-NONE" if any(words in text for words in _NO_GRADIENTS) else "VJP-REF"

@@ -14,29 +14,41 @@ import threading
 import time
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, distributed
 
 from autograd_conformance.implementations.torch.processes.serving import UNABLE, Failed, received, serve
 
-# Seconds that the others have for an answer of their own, once a process has raised.
+# Seconds that the others have for an answer of their own, once a process has raised. Half of it at the next failure.
 _GRACE = 0.5
-# Seconds that a process may wait for the others, once it has waited for too long.
+_LEAST_GRACE = 0.05
+# Seconds that a process may wait for the others, once it has waited for too long. Half of it at the next failure.
 _IMPATIENT = 1.0
+_LEAST_PATIENCE = 0.2
+# Seconds that the processes have at least to find each other.
+_START = 5.0
+# How many requests of a kind may fail before the first that works. A check makes a thousand calls, and these are slow.
+_ATTEMPTS = 20
 
 _STARTING = threading.Lock()
 
 
 class Refused(RuntimeError):
     """What all processes raised."""
+
+
+def _fail(kind: type[RuntimeError], words: str) -> NoReturn:
+    # In one place, so that whoever compares failures takes two with the same words for the same.
+    raise kind(words)
 
 
 def each_part(value: Any, size: int, *, whole: bool) -> list[Any]:
@@ -62,6 +74,12 @@ class Group:
     # The calls that no graph holds any more.
     done: list[int] = field(default_factory=list)
     lock: Any = field(default_factory=threading.RLock)
+    grace: float = _GRACE
+    # The kinds of requests that have worked; of the others, how many have left the processes apart.
+    worked: set[str] = field(default_factory=set)
+    failures: Counter[str] = field(default_factory=Counter)
+    # Of the last of these.
+    words: str = ""
 
     def __post_init__(self) -> None:
         _GROUPS.add(self)
@@ -88,11 +106,18 @@ class Group:
         first process.
         """
         with self.lock:
+            if self.failures[kind] >= _ATTEMPTS and kind not in self.worked:
+                _fail(RuntimeError, self.words)
             try:
-                return self._asked(kind, number, parts, needs)
+                found = self._asked(kind, number, parts, needs)
+                self.worked.add(kind)
+                return found
             except Refused:
                 raise
-            except BaseException:
+            except BaseException as raised:
+                if isinstance(raised, RuntimeError):
+                    self.failures[kind] += 1
+                    self.words = str(raised)
                 # Answers to this request may still come. They must not be taken for those to the next one.
                 self.stop()
                 raise
@@ -106,7 +131,7 @@ class Group:
             # Who has died says so by having no answer.
             with suppress(BrokenPipeError, ConnectionError):
                 pipe.send_bytes(pickle.dumps((done, ambient, kind, number, values, needs)))
-        found = self._answered()
+        found = self._answered(self.seconds)
         for values, (_, changed, _) in zip(each, found, strict=True):
             for position, value in changed.items():
                 values[position].copy_(value)
@@ -114,9 +139,9 @@ class Group:
             torch.set_rng_state(found[0][2])
         return [answer for answer, *_ in found]
 
-    def _answered(self) -> list[Any]:
+    def _answered(self, seconds: float) -> list[Any]:
         found: dict[int, Any] = {}
-        until = time.monotonic() + self.seconds + _GRACE
+        until = time.monotonic() + seconds + self.grace
         while len(found) < self.size:
             waiting: dict[Any, int] = {pipe: rank for rank, pipe in enumerate(self.pipes) if rank not in found}
             ready = wait(list(waiting), max(0, until - time.monotonic()))
@@ -125,20 +150,24 @@ class Group:
             for pipe in ready:
                 found[waiting[pipe]] = answer = received(pipe)
                 if isinstance(answer, Failed):
-                    until = min(until, time.monotonic() + _GRACE)
+                    until = min(until, time.monotonic() + self.grace)
         failed = {rank: answer for rank, answer in found.items() if isinstance(answer, Failed)}
         if len(found) < self.size and not failed:
-            late = Failed(f"gave no answer within {self.seconds:g} s", late=True)
+            late = Failed(f"gave no answer within {seconds:g} s", late=True)
             failed = {rank: late for rank in range(self.size) if rank not in found}
         if not failed:
             return [found[rank] for rank in range(self.size)]
-        # Who has waited once for too long waits at every call, of which a check makes many.
-        if any(each.late for each in failed.values()):
-            self.seconds = min(self.seconds, _IMPATIENT)
+        words = "; ".join(f"process {rank} {each.how}" for rank, each in sorted(failed.items()))
+        slow = any(each.late for each in failed.values())
+        dead = any(each.dead for each in failed.values())
         # All that raise the same have come equally far, and go on together.
-        together = len(failed) == self.size and len({each.how for each in failed.values()}) == 1
-        kind = Refused if together and not any(each.late or each.dead for each in failed.values()) else RuntimeError
-        raise kind("; ".join(f"process {rank} {each.how}" for rank, each in sorted(failed.items())))
+        if len(failed) == self.size and len({each.how for each in failed.values()}) == 1 and not slow and not dead:
+            _fail(Refused, words)
+        # Who waits for the others once does so at every call, of which a check makes many.
+        self.grace = max(_LEAST_GRACE, self.grace / 2)
+        if slow:
+            self.seconds = min(self.seconds, max(_LEAST_PATIENCE, min(2 * _IMPATIENT, self.seconds) / 2))
+        _fail(RuntimeError, words)
 
     def _start(self) -> None:
         if distributed.is_initialized():
@@ -168,7 +197,7 @@ class Group:
                         serve(theirs, self, rank, Path(folder, "store"))
                     self.pids.append(child)
                     theirs.close()
-            self._answered()
+            self._answered(max(self.seconds, _START))
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ def _matrix() -> list[tuple[Any, ...]]:
     return [(vector(2, 3),), (vector(3, 4),)]
 
 
+DOUBLE = replace(COLUMNS, kernel=lambda x: 2 * x, fake=torch.empty_like)
 in_columns = of(COLUMNS, ("float[n,m]",), _matrix)
 COMPILED = {"also": "compile"}
 
@@ -46,6 +48,12 @@ IN_FAKES = (
         "the fake kernel has other strides",
         "ENV-DEVICE/fake",
         options=COMPILED,
+        fake=lambda x: torch.empty(x.shape, dtype=x.dtype, device=x.device),
+    ),
+    of(DOUBLE, ("float[n,m]",), _matrix)(
+        "fake_order",
+        "the fake kernel takes its argument to be contiguous",
+        "ENV-DEVICE/fake",
         fake=lambda x: torch.empty(x.shape, dtype=x.dtype, device=x.device),
     ),
     in_columns("no_fake", "there is no fake kernel", "ENV-COMPILE", options=COMPILED, fake=None),
