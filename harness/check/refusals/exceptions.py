@@ -15,7 +15,7 @@ RETURN_EARLY = "return early there, and give reshape and view whole shapes: -1 m
 _MISFIT = "returned an invalid gradient"
 _MISCOUNT = "returned an incorrect number of gradients"
 # What the engine and torch.library say of a backward that returns too much, too little, or what is no tensor.
-_NO_GRADIENTS = (_MISCOUNT, "expected Variable or None", "return from backward")
+_NO_GRADIENTS = (_MISCOUNT, "a gradient different than None", "expected Variable or None", "return from backward")
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
