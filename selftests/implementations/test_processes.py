@@ -371,7 +371,7 @@ def test_a_backward_that_never_works_is_given_up():
         with pytest.raises(RuntimeError, match=says):
             torch.autograd.grad(call(x).sum(), x)
     y = call(x).sum()
-    for _ in range(1000):
+    for _ in range(5):
         with pytest.raises(RuntimeError, match=says):
             torch.autograd.grad(y, x, retain_graph=True)
     assert call(x).tolist() == [[3], [3]]

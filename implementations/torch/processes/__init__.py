@@ -38,7 +38,7 @@ def in_processes(
         replicated: The positions of the tensor arguments that are the same in all processes. They have no dimension
             more, and each process has to return the same gradient, that of all.
         replicated_outputs: Whether the outputs are the same in all processes, which have one loss together.
-        seconds: How long a call may take. After one that took longer it is one second, and less after others.
+        seconds: How long a call may take. After one that took longer it is one second.
 
     Raises ValueError for other values of these. The processes are forked at the first call, and end with the returned
     function. They have the closures and modules of that moment; each call has the caller's tensors, state of torch's

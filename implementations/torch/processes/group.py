@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 import weakref
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,14 +28,10 @@ from torch import Tensor, distributed
 
 from autograd_conformance.implementations.torch.processes.serving import UNABLE, Failed, received, serve
 
-# Seconds that the others have for an answer of their own, once a process has raised. Half of it at the next failure.
+# Seconds that the others have for an answer of their own, once a process has raised.
 _GRACE = 0.5
-_LEAST_GRACE = 0.05
-# Seconds that a process may wait for the others, once it has waited for too long. Half of it at the next failure.
+# Seconds that a process may wait for the others, once it has waited for too long.
 _IMPATIENT = 1.0
-_LEAST_PATIENCE = 0.2
-# Seconds that the processes have at least to find each other.
-_START = 5.0
 # How many requests of a kind may fail before the first that works. A check makes a thousand calls, and these are slow.
 _ATTEMPTS = 20
 
@@ -74,12 +70,9 @@ class Group:
     # The calls that no graph holds any more.
     done: list[int] = field(default_factory=list)
     lock: Any = field(default_factory=threading.RLock)
-    grace: float = _GRACE
-    # The kinds of requests that have worked; of the others, how many have left the processes apart.
+    # The kinds of requests that have worked, and of each kind the words of those that have failed.
     worked: set[str] = field(default_factory=set)
-    failures: Counter[str] = field(default_factory=Counter)
-    # Of the last of these.
-    words: str = ""
+    failures: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         _GROUPS.add(self)
@@ -106,8 +99,8 @@ class Group:
         first process.
         """
         with self.lock:
-            if self.failures[kind] >= _ATTEMPTS and kind not in self.worked:
-                _fail(RuntimeError, self.words)
+            if kind not in self.worked and len(self.failures[kind]) >= _ATTEMPTS:
+                _fail(RuntimeError, self.failures[kind][-1])
             try:
                 found = self._asked(kind, number, parts, needs)
                 self.worked.add(kind)
@@ -116,8 +109,7 @@ class Group:
                 raise
             except BaseException as raised:
                 if isinstance(raised, RuntimeError):
-                    self.failures[kind] += 1
-                    self.words = str(raised)
+                    self.failures[kind].append(str(raised))
                 # Answers to this request may still come. They must not be taken for those to the next one.
                 self.stop()
                 raise
@@ -131,7 +123,7 @@ class Group:
             # Who has died says so by having no answer.
             with suppress(BrokenPipeError, ConnectionError):
                 pipe.send_bytes(pickle.dumps((done, ambient, kind, number, values, needs)))
-        found = self._answered(self.seconds)
+        found = self._answered()
         for values, (_, changed, _) in zip(each, found, strict=True):
             for position, value in changed.items():
                 values[position].copy_(value)
@@ -139,9 +131,9 @@ class Group:
             torch.set_rng_state(found[0][2])
         return [answer for answer, *_ in found]
 
-    def _answered(self, seconds: float) -> list[Any]:
+    def _answered(self) -> list[Any]:
         found: dict[int, Any] = {}
-        until = time.monotonic() + seconds + self.grace
+        until = time.monotonic() + self.seconds + _GRACE
         while len(found) < self.size:
             waiting: dict[Any, int] = {pipe: rank for rank, pipe in enumerate(self.pipes) if rank not in found}
             ready = wait(list(waiting), max(0, until - time.monotonic()))
@@ -150,10 +142,10 @@ class Group:
             for pipe in ready:
                 found[waiting[pipe]] = answer = received(pipe)
                 if isinstance(answer, Failed):
-                    until = min(until, time.monotonic() + self.grace)
+                    until = min(until, time.monotonic() + _GRACE)
         failed = {rank: answer for rank, answer in found.items() if isinstance(answer, Failed)}
         if len(found) < self.size and not failed:
-            late = Failed(f"gave no answer within {seconds:g} s", late=True)
+            late = Failed(f"gave no answer within {self.seconds:g} s", late=True)
             failed = {rank: late for rank in range(self.size) if rank not in found}
         if not failed:
             return [found[rank] for rank in range(self.size)]
@@ -163,10 +155,9 @@ class Group:
         # All that raise the same have come equally far, and go on together.
         if len(failed) == self.size and len({each.how for each in failed.values()}) == 1 and not slow and not dead:
             _fail(Refused, words)
-        # Who waits for the others once does so at every call, of which a check makes many.
-        self.grace = max(_LEAST_GRACE, self.grace / 2)
+        # Who has waited once for too long waits at every call, of which a check makes many.
         if slow:
-            self.seconds = min(self.seconds, max(_LEAST_PATIENCE, min(2 * _IMPATIENT, self.seconds) / 2))
+            self.seconds = min(self.seconds, _IMPATIENT)
         _fail(RuntimeError, words)
 
     def _start(self) -> None:
@@ -197,7 +188,7 @@ class Group:
                         serve(theirs, self, rank, Path(folder, "store"))
                     self.pids.append(child)
                     theirs.close()
-            self._answered(max(self.seconds, _START))
+            self._answered()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -109,7 +109,7 @@ def _join(group: Any, rank: int, store: Path) -> None:
         init_method=f"file://{store}",
         rank=rank,
         world_size=group.size,
-        timeout=timedelta(seconds=max(group.seconds, 1)),
+        timeout=timedelta(seconds=group.seconds),
     )
     try:
         torch.ones((), requires_grad=True).backward()
