@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,11 @@ class Reach:
         """The error that rounding causes in a slope, relative to the numbers that are rounded."""
         return 16 * self.unit / self.step
 
+    def beyond(self, least: float) -> Reach:
+        """The reach of which no radius is below ``least``; the steps stay."""
+        factor = max(1.0, least / self.radii[-1])
+        return Reach((self.radii[0] * factor, self.radii[1] * factor), self.step, self.unit)
+
 
 # Half precision has none: its steps would be as large as the distance to other kinks.
 REACHES = {
@@ -39,8 +45,8 @@ REACHES = {
     "float32": Reach((2.0**-6, 2.0**-9), 2.0**-13, 2.0**-24),
 }
 
-# The nearby points to look at, and those to look at before a claim is called wrong.
-_FEW, _MANY = 8, 256
+# The nearby points to look at, those for the slopes of every entry, and those before a claim is called wrong.
+_FEW, _SOME, _MANY = 8, 32, 256
 
 # From one radius to the next, the change from the point itself shrinks by this factor at least; otherwise it is a jump.
 _SHRINKS = 3.0
@@ -67,6 +73,22 @@ class Slopes:
     def agree(self) -> bool:
         """Whether there is no kink: all slopes are the same."""
         return self.high - self.low <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The smallest and the largest slope of each entry of an output near a point, and their errors.
+
+    The error is infinite where the output jumps.
+    """
+
+    low: Any
+    high: Any
+    tolerance: Any
+
+    def off(self, value: Any) -> Any:
+        """How far the slopes are from a value, at most."""
+        return np.maximum(np.abs(self.low - value), np.abs(self.high - value)) + self.tolerance
 
 
 class Near:
@@ -117,9 +139,37 @@ class Near:
         while True:
             yield tuple(None if s is None else s * rng.uniform(-1, 1, np.shape(s)) for s in self._scales)
 
+    def spreads(self, direction: Arrays, *, seed: int) -> tuple[Spread, ...] | None:
+        """The slopes of each entry of each output; None where the function leaves its domain or has other shapes."""
+        with np.errstate(all="ignore"):
+            rows = [self._sides(place, direction) for place in islice(self._places(direction, seed), _SOME)]
+            if None in rows:
+                return None
+            return tuple(self._spread(number, [row for row in rows if row]) for number in range(len(self._start)))
+
+    def _spread(self, number: int, rows: list[tuple[_Side, _Side]]) -> Spread:
+        """The slopes of one output at both radii of each place."""
+        far, near = (np.array([row[n].slope(number) for row in rows]) for n in (0, 1))
+        outer, inner = (np.array([abs(row[n].ahead[number] - self._start[number]) for row in rows]) for n in (0, 1))
+        size, largest = np.max(np.abs(self._start[number]), initial=0.0), np.max(np.abs(near), axis=0)
+        coarse = 1e-6 * largest + self._reach.noise * (size + self._length * largest)
+        jumps = np.max(inner, axis=0) > np.max(outer, axis=0) / _SHRINKS + 64 * self._reach.unit * size
+        tolerance = 4 * np.max(np.abs(far - near), axis=0) + coarse
+        return Spread(np.min(near, axis=0), np.max(near, axis=0), np.where(jumps, np.inf, tolerance))
+
     def _look(self, place: Arrays, direction: Arrays, found: _Found) -> bool:
         """Add the slopes near one place; False if the function has none there."""
-        slopes, changes = [], []
+        sides = self._sides(place, direction)
+        if sides is None:
+            return False
+        slopes = [self._difference(side.ahead, side.behind) / (2 * side.step) for side in sides]
+        changes = [self._changes(side.ahead) for side in sides]
+        found.add(slopes, changes)
+        return bool(np.all(np.isfinite(slopes)) and np.all(np.isfinite(changes)))
+
+    def _sides(self, place: Arrays, direction: Arrays) -> tuple[_Side, _Side] | None:
+        """The outputs at both radii of one place; None if the function has none there."""
+        found = []
         for radius in self._reach.radii:
             step = self._reach.step * radius / self._reach.radii[-1]
             try:
@@ -127,13 +177,11 @@ class Near:
                     [np.array(y) for y in self._f(self._moved(place, radius, direction, s))] for s in (step, -step)
                 )
             except Exception:  # noqa: BLE001 - the nearby point may lie outside the function's domain
-                return False
+                return None
             if not all(list(map(np.shape, nearby)) == list(map(np.shape, self._start)) for nearby in (ahead, behind)):
-                return False
-            slopes.append(self._difference(ahead, behind) / (2 * step))
-            changes.append(self._changes(ahead))
-        found.add(slopes, changes)
-        return bool(np.all(np.isfinite(slopes)) and np.all(np.isfinite(changes)))
+                return None
+            found.append(_Side(ahead, behind, step))
+        return found[0], found[1]
 
     def _moved(self, place: Arrays, radius: float, direction: Arrays, step: float) -> Arrays:
         rows = zip(self._points, place, direction, strict=True)
@@ -148,6 +196,18 @@ class Near:
     def _difference(self, ahead: Any, behind: Any) -> float:
         rows = zip(self._weights, ahead, behind, strict=True)
         return sum(float(np.vdot(v, a - b).real) for v, a, b in rows if v is not None)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """The outputs a step ahead of a place and behind it."""
+
+    ahead: list[Any]
+    behind: list[Any]
+    step: float
+
+    def slope(self, number: int) -> Any:
+        return (self.ahead[number] - self.behind[number]) / (2 * self.step)
 
 
 class _Found:

@@ -153,7 +153,7 @@ class Expected:
     def within(self, moves: Sequence[Any]) -> tuple[Any, ...]:
         """Moves of the tensor arguments, projected to their domains; those of a symmetric matrix become symmetric."""
         rows = zip(self.arguments, entries(self, moves), strict=True)
-        return tuple(None if u is None else _within(a, u) for a, u in rows)
+        return tuple(None if u is None else within_domain(a, u) for a, u in rows)
 
     def gradients(self, cotangents: Sequence[Any] | None = None) -> tuple[Tracked | None, ...]:
         """The reference VJP for each tensor argument, None where the argument does not require grad."""
@@ -194,7 +194,8 @@ def _lifted(gradient: Any, precision: str) -> Any:
     return gradient if gradient is None or isinstance(gradient, Tracked) else Tracked.exact(gradient, precision)
 
 
-def _within(argument: Array, move: Any) -> Any:
+def within_domain(argument: Array, move: Any) -> Any:
+    """A move of an argument, projected to its domain: that of a symmetric matrix becomes symmetric."""
     move = DOMAINS[argument.values].tangent(move)
     if argument.bounds is None or not np.any(move):
         return move

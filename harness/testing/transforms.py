@@ -14,6 +14,7 @@ from autograd_conformance.harness.testing.examined import raised_by_suite
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.expected import Expected as Expectation
 from autograd_conformance.harness.testing.expected import entries
+from autograd_conformance.reference.deferred import Deferred
 from autograd_conformance.reference.ladder import RESOLUTIONS, Estimate, Resolution, diagnose, slope
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Tracked
 from autograd_conformance.strategies.calls import cotangent_values
@@ -204,7 +205,7 @@ def adjoint(example: Example) -> tuple[Any, Tracked]:
     forward = _inner(example, example.expected.cotangents, found, expected)
     reverse = _inner(example, tangents, example.run()[1], example.expected.gradients())
     gap = forward - reverse
-    return forward.value, Tracked(reverse.value, gap.error, gap.precision)
+    return forward.value, gap.around(reverse.value)
 
 
 def _inner(example: Example, known: Sequence[Any], found: Sequence[Any], expected: Expected) -> Tracked:
@@ -212,9 +213,20 @@ def _inner(example: Example, known: Sequence[Any], found: Sequence[Any], expecte
     total = Tracked.exact(np.zeros(()), "float64")
     for a, tensor, reference in zip(known, found, expected, strict=True):
         if a is not None and tensor is not None and reference is not None:
-            values = Tracked(example.implementation.numpy(tensor), SAFETY * reference.error, PRECISION["float64"])
-            total = total + np.sum(np.conj(a) * values).real
+            total = total + _terms(a, example.implementation.numpy(tensor), reference).sum()
     return total
+
+
+def _terms(factors: Any, values: Any, reference: Tracked) -> Tracked:
+    """The real parts of products, with the reference's error bounds; no error counts where the factor is 0."""
+    terms = np.real(np.conj(factors) * values)
+
+    def bound(name: str) -> Any:
+        with np.errstate(all="ignore"):
+            error = SAFETY * np.abs(factors) * getattr(reference, name)
+        return np.where(factors == 0, 0.0, error + PRECISION["float64"].unit * np.abs(terms))
+
+    return Deferred(terms, PRECISION["float64"], bound)
 
 
 # What a test of batches draws, by the labels in a finding.

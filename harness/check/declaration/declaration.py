@@ -360,12 +360,15 @@ class Declaration:
             referee = Referee(plain, of_values(self.reference))
         # Finite differences of a reference are as good as those of the forward, and often more precise.
         soft = referee.forward if referee is not None and not self.surrogate else None
+        softened = oracle(within(self.soft, canonical)) if self.soft is not None else None
+        # The tangents of a surrogate are as free as its gradients.
+        sloped = softened if self.surrogate else plain
         return replace(
             function,
             forward=plain.forward,
             vjp=plain.vjp,
-            jvp=plain.jvp if has_jvp(cls, implementation) else None,
-            soft=oracle(within(self.soft, canonical)).forward if self.soft is not None else soft,
+            jvp=sloped.jvp if sloped is not None and has_jvp(cls, implementation) else None,
+            soft=softened.forward if softened is not None else soft,
             referee=referee,
             second=second,
             devices=implementation.devices(),

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,7 @@ import numpy as np
 from autograd_conformance.harness.check.oracle.jumps import jumps
 from autograd_conformance.harness.check.oracle.perturb import (
     alike,
+    can_move,
     error_of,
     is_floating,
     moved,
@@ -37,8 +38,12 @@ from autograd_conformance.harness.check.oracle.perturb import (
 )
 from autograd_conformance.harness.check.oracle.tolerances import MARGIN, NOISE, REACH, ROUNDINGS
 from autograd_conformance.harness.testing.attempts import attempted
+from autograd_conformance.harness.testing.expected import within_domain
+from autograd_conformance.harness.testing.kinks import typical
 from autograd_conformance.implementations.protocol import Implementation, as_tuple
+from autograd_conformance.reference.deferred import Deferred
 from autograd_conformance.reference.definitions import Array, Static, as_given
+from autograd_conformance.reference.kinks import REACHES, Near
 from autograd_conformance.reference.rounding import PRECISION, SAFETY, Precision, Tracked
 
 # Smaller moves would be lost in the rounding of double precision; the inputs move by this, and the change is scaled.
@@ -88,13 +93,55 @@ class Oracle:
         outputs = self.forward(*given)
         if precision is None:
             return tuple(found)
-        rows = zip(found, first[1], outputs, strict=True)
-        return tuple(self._tangent(t, near, y, precision) for t, near, y in rows)
+        unit = self._units(precision)[0]
+        look = cache(lambda: self._nearby(values, moves, found, unit))
 
-    def _tangent(self, value: Any, near: Any, output: Any, precision: Precision) -> Tracked:
+        def nearby(number: int) -> Any:
+            return look()[number]
+
+        rows = enumerate(zip(found, first[1], outputs, strict=True))
+        return tuple(self._tangent(t, fine, y, precision, partial(nearby, n)) for n, (t, fine, y) in rows)
+
+    def _tangent(self, value: Any, near: Any, output: Any, precision: Precision, nearby: Callable[[], Any]) -> Tracked:
+        """A tangent whose widest bound takes in the slopes nearby: a rule may choose any of them at a kink."""
         noise = NOISE * PRECISION["float64"].unit * np.max(np.abs(value_of(output)), initial=1.0)
-        error = 8 * np.abs(value - near) + noise + self._floor(precision, value, ()) + 8 * error_of(output)
-        return Tracked(value, np.broadcast_to(error, np.shape(value)).copy(), precision)
+        rounding = noise + self._floor(precision, value, ())
+        error = 8 * np.abs(value - near) + rounding
+
+        def bound(name: str) -> Any:
+            if name == "least":
+                return error
+            wider = error + 8 * error_of(output)
+            # A comparison multiplies a bound, and the slopes nearby are known.
+            return wider if name == "error" else np.fmax(wider, nearby() / SAFETY + rounding)
+
+        return Deferred(value, precision, bound)
+
+    def _nearby(self, values: Sequence[Any], moves: Sequence[Any], found: Sequence[Any], unit: float) -> Arrays:
+        """How far the slopes near the values are from those that were found; infinite where there are none."""
+        reach = REACHES.get(self.dtype)
+        if reach is None:
+            return tuple(np.zeros(np.shape(t)) for t in found)
+        pairs = zip(self.arguments, values, strict=False)
+        scales = tuple(
+            within_domain(a, np.full(np.shape(x), typical(x))) if isinstance(a, Array) and can_move(x, a) else None
+            for a, x in pairs
+        )
+        points = tuple(None if s is None else x for x, s in zip(values, scales, strict=True))
+
+        def at(points: Sequence[Any]) -> Arrays:
+            return self._forward([x if p is None else p for x, p in zip(values, points, strict=True)], ())
+
+        # No step may be longer than the way to the nearby points.
+        sizes = [(typical(x), float(np.max(np.abs(m), initial=0.0)))
+                 for x, m, s in zip(values, moves, scales, strict=True) if m is not None and s is not None]  # fmt: skip
+        part = min((size / length for size, length in sizes if length), default=1.0)
+        near = Near(at, points, (None,) * len(found), scales, reach.beyond(REACH * unit))
+        spreads = near.spreads(tuple(None if m is None else part * m for m in moves), seed=0)
+        if spreads is None:
+            return tuple(np.full(np.shape(t), np.inf) for t in found)
+        rows = zip(spreads, found, self.differentiable, strict=True)
+        return tuple(s.off(part * t) / part if d else 0.0 for s, t, d in rows)
 
     def _difference(self, values: Sequence[Any], moves: Sequence[Any], step: float) -> Arrays:
         ahead, behind = (
@@ -217,7 +264,7 @@ class Oracle:
     def _bound(self, value: Any, floor: float, errors: _Errors, number: int, precision: Precision) -> Tracked | None:
         if value is None:
             return None
-        return Bounded(value, self.conditioning * floor if is_floating(value) else 0.0, precision, errors, number)
+        return Deferred(value, precision, errors.of(number, self.conditioning * floor if is_floating(value) else 0.0))
 
     def _measured(
         self, compute: Callable[..., Arrays], given: Sequence[Any], cotangents: Sequence[Any], precision: Precision,
@@ -306,44 +353,26 @@ class _Errors:
     def jumps(self) -> Arrays:
         return self._look()
 
+    def of(self, number: int, least: float) -> Callable[[str], Any]:
+        """The bounds of one result, by their names; ``least`` is what the error is at least."""
 
-class Bounded(Tracked):
-    """Values whose errors are measured when they are needed; ``least`` is a lower bound of them."""
+        def bound(name: str) -> Any:
+            if name == "least":
+                return least
+            error = self.found[number]
+            return error if name == "error" else np.where(self.jumps[number], np.inf, error)
 
-    __slots__ = ("_errors", "_least", "_number")
-
-    def __init__(self, value: Any, least: float, precision: Precision, errors: _Errors, number: int) -> None:
-        self.value, self.precision = np.asarray(value), precision
-        self._least, self._errors, self._number = least, errors, number
-
-    @property
-    def error(self) -> Any:  # type: ignore[override]
-        return self._errors.found[self._number]
-
-    @property
-    def least(self) -> Any:
-        return np.broadcast_to(self._least, self.value.shape)
-
-    @property
-    def widest(self) -> Any:
-        return np.where(self._errors.jumps[self._number], np.inf, self.error)
-
-    def around(self, value: Any) -> Bounded:
-        return Bounded(value, self._least, self.precision, self._errors, self._number)
-
-    def mapped(self, project: Callable[[Any], Any]) -> Bounded:
-        """The projection of the values onto the directions of a domain."""
-        errors = _Errors(lambda: (project(self.error),), lambda: (np.isinf(project(self.widest)),))
-        return Bounded(project(self.value), self._least, self.precision, errors, 0)
+        return bound
 
 
-def joined(values: Bounded, other: Tracked) -> Bounded:
+def joined(values: Deferred, other: Tracked) -> Deferred:
     """The values with their own errors and those of ``other``, where these are finite."""
-    errors = _Errors(
-        lambda: (values.error + np.where(np.isfinite(other.error), other.error, 0.0),),
-        lambda: (np.isinf(values.widest),),
-    )
-    return Bounded(values.value, values._least, values.precision, errors, 0)
+
+    def bound(name: str) -> Any:
+        own = getattr(values, name)
+        return own if name == "least" else own + np.where(np.isfinite(other.error), other.error, 0.0)
+
+    return Deferred(values.value, values.precision, bound)
 
 
 def inexact(unit: float, terms: int) -> float:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from autograd_conformance.harness.check.oracle.oracle import Bounded, Oracle, joined
+from autograd_conformance.harness.check.oracle.oracle import Oracle, joined
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.implementations.protocol import as_tuple
+from autograd_conformance.reference.deferred import Deferred
 from autograd_conformance.reference.definitions import Array
 from autograd_conformance.reference.rounding import Tracked
 from autograd_conformance.strategies.values import DOMAINS
@@ -82,7 +83,7 @@ def _unless_refused(compute: Callable[..., Arrays], *given: Any) -> Arrays:
 
 def _with_both_errors(theirs: Any, mine: Tracked) -> Tracked:
     """The reference's values with the errors of both; NumPy's are taken for as exact as the plain call's."""
-    return joined(theirs, mine) if isinstance(theirs, Bounded) else mine.around(np.asarray(theirs))
+    return joined(theirs, mine) if isinstance(theirs, Deferred) else mine.around(np.asarray(theirs))
 
 
 def _along(argument: Array, at: Any, gradient: Any) -> Any:
@@ -90,7 +91,7 @@ def _along(argument: Array, at: Any, gradient: Any) -> Any:
 
 
 def _projected(gradient: Tracked, along: Callable[[Any], Any]) -> Tracked:
-    return gradient.mapped(along) if isinstance(gradient, Bounded) else gradient
+    return gradient.mapped(along) if isinstance(gradient, Deferred) else gradient
 
 
 def of_values(reference: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:

@@ -25,7 +25,8 @@ def in_words(facts: Facts) -> Iterator[str]:
         yield _paced(facts.share)
     yield from facts.cut
     if facts.any_gradient:
-        yield "its gradients are not compared with slopes: surrogate is declared without soft="
+        and_jvp = " and its jvp" if facts.jvp else ""
+        yield f"its gradients{and_jvp} are not compared with slopes: surrogate is declared without soft="
     if facts.holds_others:
         yield "uses tensors that require grad but are not arguments; their gradients are not checked"
     for name in facts.coarse:

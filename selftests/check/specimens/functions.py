@@ -39,6 +39,25 @@ def function(forward: Callable[..., Any], gradients: Callable[..., Any], name: s
     return custom(name, forward=run, backward=backward)
 
 
+def with_jvp(forward: Callable[..., Any], slopes: Callable[..., Any], of_jvp: Callable[..., Any] | None = None) -> Any:
+    """A Function of tensors with those slopes, one for each, in backward and in jvp, or with others in jvp."""
+
+    def setup_context(ctx, inputs, _):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    def backward(ctx, g):
+        return tuple(g * slope for slope in slopes(*ctx.saved_tensors))
+
+    def jvp(ctx, *tangents):
+        rows = zip(tangents, (of_jvp or slopes)(*ctx.saved_tensors), strict=True)
+        return sum(tangent * slope for tangent, slope in rows)
+
+    # The engine asks for a signature, which operations of torch lack.
+    run = {1: lambda x: forward(x), 2: lambda x, y: forward(x, y)}[len(signature(slopes).parameters)]
+    return custom("Made", forward=run, setup_context=setup_context, backward=backward, jvp=jvp)
+
+
 def opaque(compute: Callable[[np.ndarray], np.ndarray]) -> Callable[..., Any]:
     """A forward of which no operation is seen: it computes with NumPy."""
 

@@ -6,8 +6,9 @@ import torch
 from torch.nn import functional
 
 from autograd_conformance.selftests.check.specimens import right, wrong
-from autograd_conformance.selftests.check.specimens.functions import column, function
+from autograd_conformance.selftests.check.specimens.functions import column, custom, function, with_jvp
 
+LENGTHS = {"n": (1, 2, 3)}
 ONE, ROWS, TWO = ("float[...]",), ("float[b,n]",), ("float[n,m]", "float[n,m]")
 SPARSE = ("float[n,m] sparse", "float[m,k]")
 
@@ -133,11 +134,90 @@ RIGHT = {
 }
 
 
+def _last(x):
+    """The index of the last of the largest entries of each row."""
+    return x.shape[-1] - 1 - x.flip(-1).argmax(-1, keepdim=True)
+
+
+def _first(x):
+    return x.argmax(-1, keepdim=True)
+
+
+def _to(chosen):
+    """The largest entry of each row, whose gradient goes to the one that is chosen of equal ones."""
+
+    def gradients(g, _, x):
+        return torch.zeros_like(x).scatter(-1, chosen(x), column(g))
+
+    return function(amax, gradients)
+
+
+def _first_but_last_in_batches():
+    def setup_context(ctx, inputs, _):
+        ctx.save_for_backward(*inputs)
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return torch.zeros_like(x).scatter(-1, _first(x), column(g))
+
+    def vmap(_, in_dims, x):
+        return _to(_last).apply(x.movedim(in_dims[0], 0)), 0
+
+    return custom("Amax", forward=amax, setup_context=setup_context, backward=backward, vmap=vmap)
+
+
+def _step(x):
+    return (x > 0).to(x.dtype)
+
+
+def _at_most_one(x):
+    return x.clamp(-1, 1)
+
+
+def _of_hinge(x, y):
+    low = (x * y < 1).to(x.dtype)
+    return -y * low, -x * low
+
+
+# What is right at a kink by a rule of forward mode: a slope of either side, or between them.
+TANGENTS = {
+    "relu 0": (with_jvp(torch.relu, lambda x: (_step(x),)), ONE),
+    "relu 1": (with_jvp(torch.relu, lambda x: ((x >= 0).to(x.dtype),)), ONE),
+    "relu 0.5 in forward mode alone": (
+        with_jvp(torch.relu, lambda x: (_step(x),), lambda x: ((x.sign() + 1) / 2,)),
+        ONE,
+    ),
+    "abs": (with_jvp(torch.abs, lambda x: (x.sign(),)), ONE),
+    "clamp, 1 at its bounds": (with_jvp(_at_most_one, lambda x: ((x.abs() <= 1).to(x.dtype),)), ONE),
+    "clamp, 0 at its bounds": (with_jvp(_at_most_one, lambda x: ((x.abs() < 1).to(x.dtype),)), ONE),
+    "leaky relu": (with_jvp(lambda x: torch.where(x > 0, x, x / 8), lambda x: (_step(x) * 0.875 + 0.125,)), ONE),
+    "maximum": (with_jvp(torch.maximum, lambda x, y: ((x >= y).to(x.dtype), (x < y).to(x.dtype))), TWO),
+    "hinge": (with_jvp(lambda x, y: torch.relu(1 - x * y), _of_hinge), TWO),
+    "relus that cancel": (
+        with_jvp(lambda x, y: torch.relu(x) - torch.relu(y), lambda x, y: (_step(x), -_step(y))),
+        TWO,
+    ),
+    "square of relu": (with_jvp(lambda x: torch.relu(x) ** 2, lambda x: (2 * torch.relu(x),)), ONE),
+    "floor, which jumps": (with_jvp(torch.floor, lambda x: (0 * x,)), ONE),
+}
+OTHER_TANGENTS = {
+    "two at the kink of relu": with_jvp(
+        torch.relu, lambda x: (_step(x),), lambda x: (torch.where(x == 0, 2.0, _step(x)),)
+    ),
+    "relu, twice too large": with_jvp(torch.relu, lambda x: (_step(x),), lambda x: (2 * _step(x),)),
+    "relu, the other side": with_jvp(torch.relu, lambda x: (_step(x),), lambda x: ((x < 0).to(x.dtype),)),
+    "abs without a sign": with_jvp(torch.abs, lambda x: (x.sign(),), lambda x: (torch.ones_like(x),)),
+}
+_OF_STEPS = with_jvp(torch.round, lambda x: (torch.ones_like(x),))
+_TWICE = with_jvp(torch.round, lambda x: (torch.ones_like(x),), lambda x: (2 * torch.ones_like(x),))
+
+
 def _in_single(table):
     """The same rows, to be checked in single precision, which is enough for all but complex numbers."""
     return {f"{name}, in single precision": row for name, row in table.items() if row[1] != ("complex[...]",)}
 
 
+FORWARD_MODE = "JVP-REF JVP-ADJOINT"
 SLOPE = "slope where entries are special or equal"
 SPECIMENS = (
     *(wrong(name, "VJP-FD/kinks", f, *arguments, says=SLOPE, alone=True) for name, (f, arguments) in WRONG.items()),
@@ -149,5 +229,22 @@ SPECIMENS = (
     *(
         right(name, "VJP-FD/kinks", f, *arguments, dtypes="float32")
         for name, (f, arguments) in _in_single(RIGHT).items()
+    ),
+    *(right(f"jvp of {name}", FORWARD_MODE, f, *arguments) for name, (f, arguments) in TANGENTS.items()),
+    *(
+        right(f"jvp of {name}, in half precision", FORWARD_MODE, f, *arguments, dtypes=("float32", "float16"))
+        for name, (f, arguments) in TANGENTS.items()
+    ),
+    *(wrong(f"jvp of {name}", "JVP-REF", f, *ONE, tests=FORWARD_MODE) for name, f in OTHER_TANGENTS.items()),
+    right("jvp of a straight-through estimator", "JVP-REF", _OF_STEPS, *ONE, soft=lambda x: x * 1),
+    wrong("jvp of a straight-through estimator, twice too large", "JVP-REF", _TWICE, *ONE, soft=lambda x: x * 1),
+    right("another of the largest under vmap", "BATCH-VMAP", _first_but_last_in_batches(), *ROWS, sizes=LENGTHS),
+    right(
+        "another of the largest in an even number of rows",
+        "DECL-INDEPENDENT",
+        _to(lambda x: _first(x) if len(x) % 2 else _last(x)),
+        *ROWS,
+        independent="b",
+        sizes=LENGTHS,
     ),
 )
