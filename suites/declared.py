@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.explain.explaining import Runs
 from autograd_conformance.harness.check.report.verdicts import BESIDE
@@ -92,7 +92,7 @@ class Checked:
     @cached_property
     def selection(self) -> Selection:
         """The selection of a run of this Function only."""
-        implementation = implementations.load(self.declaration.implementation)
+        implementation = serving(self.declaration.implementation)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             facts = discover(self.declaration, implementation, errors=False)

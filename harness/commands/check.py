@@ -19,6 +19,7 @@ import click
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import REQUESTS
 from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
+from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.report import findings, formats
 from autograd_conformance.harness.check.session import child_discovery
 from autograd_conformance.harness.check.session.announcing import Announcer, summary
@@ -148,7 +149,7 @@ def check(
             os.environ[implementations.DEVICES] = only
         # What a package of --import prints is no part of the results.
         with redirect_stdout(sys.stderr if form in formats.ALONE else sys.stdout):
-            implementations.check_version(implementations.load(implementation))
+            implementations.check_version(serving(implementation))
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
     interrupts = _Interrupts()

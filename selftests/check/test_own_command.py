@@ -16,6 +16,8 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.check.declaration import loading
+from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.check.declaration.served import SERVED
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.selftests.check import user_ops
@@ -110,6 +112,15 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
     assert "2 checks hold, 0 do not" in right
 
 
+BARE = """
+from autograd_conformance.implementations.model import ModelImplementation
+from autograd_conformance.implementations.protocol import Implementation
+
+class Bare(ModelImplementation):
+    is_tensor, no_grad = Implementation.is_tensor, Implementation.no_grad
+"""
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -122,6 +133,18 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
         (("user_ops:scaled", "--arg", "float[n]"), "is a declaration and already has arguments"),
         (("user_ops:Kept", "--arg", "float[n]", "--profile", "huge"), "unknown profile 'huge'; choose from: quick"),
         (("user_ops:Kept", "--arg", "float[n]", "--implementation", "touch"), "unknown implementation 'touch'"),
+        *(
+            (
+                ("user_ops:Kept", "--arg", "float[n]", "--implementation", name),
+                f"cannot call Functions of {name} yet: it is",
+            )
+            for name in implementations.ADAPTERS
+            if name not in SERVED
+        ),
+        (
+            ("user_ops:Kept", "--arg", "float[n]", "--implementation", "bare_adapter:Bare"),
+            "has no is_tensor and no no_grad",
+        ),
         (("user_ops:Kept", "--arg", "float[n]", "--dtypes", "half"), "unknown dtype 'half'; choose from: float64"),
         (
             ("user_ops:Kept", "--arg", "float[n]", "--dtypes", "float32 half"),
@@ -136,13 +159,46 @@ def test_a_function_that_dies_is_reported_and_the_others_are_checked(tmp_path):
     ],
 )
 def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path, monkeypatch):
+    (tmp_path / "bare_adapter.py").write_text(BARE)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(OPS.parent)
     done = CliRunner().invoke(cli.main, ["check", *words])
     assert done.exit_code == 2, done.output
     assert said in done.output
     assert len(re.findall("^Error: ", done.output, re.MULTILINE)) == 1
     assert "Traceback" not in done.output
+
+
+def test_a_declaration_for_what_is_not_served_is_named():
+    with pytest.raises(UsageProblem, match=r"test_own_command.py:\d+: Sine: check cannot call Functions of jax yet"):
+        Declaration(user_ops.Kept, "float[n]", name="Sine", implementation="jax")
+
+
+@pytest.mark.parametrize(("factor", "status"), [(2, 0), (3, 1)])
+def test_a_function_of_the_model(factor, status, tmp_path):
+    (tmp_path / "of_model.py").write_text(OF_MODEL.format(factor=factor))
+    words = ("--implementation", "model", "--properties", "VJP-*,FWD-VALUE", "--profile", "quick", "--seed", 0)
+    found, out, err = check("of_model:Square", "--arg", "float[n]", *words, folder=tmp_path)
+    assert (found, err) == (status, "")
+    assert ("WRONG: VJP-FD" in out) == (status == 1)
+    assert "NotImplementedError" not in out
+
+
+OF_MODEL = """
+from autograd_conformance.reference.model import Function
+
+class Square(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return {factor} * g * x
+"""
 
 
 def test_a_declaration_that_fits_no_call_is_named():

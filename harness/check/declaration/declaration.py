@@ -26,6 +26,7 @@ from autograd_conformance.harness.check.declaration.naming import (
     parameter_names,
     words,
 )
+from autograd_conformance.harness.check.declaration.served import unserved
 from autograd_conformance.harness.check.oracle.oracle import Oracle
 from autograd_conformance.harness.check.oracle.user_reference import Referee, of_values
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
@@ -97,7 +98,7 @@ class Declaration:
         sizes: The lengths of named dimensions, for example `{"n": (2, 4)}`.
         also: Checks to add, out of `"vmap"`, `"compile"`, `"autocast"` and `"checkpoint"`. A class with a vmap rule is
             checked under vmap in any case.
-        implementation: The framework that it is written for.
+        implementation: What it is written for: `torch`, `model`, or what `run` takes for an adapter of your own.
         where: The place shown in messages. The default is the file and line of the declaration.
 
     Raises:
@@ -166,6 +167,8 @@ class Declaration:
             unknown = [word for word in given if word not in valid]
             if unknown:
                 raise self.problem(f"unknown {kind} {unknown[0]!r}; {choose_from(unknown[0], valid)}")
+        if unserved(self.implementation):
+            raise self.problem(unserved(self.implementation))
         if self.up_to is not None and not callable(self.up_to):
             raise self.problem(f"up_to={self.up_to!r} is not callable; give canonical(outputs, inputs)")
         if self.up_to is not None and self.inplace:

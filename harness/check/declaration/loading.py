@@ -119,18 +119,24 @@ def declarations(
         return [thing]
     # A callable without a name of its own has that of the attribute.
     name = "" if hasattr(thing, "__name__") and name_of(thing) != "lambda" else attribute.rpartition(".")[2]
-    found = _described(target, thing, arguments, {"name": name, **(options or {})})
+    found = _described(target, thing, arguments, {"name": name, **(options or {})}, implementation)
     found.named = importing(module, attribute.partition(".")[0]), attribute
     return [found]
 
 
-def _described(target: str, thing: Any, arguments: Sequence[str], options: dict[str, Any]) -> _Described:
+def _described(
+    target: str, thing: Any, arguments: Sequence[str], options: dict[str, Any], implementation: Implementation | None
+) -> _Described:
     if not arguments:
         raise UsageProblem(
             f"{target} is not a declaration; describe its arguments in order, as in "
             "--arg 'float[n,m]' --arg 'int(0..3)'"
         )
-    return _Described(thing, *arguments, where=target, **options)
+    found = _Described(thing, *arguments, where=target, **options)
+    if implementation is not None:
+        # The command says it.
+        found.implementation = implementation.name
+    return found
 
 
 def _operator(
@@ -148,7 +154,7 @@ def _operator(
             f"for a file write FILE.py:NAME{advice}"
         )
     thing, text = known
-    found = _described(target, thing, arguments, options)
+    found = _described(target, thing, arguments, options, implementation)
     found.named = "".join(f"import {name}\n" for name in to_import()), text
     return found
 

@@ -11,6 +11,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.described import described
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.loading import Plan, Undeclared
+from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
 from autograd_conformance.harness.check.report import places
@@ -132,9 +133,8 @@ def _discover(
             send({"kind": "tries", "empty": has_empty(call), **tried})
 
         try:
-            if declaration.implementation != implementation:
-                mine = declaration.implementation
-                raise declaration.problem(f"it is declared for {mine}; add --implementation {mine} to the command")
+            if declaration.implementation not in (implementation, loaded.name):
+                raise declaration.problem(_instead(declaration.implementation))
             facts = discover(
                 declaration, loaded, without=left_out, note=note, empty=declaration.name not in whole, timed=True
             )
@@ -144,3 +144,12 @@ def _discover(
         except Exception as raised:  # noqa: BLE001 - a user's Function may do anything
             text = str(declaration.problem(one_line(raised)))
             send({"kind": "problem", "name": declaration.name, "problem": text})
+
+
+def _instead(implementation: str) -> str:
+    """What to do with a declaration for another implementation than that of the command."""
+    try:
+        serving(implementation)
+    except (UsageProblem, Unavailable) as problem:
+        return str(problem)
+    return f"it is declared for {implementation}; add --implementation {implementation} to the command"
