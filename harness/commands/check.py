@@ -27,7 +27,7 @@ from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.drafting.assuming import assumed
-from autograd_conformance.harness.outcomes import UNDECIDED, UsageProblem, choose_from, combined
+from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.testing.profiles import PROFILES
@@ -304,9 +304,10 @@ class _Run:
         finally:
             if announcer is not None:
                 self._keep(announcer)
-        for sentence in announcer.found.problems.values():
-            echo(f"Error: {sentence}", err=True)
-        statuses = {**announcer.statuses, **dict.fromkeys(announcer.found.problems, UNDECIDED)}
+        problems, wrong = announcer.found.problems, announcer.found.wrong
+        for name, sentence in problems.items():
+            echo(sentence if name in wrong else f"Error: {sentence}", err=name not in wrong or self.is_alone)
+        statuses = {**announcer.statuses, **{name: FAILS if name in wrong else UNDECIDED for name in problems}}
         self.statuses.extend(statuses.items())
         return combined(*statuses.values())
 

@@ -170,6 +170,26 @@ def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path, monkeypat
     assert "Traceback" not in done.output
 
 
+def test_processes_that_never_agree_are_a_fault(tmp_path):
+    (tmp_path / "ranks.py").write_text(RANKS)
+    status, out, err = check("ranks.py", folder=tmp_path)
+    assert (status, err) == (1, "")
+    assert "sums: wrong in every simple call; the first is Call(" in out
+    assert "output 0 must be the same in all processes" in out
+    assert "let each process call the same collectives" in out
+
+
+RANKS = """
+from torch import distributed
+from autograd_conformance import Declaration, in_processes
+
+def own(x):
+    return (1 + distributed.get_rank()) * x.sum()
+
+sums = Declaration(in_processes(own, replicated_outputs=True), "float[2,n]", name="sums")
+"""
+
+
 def test_a_declaration_for_what_is_not_served_is_named():
     with pytest.raises(UsageProblem, match=r"test_own_command.py:\d+: Sine: check cannot call Functions of jax yet"):
         Declaration(user_ops.Kept, "float[n]", name="Sine", implementation="jax")

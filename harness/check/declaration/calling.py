@@ -13,7 +13,14 @@ from typing import Any
 from autograd_conformance.harness.check.declaration.freedom import Canonical
 from autograd_conformance.harness.outcomes import OutOfTime, one_line
 from autograd_conformance.harness.testing.steering import STEERING
-from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
+from autograd_conformance.implementations.protocol import (
+    BackwardPass,
+    Implementation,
+    Mask,
+    Misbehaves,
+    Tensors,
+    as_tuple,
+)
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,10 @@ class NotTensors(TypeError):
     """A Function returned no tensor."""
 
 
-class Varies(TypeError):
+class Varies(Misbehaves):
     """A Function returned another number of tensors than before."""
+
+    cure = "return the same number of tensors in every call that is declared"
 
 
 def adapted(
@@ -73,8 +82,10 @@ def _same(cls: Any, other: Any) -> bool:
     return isinstance(cls, Native) and isinstance(other, Native) and cls.apply == other.apply
 
 
-class Steered(RuntimeError):
+class Steered(Misbehaves):
     """A Function raised what steers pytest, Hypothesis or the process, and not the Function's caller."""
+
+    cure = "a Function must not skip a test, discard an example or end the process; refuse with a ValueError"
 
 
 @contextmanager

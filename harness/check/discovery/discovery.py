@@ -37,12 +37,12 @@ from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.check.refusals.layouts import refused_layouts
 from autograd_conformance.harness.check.refusals.long_tensors import long_shapes, simple_call
 from autograd_conformance.harness.check.refusals.refused import emptied
-from autograd_conformance.harness.outcomes import one_line
+from autograd_conformance.harness.outcomes import AlwaysWrong, one_line
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.relations import Related, Unfit
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.protocol import Implementation, Misbehaves
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import MAX_FIXED, shape_tuples
@@ -97,6 +97,8 @@ def _discovered(
         )
     if not working:
         call, why = failures[0]
+        if all(isinstance(each, _Misbehaviour) for _, each in failures):
+            raise AlwaysWrong(f"{declaration.placed}: wrong in every simple call; the first is {call}: {why}")
         raise declaration.problem(
             f"{_miscounted(declaration, cls, implementation)}every simple call that the declaration describes raises; "
             f"the first is {call}, with {why}{_hint(why)}"
@@ -256,8 +258,8 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
         elif any(isinstance(each, _Found) for each in found):
             raising.append(call)
         else:
-            uncheckable = [each for each in found if isinstance(each, _Uncheckable)]
-            failures.append((call, [*uncheckable, "; with ".join(dict.fromkeys(str(each) for each in found))][0]))
+            first = [each for each in found if isinstance(each, _Uncheckable | _Misbehaviour)]
+            failures.append((call, [*first, "; with ".join(dict.fromkeys(str(each) for each in found))][0]))
         if len(working) >= _TRIED // 2:
             break
     return working or raising, failures
@@ -265,6 +267,12 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
 
 class _Mistake(str):
     """The words of an exception that is not a refusal."""
+
+    __slots__ = ()
+
+
+class _Misbehaviour(_Mistake):
+    """What the suite saw the Function do that no Function may, and what to do about it."""
 
     __slots__ = ()
 
@@ -303,6 +311,8 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
         kinds = [implementation.describe(y) for y in outputs]
         flags = tuple(differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+        if isinstance(raised, Misbehaves):
+            return _Misbehaviour(f"{_said(raised)}; {raised.cure}")
         return _Mistake(_said(raised)) if mistake(raised) else _said(raised)
     found = _Found(flags, tuple(kind.dtype for kind in kinds))
     unknown = [kind.dtype for kind, flag in zip(kinds, flags, strict=True) if flag and kind.dtype not in FLOATING]

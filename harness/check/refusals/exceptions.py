@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from autograd_conformance.harness.check.declaration.calling import Steered, Varies
 from autograd_conformance.harness.outcomes import message_of
+from autograd_conformance.implementations.protocol import Misbehaves
 
 # What to do about an exception that is no mistake: of forward, of backward, and of tensors without elements alone.
 IN_FORWARD = "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"
@@ -45,10 +45,8 @@ def mistake(raised: BaseException) -> str:
         return "a name is used that has no value: this is a mistake in the code, not a refusal"
     if isinstance(raised, AttributeError):
         return "an attribute is used that does not exist: this is a mistake in the code, not a refusal"
-    if isinstance(raised, Steered):
-        return "a Function must not skip a test, discard an example or end the process; refuse with a ValueError"
-    if isinstance(raised, Varies):
-        return "return the same number of tensors in every call that is declared"
+    if isinstance(raised, Misbehaves):
+        return raised.cure
     text = message_of(raised)
     return next((meaning for words, meaning in _WORDS.items() if words in text), "")
 

@@ -15,7 +15,7 @@ from autograd_conformance.harness.check.declaration.served import serving
 from autograd_conformance.harness.check.discovery.discovery import discover
 from autograd_conformance.harness.check.refusals.empty_tensors import has_empty
 from autograd_conformance.harness.check.report import places
-from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.outcomes import AlwaysWrong, UsageProblem, one_line
 from autograd_conformance.harness.processes import child
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.strategies.calls import Call
@@ -25,7 +25,7 @@ from autograd_conformance.strategies.calls import Call
 class Found:
     """What discovery found: the facts in the plan; by name the places, with and without it, arguments and problems.
 
-    ``code`` has the lines of each Function's methods.
+    ``code`` has the lines of each Function's methods, ``wrong`` the names of those whose problem is a fault.
     """
 
     plan: Plan
@@ -34,6 +34,7 @@ class Found:
     described: dict[str, str] = field(default_factory=dict)
     code: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    wrong: set[str] = field(default_factory=set)
 
     def of(self, names: Collection[str]) -> Found:
         """What it found about these Functions."""
@@ -100,6 +101,7 @@ def _note(found: Found, message: dict[str, Any]) -> None:
         found.plan = replace(found.plan, facts={**found.plan.facts, name: facts})
     elif message["kind"] == "problem" and name:
         found.problems[name] = message["problem"]
+        found.wrong |= {name} if message.get("wrong") else set()
     elif message["kind"] == "problem":
         raise (Undeclared if message["undeclared"] else UsageProblem)(message["problem"])
 
@@ -140,7 +142,8 @@ def _discover(
             )
             send({"kind": "facts", "name": declaration.name, "facts": asdict(facts)})
         except UsageProblem as problem:
-            send({"kind": "problem", "name": declaration.name, "problem": str(problem)})
+            wrong = isinstance(problem, AlwaysWrong)
+            send({"kind": "problem", "name": declaration.name, "problem": str(problem), "wrong": wrong})
         except Exception as raised:  # noqa: BLE001 - a user's Function may do anything
             text = str(declaration.problem(one_line(raised)))
             send({"kind": "problem", "name": declaration.name, "problem": text})

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
+from autograd_conformance.implementations.protocol import Misbehaves
 from autograd_conformance.implementations.torch.processes.group import Group, each_part
 from autograd_conformance.implementations.torch.processes.serving import differing
 
@@ -76,6 +77,12 @@ def in_processes(
     return joint
 
 
+class Disagree(Misbehaves):
+    """The processes returned what does not go together."""
+
+    cure = "let each process call the same collectives, and return what fits the results of the others"
+
+
 class _Joint(torch.autograd.Function):
     """A call in all processes."""
 
@@ -126,7 +133,7 @@ class _Call:
         weakref.finalize(self, group.done.append, self.number)
         forms = {(bare, len(outputs)) for bare, outputs, _ in kinds}
         if len(forms) > 1:
-            raise RuntimeError("the outputs must be as many in all processes, a tensor alone or a tuple in all of them")
+            raise Disagree("the outputs must be as many in all processes, a tensor alone or a tuple in all of them")
         ((self.bare, _),) = forms
         outputs = [outputs for _, outputs, _ in kinds]
         self.tracked = [any(flags) for flags in zip(*(flags for *_, flags in kinds), strict=True)]
@@ -145,10 +152,10 @@ class _Call:
 
 
 def _together(what: str, parts: Sequence[Tensor], replicated: bool) -> Tensor:
-    """What all processes have. Raises RuntimeError if it is not the same where it should be."""
+    """What all processes have. Raises Disagree if it is not the same where it should be."""
     forms = {f"{str(part.dtype).removeprefix('torch.')}{list(part.shape)}" for part in parts}
     if len(forms) > 1:
-        raise RuntimeError(f"{what} must have one dtype and shape in all processes, got {', '.join(sorted(forms))}")
+        raise Disagree(f"{what} must have one dtype and shape in all processes, got {', '.join(sorted(forms))}")
     if not replicated:
         return torch.stack(list(parts))
     for rank, part in enumerate(parts):
@@ -158,7 +165,7 @@ def _together(what: str, parts: Sequence[Tensor], replicated: bool) -> Tensor:
             bound = torch.finfo(part.dtype).eps ** 0.5 * parts[0].abs().max() if part.numel() else 0
             apart &= ~((part - parts[0]).abs() <= bound)
         for index in map(tuple, apart.nonzero()[:1].tolist()):
-            raise RuntimeError(
+            raise Disagree(
                 f"{what} must be the same in all processes, since it is replicated: at {index} process {rank} has "
                 f"{part[index].item()}, process 0 has {parts[0][index].item()}; is an all_reduce missing?"
             )

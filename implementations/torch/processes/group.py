@@ -26,6 +26,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
+from autograd_conformance.implementations.protocol import Misbehaves
 from autograd_conformance.implementations.torch.processes.serving import UNABLE, Failed, received, serve
 
 # Seconds that the others have for an answer of their own, once a process has raised.
@@ -40,6 +41,12 @@ _STARTING = threading.Lock()
 
 class Refused(RuntimeError):
     """What all processes raised."""
+
+
+class Stuck(Misbehaves):
+    """A process did not answer, or died."""
+
+    cure = "each process must end each call; look for a collective that some of the processes do not reach"
 
 
 def _fail(kind: type[RuntimeError], words: str) -> NoReturn:
@@ -70,9 +77,9 @@ class Group:
     # The calls that no graph holds any more.
     done: list[int] = field(default_factory=list)
     lock: Any = field(default_factory=threading.RLock)
-    # The kinds of requests that have worked, and of each kind the words of those that have failed.
+    # The kinds of requests that have worked, and of each kind what those raised that have failed.
     worked: set[str] = field(default_factory=set)
-    failures: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    failures: dict[str, list[tuple[type[RuntimeError], str]]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
         _GROUPS.add(self)
@@ -100,7 +107,7 @@ class Group:
         """
         with self.lock:
             if kind not in self.worked and len(self.failures[kind]) >= _ATTEMPTS:
-                _fail(RuntimeError, self.failures[kind][-1])
+                _fail(*self.failures[kind][-1])
             try:
                 found = self._asked(kind, number, parts, needs)
                 self.worked.add(kind)
@@ -109,7 +116,7 @@ class Group:
                 raise
             except BaseException as raised:
                 if isinstance(raised, RuntimeError):
-                    self.failures[kind].append(str(raised))
+                    self.failures[kind].append((type(raised), str(raised)))
                 # Answers to this request may still come. They must not be taken for those to the next one.
                 self.stop()
                 raise
@@ -158,7 +165,9 @@ class Group:
         # Who has waited once for too long waits at every call, of which a check makes many.
         if slow:
             self.seconds = min(self.seconds, _IMPATIENT)
-        _fail(RuntimeError, words)
+        # Where one raised, the others may wait for it.
+        lost = all(each.late or each.dead for each in failed.values())
+        _fail(Stuck if lost else RuntimeError, words)
 
     def _start(self) -> None:
         if distributed.is_initialized():

@@ -57,6 +57,29 @@ REDUCE = in_processes(both(total, torch.clone), replicated_outputs=True)
 GATHER = in_processes(both(gathered, own), replicated_outputs=True)
 SCATTER = in_processes(both(own, gathered), replicated=(0,))
 
+
+def smoothed(everywhere):
+    """A sum of logarithms, to which each process adds its own part alone, or that of all, where x is large."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        more = total(x.sum()) if everywhere else x.sum()
+        return total((x * x).sum()) + torch.where(total((x.abs() > 1.0).sum()) > 0, more, 0 * more)
+
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * (2 * x + (total((x.abs() > 1.0).sum()) > 0).to(x.dtype))
+
+    return in_processes(custom(forward=forward, backward=backward).apply, replicated_outputs=True)
+
+
+def stops(x):
+    """A copy, for which the second process leaves out a collective if the tensor is long."""
+    if len(x) < 3 or distributed.get_rank() == 0:
+        total(x)
+    return x.clone()
+
+
 SPECIMENS = (
     right("a sum over all processes, each with its own loss", "VJP-FD", SUM, PARTS, once=True, examples=0.2),
     wrong(
@@ -105,6 +128,28 @@ SPECIMENS = (
         PARTS,
         once=True,
         examples=0.2,
+    ),
+    right("a term that is added up", "VJP-FD FWD-VALUE", smoothed(everywhere=True), PARTS, once=True, examples=0.2),
+    wrong(
+        "a term that is added up in no process",
+        "VJP-FD",
+        smoothed(everywhere=False),
+        PARTS,
+        once=True,
+        examples=0.2,
+        word="raises",
+        says=("must be the same in all processes", "is an all_reduce missing"),
+    ),
+    wrong(
+        "a collective that one process leaves out",
+        "VJP-FD",
+        in_processes(custom(forward=lambda _, x: stops(x), backward=lambda _, g: g).apply, seconds=1),
+        PARTS,
+        once=True,
+        examples=0.2,
+        sizes={"n": (1, 4)},
+        word="raises",
+        says="a collective that some of the processes do not reach",
     ),
     right("parts of an input that is the same everywhere", "VJP-FD", SCATTER, "float[2*n]", once=True, examples=0.2),
 )
