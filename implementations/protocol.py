@@ -145,13 +145,6 @@ class Unreadable(TypeError):
     """The values of a tensor are no array; the message says why."""
 
 
-class Misbehaves(RuntimeError):
-    """What the suite saw a Function do, and no Function may: a fault, and never a refusal."""
-
-    # What to do about it.
-    cure = ""
-
-
 def as_tuple(outputs: Any) -> Tensors:
     """The outputs as a tuple; a bare tensor becomes a tuple of one."""
     return tuple(outputs) if isinstance(outputs, tuple | list) else (outputs,)

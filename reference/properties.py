@@ -29,11 +29,12 @@ _ALL = (
         "outputs do not depend on which arguments require grad, nor on grad mode",
         cause="forward branches on needs_input_grad or on grad mode",
         cure="let these decide only what is saved",
+        raises=True,
     ),
     Property(
         "FWD-LAYOUT",
         "outputs and gradients do not depend on the inputs' memory layout",
-        cause="forward reads memory as if it were contiguous (data_ptr, view, as_strided)",
+        cause="forward or backward reads memory as if it were contiguous (data_ptr, view, as_strided)",
         cure="call contiguous() first, or use reshape",
         if_refused="if the Function should take such tensors, call contiguous() first, and resolve_neg() or "
         "resolve_conj() for negated and conjugated ones",
@@ -41,6 +42,7 @@ _ALL = (
         shapes=_has_orders,
         of_stochastic=False,
         explains="the same call is right with contiguous inputs",
+        raises=True,
     ),
     Property(
         "FWD-EMPTY",
@@ -48,6 +50,7 @@ _ALL = (
         cause="a reduction over, or a division by, a size that may be 0",
         cure="return early when there are no elements",
         if_refused="declare sizes=, or return early when there are no elements",
+        raises=True,
     ),
     Property(
         "FWD-PURE",
@@ -134,6 +137,7 @@ _ALL = (
         cause="backward returns its gradients in another order, or a wrong number of them",
         cure="return one for each argument of forward, None for each that is not a tensor",
         explains="the plain call raises as well, outside of backward (VJP-NONE); fix that first",
+        raises=True,
     ),
     Property(
         "VJP-MASK",
@@ -141,12 +145,14 @@ _ALL = (
         cause="a gradient is computed only if another input needs one",
         cure="guard each gradient with its own ctx.needs_input_grad[i]",
         explains="the same call is right if every input requires grad",
+        raises=True,
     ),
     Property(
         "VJP-SUBSET",
         "gradients with respect to some of the tracked inputs equal those with respect to all of them",
         cause="a gradient is computed only if another input needs one",
         cure="guard each gradient with its own ctx.needs_input_grad[i]",
+        raises=True,
     ),
     Property(
         "VJP-COTANGENT-LAYOUT",
@@ -156,6 +162,7 @@ _ALL = (
         shapes=_has_orders_or_is_flat,
         rank=13,
         explains="the same call is right with contiguous cotangents",
+        raises=True,
     ),
     Property(
         "VJP-UNUSED",
@@ -164,6 +171,7 @@ _ALL = (
         cure="after set_materialize_grads(False), check each grad_output for None",
         rank=6,
         explains="the same call is right if every output is used",
+        raises=True,
     ),
     Property(
         "VJP-NONDIFF",
@@ -194,6 +202,10 @@ _ALL = (
         cause="backward writes into grad_output or a saved tensor, or returns an input, or one tensor twice",
         cure="clone what it writes to or returns",
         of_variant=(("owned", "backward returns a tensor that it keeps and writes into again; return a new one"),),
+        of_kind=(
+            ("mutated", "backward writes into grad_output, an input or a saved tensor; clone what it writes to"),
+            ("shared", "backward returns an input, a saved tensor, or one tensor twice; return a clone"),
+        ),
         rank=3,
         explains="backward writes into grad_output or a gradient that it returned before (VJP-PURE); fix that first",
     ),
@@ -204,6 +216,7 @@ _ALL = (
         cure="keep state on ctx, and do not delete or change it in backward",
         rank=12,
         explains="the call gives other results if it is repeated, or after another one (VJP-REPEAT); fix that first",
+        raises=True,
     ),
     Property(
         "VJP-ACCUMULATE",
@@ -258,6 +271,7 @@ _ALL = (
                 "for small values, such as a series with too few terms, in backward and in what it calls",
             ),
         ),
+        raises=True,
         rank=11,
         verifies="second derivative",
     ),
@@ -291,11 +305,13 @@ _ALL = (
         "first; a rule that generate_vmap_rule makes runs forward and backward on single members, without their values",
         share=4.0,
         of_stochastic=False,
+        raises=True,
     ),
     Property(
         "ENV-COMPILE",
         "compiled equals eager: outputs, gradients, and which gradients are None",
         cause="forward or backward depends on Python state or values that a compiler fixes when it traces",
+        raises=True,
     ),
     Property(
         "ENV-AUTOCAST",
@@ -303,6 +319,7 @@ _ALL = (
         cause="matrix products inside run in lower precision",
         cure="use custom_fwd and custom_bwd",
         share=4.0,
+        raises=True,
     ),
     Property(
         "ENV-SAVED-HOOKS",
@@ -310,6 +327,7 @@ _ALL = (
         cause="backward compares identities of saved tensors, reads ctx.saved_tensors more than once, or keeps tensors "
         "as attributes of ctx",
         cure="use ctx.save_for_backward",
+        raises=True,
     ),
     Property(
         "ENV-THREADS",
@@ -317,6 +335,7 @@ _ALL = (
         cause="a class attribute or a global is written in forward and read in backward",
         cure="keep it on ctx",
         of_stochastic=False,
+        raises=True,
     ),
     Property(
         "ENV-DEVICE",
@@ -384,6 +403,7 @@ _ALL = (
         if_refused="declare the axes that it takes, as in 'axis(0 | -1)'",
         of_stochastic=False,
         own=True,
+        raises=True,
     ),
     Property(
         "DECL-SYMMETRIC",

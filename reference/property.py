@@ -28,6 +28,8 @@ class Property:
     # The usual cause of a failure in a user's Function, and what to do about it.
     cause: str = ""
     cure: str = ""
+    # Whether an exception can be the failure that the cause explains.
+    raises: bool = False
     # What a failure is called if its finding says nothing more special.
     verdict: str = "wrong"
     # What to do if the Function raises where it may.
@@ -58,8 +60,9 @@ class Property:
     puts_nan: bool = False
     # Whether it is about users' Functions alone, because their authors declare it.
     own: bool = False
-    # The cause and cure of a failure of a variant of its test, where these are others.
+    # The cause and cure of a failure of a variant of its test, or of a kind, where these are others.
     of_variant: tuple[tuple[str, str], ...] = ()
+    of_kind: tuple[tuple[str, str], ...] = ()
 
     @property
     def group(self) -> str:

@@ -134,7 +134,7 @@ class Example:
         return (*kept, *gradients[-1])
 
     def changed_inputs(self) -> list[str]:
-        """What a call and its backward changed in the input tensors."""
+        """What a call changed in the input tensors, before any backward."""
         # What an implementation passes to a function may have no values, as a tracer.
         inside = "inplace" in self.implementation.capabilities
         given = [] if inside else list(self.primals)
@@ -146,8 +146,7 @@ class Example:
                 before.extend(state(self.implementation, x) for x in primals)
             return self.f(*primals)
 
-        _, pullback = self.implementation.vjp(f, self.primals, track=self.track)
-        pullback(self.cotangents)
+        self.implementation.vjp(f, self.primals, track=self.track)
         rows = zip(self.input_names, before, given, strict=True)
         return [f"{name}: {each}" for name, old, x in rows for each in changes(old, state(self.implementation, x))]
 

@@ -72,7 +72,7 @@ def test_fwd_empty(subject, data):
 
 @holds("FWD-PURE", where=lambda f: not f.inplace, examples=0.6)
 def test_fwd_pure(subject, data):
-    """A call and its backward leave the inputs alone: values, versions, layouts and flags."""
+    """A call leaves the inputs alone: values, versions, layouts and flags. VJP-PURE says it of backward."""
     example = subject.example(data.draw(subject.calls(), label="call"))
     found = "; ".join(example.changed_inputs())
     subject.assert_equal(example.call, "what changed in the inputs", got=found or "nothing", expected="nothing")

@@ -42,7 +42,8 @@ from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.relations import Related, Unfit
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
-from autograd_conformance.implementations.protocol import Implementation, Misbehaves
+from autograd_conformance.implementations.misbehaving import Misbehaves
+from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import MAX_FIXED, shape_tuples

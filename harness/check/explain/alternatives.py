@@ -164,12 +164,22 @@ def _all_different(function: Function, call: Call) -> Iterator[Alternative]:
     own = _shapes(function, call)
     moved = (reshaped(call, each, function) for each in (own, *reversed(shape_tuples(function))) if each is not None)
     alike = (c for c in moved if c is not None and _ranks(c) == _ranks(call) and _several_values(c, slots))
-    others = (replace(c, seed=call.seed + seed) for c in islice(alike, _SHAPES) for seed in range(_DRAWS))
-    different = next((other for other in others if not repeating(function, other)), None)
-    if different is not None:
+    for there in islice(alike, _SHAPES):
+        seeds = [replace(there, seed=call.seed + seed) for seed in range(_DRAWS)]
+        different = next((c for c in seeds if not repeating(function, c)), None)
+        where = next((c for c in seeds if repeating(function, c)), None)
+        if different is None or where is None:
+            continue
         names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
         words = f"all values of {names} different"
-        yield Alternative(lambda c: bool(repeating(function, c)), ((words, different),), "all values different")
+        changed = None if where == call else where
+        has = partial(_repeats, function)
+        yield Alternative(has, ((words, different),), "all values different", where=changed)
+        return
+
+
+def _repeats(function: Function, call: Call) -> bool:
+    return bool(repeating(function, call))
 
 
 def _other_lengths(function: Function, call: Call) -> Iterator[Alternative]:

@@ -42,8 +42,9 @@ _SHAPES = 3
 # How far a point moves to show whether outputs change with it.
 _MOVED = 2.0**-8
 
-# So many calls with equal indices, and so many without, of those tried; the elements of a small tensor, and its seeds.
-_CALLS, _TRIED, _SMALL, _SEEDS = 6, 400, 12, 4
+# So many calls with equal indices, and so many without, of those tried; the elements of a small tensor, its seeds, and
+# how many calls of each kind are from one shape.
+_CALLS, _TRIED, _SMALL, _SEEDS, _OF_A_SHAPE = 6, 400, 12, 16, 2
 _REAL = {"complex128": "float64", "complex64": "float32"}
 # What counts as equal where the numbers come from finite differences, and the step of these.
 _CLOSE, _STEP = 1e-5, 2.0**-16
@@ -265,7 +266,7 @@ def of_equal_indices(function: Function, example: Example, right: Callable[[Call
     if not slots:
         return ""
     found: dict[bool, list[bool]] = {True: [], False: []}
-    for each in islice(_small(function, call), _TRIED):
+    for each in islice(_small(function, call, slots), _TRIED):
         kind = found[bool(repeating(function, each) & slots)]
         if len(kind) < _CALLS:
             kind.append(right(each))
@@ -277,7 +278,7 @@ def of_equal_indices(function: Function, example: Example, right: Callable[[Call
         return ""
     names = " and ".join(f"argument {slot} ({function.arguments[slot].name})" for slot in sorted(slots))
     seen = f"right where all entries of {names} are different, and wrong where some are equal"
-    alike = (each for each in _small(function, call) if repeating(function, each) & slots)
+    alike = (each for each in _small(function, call, slots) if repeating(function, each) & slots)
     wrong = next((each for each in alike if not right(each)), call)
     if not _takes_one_for_the_sum(example.of(wrong)):
         return seen
@@ -320,13 +321,20 @@ def _parts(expected: Expected, number: int, place: tuple[int, ...]) -> Any:
     return np.concatenate([np.ravel(g * (a - b) / (2 * _STEP)) for g, a, b in rows if g is not None])
 
 
-def _small(function: Function, call: Call) -> Iterator[Call]:
-    """The call in small shapes, with several numbers in each."""
+def _small(function: Function, call: Call, slots: Collection[int]) -> Iterator[Call]:
+    """The call in small shapes, with several numbers in each: some repeat an index of these arguments, others do not.
+
+    Where all do, there are more entries than values, and nothing tells a repetition from a length.
+    """
     for shapes in shape_tuples(function):
         if all(0 < math.prod(shape) <= _SMALL for shape in shapes):
             moved = reshaped(call, shapes, function)
-            if moved is not None:
-                yield from (replace(moved, seed=seed) for seed in range(_SEEDS))
+            calls = [] if moved is None else [replace(moved, seed=seed) for seed in range(_SEEDS)]
+            alike, different = list[Call](), list[Call]()
+            for each in calls:
+                (alike if repeating(function, each).intersection(slots) else different).append(each)
+            if alike and different:
+                yield from (*alike[:_OF_A_SHAPE], *different[:_OF_A_SHAPE])
 
 
 def of_conjugates(function: Function, call: Call, right: Callable[[Call], bool]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograd_conformance.harness.outcomes import message_of
-from autograd_conformance.implementations.protocol import Misbehaves
+from autograd_conformance.implementations.misbehaving import Misbehaves
 
 # What to do about an exception that is no mistake: of forward, of backward, and of tensors without elements alone.
 IN_FORWARD = "forward raises here; if such arguments are invalid, declare narrower ones, as in 'float[n] positive'"

@@ -73,7 +73,7 @@ class Finds:
         self._follows: dict[str, dict[str, str]] = {}
 
     def rows(self, line: ndjson.Line) -> list[str]:
-        """The word and the test of a fault; empty for other results. What one cause explains is shown once."""
+        """The word and the property of a fault; empty for other results. What one cause explains is shown once."""
         v = verdict(line)
         if v is None or not v.fault:
             return []
@@ -82,11 +82,17 @@ class Finds:
         v = _folded(line, v, follows)
         if v.word not in RAISED:
             follows |= dict.fromkeys(_names(line), v.follows or (_NAN if _is_nan(line) else ""))
-        cause = (line["function"], _cause(line, v, follows))
-        if cause in self._causes:
-            return []
-        self._causes.add(cause)
-        return [f"found: {line['function']}: {v.word.upper()}: {name}"]
+        # The verdict names what a fault follows from, and so does this.
+        head = v.follows or name
+        causes = {(line["function"], _cause(line, v, follows)), (line["function"], head)}
+        known = not causes.isdisjoint(self._causes)
+        self._causes |= causes
+        return [] if known else [f"found: {line['function']}: {v.word.upper()}: {met_in(head, name)}"]
+
+
+def met_in(head: str, test: str) -> str:
+    """The property that a fault is one of, and the test that met it, if that is about another one."""
+    return head if head == test else f"{head} (met in {test})"
 
 
 def headlines(faults: Sequence[Judged]) -> list[ndjson.Line]:

@@ -14,7 +14,14 @@ from typing import Any
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.refusals import declined
 from autograd_conformance.harness.check.report import facts_in_words, script_runner
-from autograd_conformance.harness.check.report.grouping import Group, Judged, adds_nothing, grouped, with_further
+from autograd_conformance.harness.check.report.grouping import (
+    Group,
+    Judged,
+    adds_nothing,
+    grouped,
+    met_in,
+    with_further,
+)
 from autograd_conformance.harness.check.report.verdicts import (
     DECLINED,
     LOST,
@@ -154,8 +161,7 @@ def _headline(line: ndjson.Line, v: Verdict) -> Iterator[str]:
     test = ndjson.test_of(line)
     # It says nothing about the property whose test met it, but about the one that it follows from.
     name = v.follows or test
-    met = f" (met in {test})" if name != test else ""
-    yield from _wrapped(f"{v.word.upper()}: {name}{met}", 2)
+    yield from _wrapped(f"{v.word.upper()}: {met_in(name, test)}", 2)
     yield from _wrapped(f"must hold: {PROPERTIES[name.split('/')[0]].sentence}", 4)
 
 

@@ -9,6 +9,7 @@ from autograd_conformance.harness.check.refusals import long_tensors
 from autograd_conformance.harness.outcomes import DEATH, HANG, Kind, Means
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.property import Property
 from autograd_conformance.strategies import magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
@@ -119,10 +120,10 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(RAISES_WHEN_EMPTY, follows=follows)
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
-        usual = "" if word == RAISES and about.compared else about.cure_of_others or about.advice
+        usual = "" if word == RAISES and about.compared else about.cure_of_others or _advice(about, kind)
         return Verdict(word, guess=likely or usual, follows=follows)
     if kind is Kind.RAISED:
-        known = means not in ("", "backward alone") or claim.compared or claim.outside
+        known = means not in ("", "backward alone") or not claim.raises
         return Verdict(RAISES, guess="" if known else claim.advice)
     if kind is Kind.NAN and claim.puts_nan:
         kind = Kind.WRONG
@@ -133,9 +134,14 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(STALE, claim.advice)
     shown = failure.get("component", {}).get("aspect") in _SHOWN
     # What makes the call right says more than the usual cause.
-    usual = "" if failure.get("right_with") else claim.advice
+    usual = "" if failure.get("right_with") else _advice(claim, kind)
     advice = dict(claim.of_variant).get(line.get("variant", ""), usual)
     return Verdict(_OF_KIND.get(kind, claim.verdict), guess="" if shown else likely or advice)
+
+
+def _advice(about: Property, kind: Kind) -> str:
+    """The usual cause and cure of a failure of this kind."""
+    return dict(about.of_kind).get(kind.value, about.advice)
 
 
 def is_flaky(line: ndjson.Line) -> bool:

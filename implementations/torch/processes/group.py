@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
-from autograd_conformance.implementations.protocol import Misbehaves
+from autograd_conformance.implementations.misbehaving import Misbehaves
 from autograd_conformance.implementations.torch.processes.serving import UNABLE, Failed, received, serve
 
 # Seconds that the others have for an answer of their own, once a process has raised.

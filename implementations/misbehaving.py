@@ -1,0 +1,9 @@
+"""What a Function was seen to do while it was called, and no Function may."""
+
+from __future__ import annotations
+
+
+class Misbehaves(RuntimeError):
+    """A fault, and never a refusal, whoever raises it. ``cure`` says what to do about it."""
+
+    cure: str
