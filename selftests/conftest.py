@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.commands import run as run_command
+from autograd_conformance.harness.testing import own_faults
 from autograd_conformance.selftests import costs, drawn_digest, tiers
 from autograd_conformance.selftests.support import warm
 from autograd_conformance.selftests.support.reports import IDS, lines, result, write
@@ -94,6 +95,14 @@ def settings_stay() -> Iterator[None]:
     """No test may leave a setting changed, for the next ones to find."""
     with unchanged_settings():
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_fault_is_our_own() -> Iterator[None]:
+    """No test may meet an exception of the suite itself where it looks into what a Function did."""
+    before = len(own_faults.ALL)
+    yield
+    assert own_faults.ALL[before:] == []
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from autograd_conformance.harness.reports.ndjson import REFUSED, SLOW, UNCHECKED
 from autograd_conformance.harness.running import unclaimed
 from autograd_conformance.harness.running.unclaimed import Tested
 from autograd_conformance.harness.scripts.script import script_for
-from autograd_conformance.harness.testing import integers
+from autograd_conformance.harness.testing import integers, own_faults
 from autograd_conformance.harness.testing.examined import PartMissing
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.harness.text import of_result
@@ -55,6 +55,8 @@ def result_line(
     line = {**subject.key, **outcome, **asked, **_figures(subject)}
     line.update(_as_listed(subject.deviations, line, _seen_on(subject)))
     line.update(_unclaimed_grade(line))
+    own = own_faults.taken()
+    line.update({"own_faults": own} if own else {})
     if "failure" in line and subject.record.drawn is not None:
         line["failure"]["drawn"] = asdict(subject.record.drawn)
     if line["outcome"] in (*FAILING, "silent") and "failure" in line and isinstance(subject, Subject):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from autograd_conformance.harness.testing.own_faults import noticed
+
 T = TypeVar("T")
 
 
@@ -12,7 +14,8 @@ def attempted(action: Callable[..., T], *given: Any) -> T | None:
     """The result of an action, or None if it raises an exception."""
     try:
         return action(*given)
-    except Exception:  # noqa: BLE001 - a user's code may raise anything
+    except Exception as raised:  # noqa: BLE001 - a user's code may raise anything
+        noticed(raised)
         return None
 
 
@@ -21,5 +24,6 @@ def raised_by(action: Callable[..., Any], *given: Any) -> Exception | None:
     try:
         action(*given)
     except Exception as raised:  # noqa: BLE001 - a user's code may raise anything
+        noticed(raised)
         return raised
     return None

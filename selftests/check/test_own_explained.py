@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import time
 from types import SimpleNamespace
 
@@ -17,15 +18,19 @@ from torch.autograd import Function
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check import Declaration
+from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.loading import Plan
 from autograd_conformance.harness.check.discovery.discovery import discover
+from autograd_conformance.harness.check.explain import hints, judging, replaying
 from autograd_conformance.harness.check.explain.alternatives import alternatives
 from autograd_conformance.harness.check.explain.causes import QUESTIONS, Fails, Failure
 from autograd_conformance.harness.check.explain.explaining import Runs
+from autograd_conformance.harness.check.report.printing import rows
 from autograd_conformance.harness.check.session.announcing import Announcer
 from autograd_conformance.harness.check.session.child_discovery import Found
 from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, Broken, Finding
+from autograd_conformance.harness.testing import own_faults
 from autograd_conformance.selftests.check.checking import RESULT, lines_of
 from autograd_conformance.selftests.check.specimens.causes import dropped
 from autograd_conformance.selftests.check.specimens.empty import flat
@@ -264,3 +269,27 @@ def test_a_copy_has_the_values_and_no_layout(layout):
 def test_values_that_a_layout_repeats_are_no_fault_of_the_layout():
     assert cause(Cancelling, call_of("Cancelling")) == "VJP-REF"
     assert cause(InMemory, call_of("InMemory")) == "FWD-LAYOUT"
+
+
+@pytest.mark.parametrize(("module", "name"), [(hints, "_CLOSE"), (judging, "copied"), (replaying, "prepare")])
+def test_a_fault_of_our_own_is_named_and_changes_no_verdict(module, name, monkeypatch, tmp_path):
+    declaration = Declaration(function(lambda x: x * x, lambda g, _, x: 3 * g * x), "float[n]", name="Square")
+
+    def check():
+        lines = list(lines_of(Checked(declaration, profile="quick", seed=0), "VJP-FD", "VJP-REF", "VJP-CHAIN"))
+        return lines, "\n".join(rows("Square", Facts(), lines, tmp_path))
+
+    lines, text = check()
+    assert not any("own_faults" in line for line in lines)
+    monkeypatch.delattr(module, name)
+    broken, said = check()
+    (fault,) = {each for line in broken for each in line.get("own_faults", ())}
+    assert fault.startswith(f"NameError: name '{name}' is not defined (harness/check/explain/")
+    words = f"autograd-conformance itself failed in VJP-FD: {fault}; please report it"
+    assert re.sub(r"\s+", " ", said).count(words) == 1
+    # The same fault, with the same tests beside it.
+    shown = [re.findall(r"^  [A-Z]+: .*|same fault: .*", each, re.MULTILINE) for each in (text, said)]
+    assert shown[0] == shown[1]
+    for line in broken:
+        RESULT.validate(line)
+    own_faults.ALL.clear()

@@ -12,6 +12,7 @@ from typing import Any
 from autograd_conformance.harness.check.declaration.calling import Native
 from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.testing.example import Example, has_setup_context
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.implementations.protocol import as_tuple
 
 # The most nodes of a graph to look at.
@@ -53,7 +54,8 @@ def gradients_of_formula(example: Example) -> tuple[Any, ...] | None:
         if any(o.differentiable and not implementation.requires_grad(y) for y, o in rows) or _custom(made):
             return None
         found = pullback(example.cotangents)
-    except Exception:  # noqa: BLE001 - forward may need a real ctx, or not be differentiable
+    except Exception as raised:  # noqa: BLE001 - forward may need a real ctx, or not be differentiable
+        noticed(raised)
         return None
     return tuple(None if g is None else implementation.numpy(g) for g in found)
 

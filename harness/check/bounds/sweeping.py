@@ -14,6 +14,7 @@ import numpy as np
 from autograd_conformance.harness.check.refusals.exceptions import mistake
 from autograd_conformance.harness.testing.attempts import raised_by
 from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.rounding import PRECISION, round_to
 from autograd_conformance.strategies.sweeps import HALF, NUMBERS, mapped, numbers, swept_calls, tried_calls
@@ -43,7 +44,8 @@ def maps_entries(subject: Subject) -> tuple[bool, str]:
         tried = (*long, *islice(tried_calls(function, dtype), 2 * _CHOICES))
         maps = bool(long) and all(_maps_entries(subject.made(call)) for call in tried)
         slow = maps and not _is_fast(subject)
-    except Exception:  # noqa: BLE001 - a Function may take no long tensors
+    except Exception as raised:  # noqa: BLE001 - a Function may take no long tensors
+        noticed(raised)
         return False, ""
     return maps and not slow, _SLOW if slow else ""
 
@@ -170,7 +172,8 @@ def largest_errors(subject: Subject) -> Iterator[str]:
             example = subject.made(call)
             try:
                 found = swept(example)
-            except Exception:  # noqa: BLE001 - the tests will report it
+            except Exception as raised:  # noqa: BLE001 - the tests will report it
+                noticed(raised)
                 continue
             output = _largest(found, found.output, found.output_expected)
             gradient = f", gradient by {_largest(found, found.gradient, found.gradient_expected)}"

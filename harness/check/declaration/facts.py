@@ -95,6 +95,8 @@ class Facts:
     tried_all: bool = False
     # A sentence for each sweep that was cut short because calls take too long.
     cut: tuple[str, ...] = ()
+    # The exceptions of the suite itself, which found out less for them.
+    own_faults: tuple[str, ...] = ()
     # The share of the profile's examples, and whether it is less than 1 because a call was found to take long.
     share: float = 1.0
     paced: bool = False
@@ -107,7 +109,8 @@ class Facts:
     def from_json(cls, found: Mapping[str, Any]) -> Facts:
         """The facts from the result of `dataclasses.asdict`."""
         outputs, dtypes = tuple(Output(**y) for y in found["outputs"]), tuple(found["dtypes"])
-        sentences = {name: tuple(found[name]) for name in ("stale", "coarse", "sweeps", "cut", "asked", "unpassed")}
+        of_words = ("stale", "coarse", "sweeps", "cut", "asked", "unpassed", "own_faults")
+        sentences = {name: tuple(found[name]) for name in of_words}
         layouts = tuple(RefusedLayout(**each) for each in found["refused_layouts"])
         shapes = {name: tuple(tuple(map(tuple, each)) for each in found[name]) for name in ("long_shapes", "emptied")}
         refused = tuple(

@@ -39,6 +39,7 @@ from autograd_conformance.harness.check.refusals.long_tensors import long_shapes
 from autograd_conformance.harness.check.refusals.refused import emptied
 from autograd_conformance.harness.outcomes import AlwaysWrong, one_line
 from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.own_faults import noticed, taken
 from autograd_conformance.harness.testing.relations import Related, Unfit
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
@@ -74,7 +75,8 @@ def discover(
     precision are measured, too: they are only shown. If it is ``timed``, a slow Function gets fewer examples.
     """
     with kept(implementation):
-        return _discovered(declaration, implementation, dict(without or {}), note, errors, empty, timed)
+        found = _discovered(declaration, implementation, dict(without or {}), note, errors, empty, timed)
+    return replace(found, own_faults=tuple(taken()))
 
 
 def _discovered(
@@ -312,6 +314,7 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
         kinds = [implementation.describe(y) for y in outputs]
         flags = tuple(differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True))
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+        noticed(raised)
         if isinstance(raised, Misbehaves):
             return _Misbehaviour(f"{_said(raised)}; {raised.cure}")
         return _Mistake(_said(raised)) if mistake(raised) else _said(raised)
@@ -323,6 +326,7 @@ def _tried(subject: Subject, call: Call, note: Callable[[Call], None]) -> _Found
         ends = [example.tensor(ones(kind), kind.dtype) if f else None for f, kind in zip(flags, kinds, strict=True)]
         gradients = pullback(ends) if any(flags) else ()
     except Exception as raised:  # noqa: BLE001
+        noticed(raised)
         return replace(found, raised=_said(raised))
     found = replace(found, seconds=watch.seconds)
     unread = unreadable(implementation, gradients)
@@ -368,8 +372,8 @@ def _materializes(subject: Subject, call: Call, outputs: Sequence[Output]) -> bo
         kinds = [implementation.describe(y) for y in found]
         used = next(n for n, o in enumerate(outputs) if o.differentiable)
         pullback([example.tensor(ones(k), k.dtype) if n == used else None for n, k in enumerate(kinds)])
-    except Exception:  # noqa: BLE001 - the tests will report it
-        pass
+    except Exception as raised:  # noqa: BLE001 - the tests will report it
+        noticed(raised)
     return all(g is not None for g in seen.cotangents)
 
 
@@ -395,6 +399,7 @@ def _verify_soft(declaration: Declaration, example: Example) -> None:
         )
         shapes = [example.implementation.describe(y).shape for y in outputs]
     except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
+        noticed(raised)
         raise declaration.problem(
             f"soft= must take the arguments of the Function, but raised {_said(raised)}"
         ) from None
@@ -418,7 +423,8 @@ def _verify_relations(declaration: Declaration, examples: Sequence[Example]) -> 
             except Unfit as unfit:
                 where = f"{relation.label} {way}: {unfit}"
                 raise declaration.problem(f"{relation.promise} does not fit this Function: {where}") from None
-            except Exception:  # noqa: BLE001 - the tests will report it
+            except Exception as raised:  # noqa: BLE001 - the tests will report it
+                noticed(raised)
                 continue
 
 

@@ -11,6 +11,7 @@ from autograd_conformance.harness.check.oracle.tolerances import NEAR
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.own_faults import noticed
 
 # Two seeds may draw the same mask for few elements.
 _SEEDS = 16
@@ -25,7 +26,8 @@ def draws(example: Example) -> bool:
         if before == [state.get() for state in states]:
             return False
         first, again, other = (results_of(example, seed) for seed in (1, 1, 2))
-    except Exception:  # noqa: BLE001 - the tests report what a call raises
+    except Exception as raised:  # noqa: BLE001 - the tests report what a call raises
+        noticed(raised)
         return False
     return all(map(_same, first, again)) and not all(map(_near, first, other))
 

@@ -10,6 +10,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.outcomes import one_line
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.strategies.calls import Call, recast
@@ -79,6 +80,7 @@ def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[b
             return True, len(outputs)
         errors.append("with tensors it returned something else than tensors")
     except Exception as raised:  # noqa: BLE001 - a user's function may raise anything
+        noticed(raised)
         errors.append(f"with tensors it raised {one_line(raised)}")
     try:
         values = as_tuple(reference(*example.expected.reference_arguments(exact=True)))
@@ -86,5 +88,6 @@ def _referred(declaration: Declaration, subject: Subject, call: Call) -> tuple[b
             return False, len(values)
         errors.append("with NumPy arrays it returned something else than arrays")
     except Exception as raised:  # noqa: BLE001
+        noticed(raised)
         errors.append(f"with NumPy arrays it raised {one_line(raised)}")
     return "; ".join(errors)

@@ -10,6 +10,7 @@ import numpy as np
 
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation, Unreadable
 from autograd_conformance.reference.definitions import FLOATING, Output
@@ -40,7 +41,8 @@ def returned(subject: Subject, call: Call, outputs: Sequence[Output]) -> Returne
         received = pullback([None if k is None else example.tensor(ones(k), k.dtype) for k in kinds])
         gradients = [g for g in (*received, *seen.gradients) if g is not None]
         dtypes = [implementation.describe(g).dtype for g in gradients]
-    except Exception:  # noqa: BLE001 - the tests will report it
+    except Exception as raised:  # noqa: BLE001 - the tests will report it
+        noticed(raised)
         return Returned()
     sparse = any(map(implementation.unusual, gradients))
     return Returned((*(k.dtype for k in kinds if k is not None), *dtypes), sparse)
@@ -100,6 +102,7 @@ def unreadable(implementation: Implementation, tensors: Sequence[Any]) -> str:
         copied(implementation, tensors)
     except Unreadable as raised:
         return str(raised)
-    except Exception:  # noqa: BLE001 - the tests will report it
+    except Exception as raised:  # noqa: BLE001 - the tests will report it
+        noticed(raised)
         return ""
     return ""

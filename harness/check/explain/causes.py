@@ -22,6 +22,7 @@ from autograd_conformance.harness.check.refusals.refused import runs
 from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
 from autograd_conformance.harness.testing.examined import own_frames
 from autograd_conformance.harness.testing.observe import all_finite
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.properties import PROPERTIES
 from autograd_conformance.strategies.calls import (
@@ -66,7 +67,7 @@ class Failure:
 
     def cause(self) -> str:
         """The id of the property from whose failure this one follows; empty if it is a failure of its own."""
-        found = next((q.property_id for q in QUESTIONS if q.concerns(self) and q.is_answered(self)), ITSELF)
+        found = next((q.property_id for q in QUESTIONS if q.is_answered(self)), ITSELF)
         if found == NEAREST:
             found = self.nearest or ITSELF
         own = found == self.subject.claim_id or (found == "VJP-REF" and self.about.plain)
@@ -253,10 +254,11 @@ class Question:
     asks: Callable[[Failure], bool]
 
     def is_answered(self, failure: Failure) -> bool:
-        """Whether the answer is yes; what raises has none."""
+        """Whether it is asked, and the answer is yes; what raises has none."""
         try:
-            return self.asks(failure)
-        except (Exception, OutOfTime):  # noqa: BLE001 - a user's Function may raise anything
+            return self.concerns(failure) and self.asks(failure)
+        except (Exception, OutOfTime) as raised:  # noqa: BLE001 - a user's Function may raise anything
+            noticed(raised)
             return False
 
 

@@ -29,6 +29,7 @@ from autograd_conformance.harness.check.explain.replaying import replayed
 from autograd_conformance.harness.outcomes import Broken, Finding, Kind, OutOfTime
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.relations import AlongAxis
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.properties import PROPERTIES
@@ -86,6 +87,7 @@ class Runs:
             self._allow_more_time()
             return broken
         except Exception as raised:
+            noticed(raised)
             self._allow_more_time()
             for each in getattr(raised, "exceptions", ()):
                 if isinstance(each, Broken):
@@ -103,14 +105,14 @@ class Runs:
         broken: Broken | None = first
         try:
             while broken is not None and len(found) < _FAILURES and not self._late():
-                broken = self._smallest(broken)
+                broken = attempted(self._smallest, broken) or broken
                 call = parse(broken.finding.call)
                 if any(has(call) for has in self.subject.excluded):
                     # The test makes such calls from all that are drawn.
                     break
                 broken.finding = explained(self.subject, broken)
                 found = [self._unless_met(finding, broken) for finding in found]
-                other = self._explaining(broken, {finding.right_with for finding in found})
+                other = attempted(self._explaining, broken, {finding.right_with for finding in found})
                 found.append(replace(broken.finding, right_with=other.words if other else ""))
                 listed.append(other.listed if other else "")
                 if other is None or other.excludes is None:
@@ -135,7 +137,8 @@ class Runs:
             self.attempt()
         except Broken as broken:
             return broken
-        except Exception:  # noqa: BLE001 - nothing else can be drawn, or it says nothing
+        except Exception as raised:  # noqa: BLE001 - nothing else can be drawn, or it says nothing
+            noticed(raised)
             return None
         return None
 
@@ -314,7 +317,8 @@ def explained(subject: Subject, broken: Broken) -> Finding:
         return finding
     try:
         return _explained(Failure(subject, broken), finding)
-    except (Exception, OutOfTime):  # noqa: BLE001 - a user's Function may raise anything, and the failure stays one
+    except (Exception, OutOfTime) as raised:  # noqa: BLE001 - a user's Function may raise anything, and the failure stays one
+        noticed(raised)
         return finding
 
 
@@ -327,7 +331,7 @@ def _explained(failure: Failure, finding: Finding) -> Finding:
         # What does not fit is wrong in itself, unless something else is.
         other = follows not in ("", "VJP-REF")
         return replace(finding, follows=follows, hint=explains or finding.hint) if other else finding
-    words = likely(failure, follows or failure.about.id)
+    words = attempted(likely, failure, follows or failure.about.id) or ""
     if follows and finding.kind is Kind.DETACHED and not isinstance(finding.compared[0], str):
         # What is missing in a second derivative of a wrong first one is one of its wrong numbers.
         finding = replace(finding, kind=Kind.WRONG, got=str(finding.compared[0]))

@@ -19,6 +19,7 @@ from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.expected import Expected
 from autograd_conformance.harness.testing.integers import repeating
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.reference.definitions import Function
 from autograd_conformance.reference.ladder import DOUBLE, Verdict, directions, inner, judge, slope
 from autograd_conformance.reference.properties import PROPERTIES
@@ -213,7 +214,8 @@ def _factors(example: Example) -> dict[int, float]:
     try:
         gradients = [None if g is None else example.implementation.numpy(g) for g in example.run()[1]]
         found = {n: _factor(example.expected, gradients, n) for n, g in enumerate(gradients) if g is not None}
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+        noticed(raised)
         return {}
     return {n: f for n, f in found.items() if f is not None and f != 1} if None not in found.values() else {}
 
@@ -295,7 +297,8 @@ def _takes_one_for_the_sum(example: Example) -> bool:
             for n, g in enumerate(gradients) if g is not None
             for place in np.ndindex(g.shape)
         ]  # fmt: skip
-    except Exception:  # noqa: BLE001 - a user's Function may raise anything
+    except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+        noticed(raised)
         return False
     return False not in found and True in found
 

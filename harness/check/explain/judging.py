@@ -13,6 +13,7 @@ from autograd_conformance.harness.check.refusals.long_tensors import short_parts
 from autograd_conformance.harness.outcomes import Broken, Record
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.observe import copied
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.harness.testing.transforms import first_order, forward_mode
 from autograd_conformance.strategies.calls import Call, contiguous
@@ -43,6 +44,7 @@ class Judge:
                 again = subject.made(call).results()
                 subject.assert_same(call, example.result_names, got=again, expected=first)
         except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
+            noticed(raised)
             return isinstance(raised, Broken)
         return False
 
@@ -62,7 +64,8 @@ class Judge:
         try:
             outputs = self.subject.function.referee.outputs(self.subject.made(call))
             names, got, expected = zip(*outputs, strict=True)
-        except Exception:  # noqa: BLE001 - a user's reference may raise anything
+        except Exception as raised:  # noqa: BLE001 - a user's reference may raise anything
+            noticed(raised)
             return True
         return _holds(lambda: self.subject.assert_close(call, names, got=got, expected=expected))
 
@@ -114,5 +117,6 @@ def _holds(look: Callable[[], None]) -> bool:
     try:
         look()
     except Exception as raised:  # noqa: BLE001 - an exception is another fault than a wrong number
+        noticed(raised)
         return not isinstance(raised, Broken)
     return True

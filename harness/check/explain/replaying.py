@@ -10,6 +10,7 @@ from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.outcomes import Broken, Kind, OutOfTime
 from autograd_conformance.harness.testing.drawing import prepare
 from autograd_conformance.harness.testing.marks import TESTS, Claim
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.strategies.calls import Call
 
@@ -31,7 +32,8 @@ def replayed(subject: Subject, test: Any, call: Call, examples: int = 1) -> tupl
         test(subject=this)
     except Broken as broken:
         return False, broken
-    except (Exception, OutOfTime):  # noqa: BLE001 - such a call cannot be tested
+    except (Exception, OutOfTime) as raised:  # noqa: BLE001 - such a call cannot be tested
+        noticed(raised)
         return False, None
     return record.checks > 0 and not record.excused, None
 

@@ -11,6 +11,7 @@ import numpy as np
 from autograd_conformance.harness.check.oracle.oracle import Oracle, joined
 from autograd_conformance.harness.testing.attempts import attempted
 from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.implementations.protocol import as_tuple
 from autograd_conformance.reference.deferred import Deferred
 from autograd_conformance.reference.definitions import Array
@@ -78,6 +79,7 @@ def _unless_refused(compute: Callable[..., Arrays], *given: Any) -> Arrays:
     try:
         return compute(*given)
     except Exception as raised:
+        noticed(raised)
         raise Refuses from raised
 
 

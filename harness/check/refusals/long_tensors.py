@@ -11,6 +11,7 @@ from autograd_conformance.harness.check.refusals.cost import took
 from autograd_conformance.harness.check.refusals.declined import raised_by_forward, simple_arguments
 from autograd_conformance.harness.check.refusals.exceptions import deliberate
 from autograd_conformance.harness.testing.example import Example
+from autograd_conformance.harness.testing.own_faults import noticed
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
 from autograd_conformance.strategies.calls import Call, Cotangent, Tensor, reshaped
@@ -68,7 +69,8 @@ def _seconds(subject: Subject, shapes: Shapes, most: float) -> float | None:
         while seconds > most and left:
             seconds, left = min(seconds, took(example)), left - 1
         return seconds
-    except Exception:  # noqa: BLE001 - forward took the call, so backward must not raise
+    except Exception as raised:  # noqa: BLE001 - forward took the call, so backward must not raise
+        noticed(raised)
         return 0.0
 
 

@@ -73,7 +73,7 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     refused = [*declined.lines(facts.declined)]
     refused += declined.lines_of_results([line for line, _ in notes if "declined" in line], facts.declined)
     yield title
-    for fact in (*facts_in_words.in_words(facts), *filter(None, [unfinished])):
+    for fact in (*facts_in_words.in_words(facts), *filter(None, [unfinished]), *_own_faults(facts, lines)):
         yield from _wrapped(fact, 2)
     yield f"  {_missing(notes, bool(refused))}{_counts(found, len(faults), len(notes))}"
     for line, v in found:
@@ -93,6 +93,19 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
             yield ""
         yield from _wrapped(text, indent)
     yield ""
+
+
+def _own_faults(facts: Facts, lines: Sequence[ndjson.Line]) -> Iterator[str]:
+    """What failed in the suite itself, each once, with the tests in which it did."""
+    met: dict[str, list[str]] = {each: ["discovery"] for each in facts.own_faults}
+    for line in lines:
+        for each in line.get("own_faults", ()):
+            met.setdefault(each, []).append(ndjson.test_of(line))
+    for each, tests in met.items():
+        yield (
+            f"autograd-conformance itself failed in {', '.join(tests)}: {each}; please report it; a cause may be "
+            "missing, the verdicts stand"
+        )
 
 
 def worth_a_note(notes: Sequence[Judged], faults: Sequence[Judged]) -> list[Judged]:
