@@ -14,7 +14,7 @@ from autograd_conformance.harness.check.declaration.declaration import Own
 from autograd_conformance.harness.check.discovery import coarseness
 from autograd_conformance.harness.check.oracle.oracle import inexact
 from autograd_conformance.harness.check.oracle.tolerances import NOISE
-from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, refused
+from autograd_conformance.harness.check.refusals import batching, conj_neg_bits, declined, empty_tensors, refused
 from autograd_conformance.harness.check.refusals.exceptions import (
     HANDLE,
     IN_BACKWARD,
@@ -79,7 +79,9 @@ class Lenient(Policy):
     def meaning(self, call: Call, raised: Exception) -> Meaning:
         known = mistake(raised)
         if refused.raises_when_empty(self.subject, call):
-            return Meaning("without elements", f"{WHEN_EMPTY}; {known or RETURN_EARLY}")
+            which = empty_tensors.where(self.function, self.function.facts.emptied)
+            words = (WHEN_EMPTY, which, known or RETURN_EARLY)
+            return Meaning("without elements", "; ".join(filter(None, words)))
         if known:
             return Meaning("mistake", known)
         if batching.breaks(self.subject, raised):

@@ -106,6 +106,8 @@ _EPILOG = (
 @click.option("--seed", type=Number(0, whole=True), metavar="N", help="Seed of the examples.")
 @click.option("--time-limit", type=Number(1), default=60.0, show_default=True, metavar="S",
               help="Seconds in which a property may begin examples, and that a single call may take.")  # fmt: skip
+@click.option("--edges", is_flag=True,
+              help="Exit with 1 for edges, too: exceptions for tensors without elements alone.")  # fmt: skip
 @click.option("--format", "form", default=formats.TEXT, show_default=True, metavar="|".join(formats.NAMES),
               help="How to print what was found: github adds annotations, sarif and json are alone.")  # fmt: skip
 @click.option(
@@ -122,9 +124,9 @@ def check(
     """Check your own Functions.
 
     A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes;
-    or a file or module with declarations. Exit status: 1 if a fault was found; 2 if none was, but something could not
-    be checked, the gradient could not be verified, declared calls or an --also were refused, or the check was
-    interrupted; otherwise 0.
+    or a file or module with declarations. Exit status: 1 if a fault was found that is no edge; 2 if none was, but
+    something could not be checked, the gradient could not be verified, declared calls or an --also were refused, or the
+    check was interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -153,12 +155,13 @@ def check(
     except (UsageProblem, Unavailable) as problem:
         raise Problem(str(problem)) from None
     interrupts = _Interrupts()
-    run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts, form)
+    edges = given.pop("edges")
+    run = _Run(implementation, scripts, report_, {**given, "profile": profile}, interrupts, form, edges=edges)
     try:
         with interrupts.heeded():
             status = combined(*[run.of(Plan(target, arguments, described, examples=examples)) for target in targets])
             if len(run.statuses) > 1:
-                echo(summary(run.statuses), err=run.is_alone)
+                echo(summary(run.statuses, run.with_edges), err=run.is_alone)
     except KeyboardInterrupt as interrupt:
         run.refuse("check", str(interrupt) or INTERRUPTED)
         run.tell(UNDECIDED)
@@ -267,6 +270,8 @@ class _Run:
     functions: list[dict[str, Any]] = field(default_factory=list)
     problems: list[dict[str, str]] = field(default_factory=list)
     statuses: list[tuple[str, int]] = field(default_factory=list)
+    with_edges: list[str] = field(default_factory=list)
+    edges: bool = False
 
     @property
     def is_alone(self) -> bool:
@@ -294,7 +299,7 @@ class _Run:
                 found = self._found(plan, display)
                 names = matching("Function", self.options["functions"], (*found.plan.facts, *found.problems))
                 found = found.of(names)
-                announcer = Announcer(found, display, self.scripts)
+                announcer = Announcer(found, display, self.scripts, edges=self.edges)
                 if found.plan.facts:
                     self._follow(found.plan, Path(folder), display, announcer)
         except UsageProblem as problem:
@@ -309,6 +314,7 @@ class _Run:
             echo(sentence if name in wrong else f"Error: {sentence}", err=name not in wrong or self.is_alone)
         statuses = {**announcer.statuses, **{name: FAILS if name in wrong else UNDECIDED for name in problems}}
         self.statuses.extend(statuses.items())
+        self.with_edges.extend(announcer.with_edges)
         return combined(*statuses.values())
 
     def _found(self, plan: Plan, display: Display) -> child_discovery.Found:

@@ -170,6 +170,42 @@ def test_a_mistake_on_the_command_line_is_named(words, said, tmp_path, monkeypat
     assert "Traceback" not in done.output
 
 
+def test_an_edge_fails_where_that_is_asked(tmp_path):
+    (tmp_path / "edges.py").write_text(EDGES)
+    words = ("edges.py", "--properties", "FWD-EMPTY,VJP-FD", "--profile", "quick", "--seed", 0)
+    status, out, err = check(*words, folder=tmp_path)
+    assert (status, err) == (0, "")
+    assert re.findall(r"hold, 0 do not(.*)", out) == [", 1 edge", ""]
+    assert "EDGE: FWD-EMPTY" in out
+    assert "only where the last dimension of argument 0 (x) is 0" in re.sub(r"\s+", " ", out)
+    assert out.endswith("2 Functions: 2 without a fault, 1 with an edge (Halves)\n")
+    assert check(*words, "--edges", folder=tmp_path)[0] == 1
+    assert check(*words, "--edges", "--functions", "Whole", folder=tmp_path)[0] == 0
+
+
+EDGES = """
+import torch
+from autograd_conformance import Declaration
+
+class Halves(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x / 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.reshape(-1, g.shape[-1]).reshape(g.shape) / 2
+
+class Whole(Halves):
+    @staticmethod
+    def backward(ctx, g):
+        return g.reshape(g.shape) / 2
+
+halves = Declaration(Halves, "float[n,m]")
+whole = Declaration(Whole, "float[n,m]")
+"""
+
+
 def test_processes_that_never_agree_are_a_fault(tmp_path):
     (tmp_path / "ranks.py").write_text(RANKS)
     status, out, err = check("ranks.py", folder=tmp_path)

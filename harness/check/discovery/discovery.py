@@ -46,7 +46,7 @@ from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.misbehaving import Misbehaves
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import FLOATING, REAL_OF, Output
-from autograd_conformance.strategies.calls import Call, recast
+from autograd_conformance.strategies.calls import Call, Cotangent, recast
 from autograd_conformance.strategies.shapes import MAX_FIXED, shape_tuples
 
 # The most calls to try, and to use.
@@ -170,7 +170,9 @@ def _discovered(
     long, some_lengths = ((), "") if reads else long_shapes(known, usual)
     # A slow kernel may forget the end of a block.
     reads |= new_memory and usual > 0 and any(reads_new_memory(subject.made(simple_call(own, each))) for each in long)
-    half = [known.made(recast(call, "float16", function)) for call in working[:_TRIED] if "float16" in dtypes]
+    ends = tuple(Cotangent() if output.differentiable else None for output in outputs)
+    whole = [replace(call, cotangents=ends) for call in working[:_TRIED]]
+    half = [known.made(recast(call, "float16", own)) for call in whole if "float16" in dtypes]
     return Facts(
         outputs,
         dtypes,

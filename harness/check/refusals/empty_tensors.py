@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.reference.definitions import Array, Function, Shapes
@@ -48,6 +48,18 @@ def lacks_elements(subject: Subject, call: Call, runs: Callable[[Call], bool]) -
 def pattern(shapes: Shapes) -> tuple[tuple[bool, ...], ...]:
     """Which dimensions of the shapes are empty."""
     return tuple(tuple(side == 0 for side in shape) for shape in shapes)
+
+
+def where(function: Function, raising: Iterable[Shapes]) -> str:
+    """Of which tensor which dimension is empty in these shapes, and in no others; empty if it is not one alone."""
+    known, found = patterns(function), set(map(pattern, raising))
+    for number, array in enumerate(function.arrays):
+        # From the end, as the last one is of any rank.
+        for axis in range(-1, -1 - max((len(each[number]) for each in known), default=0), -1):
+            if found and found == {each for each in known if len(each[number]) >= -axis and each[number][axis]}:
+                which = {-1: "the last dimension"}.get(axis, f"dimension {axis}")
+                return f"only where {which} of argument {function.arguments.index(array)} ({array.name}) is 0"
+    return "whatever dimension is 0" if found and found == set(known) else ""
 
 
 def patterns(function: Function) -> dict[tuple[tuple[bool, ...], ...], Shapes]:

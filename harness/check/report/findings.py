@@ -33,7 +33,8 @@ def function(
         *_notes(notes, facts, code),
     ]
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
-    checks = {"hold": held, "fail": len(faults), "undecided": len(notes)}
+    edges = sum(v.edge for _, v in faults)
+    checks = {"hold": held, "fail": len(faults) - edges, "edges": edges, "undecided": len(notes)}
     return {"name": name, "target": target, "status": status, "checks": checks, "findings": findings}
 
 
@@ -61,7 +62,7 @@ def _fault(group: Group, code: places.Lines, scripts: Path) -> dict[str, Any]:
     message = in_words(failure) if "what" in failure else f"{failure.get('type', '')}: {failure.get('message', '')}"
     path = printing.script_path(line, scripts)
     return _finding(
-        ERROR, group.verdict, ndjson.test_of(line), message, code,
+        WARNING if group.verdict.edge else ERROR, group.verdict, ndjson.test_of(line), message, code,
         about=failure,
         **{name: str(failure.get(key) or "") for key, name in _DETAILS.items()},
         script=path.as_posix() if path.exists() else "",

@@ -175,11 +175,14 @@ def _by_engine(line: ndjson.Line) -> bool:
     return bool(line["failure"]["raised"].get("by") == "framework")
 
 
-def _rank(judgement: Judged) -> tuple[bool, int, str]:
-    """The place of a fault: what explains most comes first, but an exception says nothing about what it was met in."""
+def _rank(judgement: Judged) -> tuple[bool, bool, int, str]:
+    """The place of a fault: what explains most comes first, but an exception says nothing about what it was met in.
+
+    Edges come last.
+    """
     line, v = judgement
     about = PROPERTIES[line["property"]]
-    return v.word in RAISED and about.outside, ORDER.index(about.id), line.get("variant", "")
+    return v.edge, v.word in RAISED and about.outside, ORDER.index(about.id), line.get("variant", "")
 
 
 def _cause(line: ndjson.Line, v: Verdict, causes: Mapping[Any, str]) -> Any:

@@ -75,7 +75,8 @@ def rows(title: str, facts: Facts, lines: Sequence[ndjson.Line], scripts: Path, 
     yield title
     for fact in (*facts_in_words.in_words(facts), *filter(None, [unfinished]), *_own_faults(facts, lines)):
         yield from _wrapped(fact, 2)
-    yield f"  {_missing(notes, bool(refused))}{_counts(found, len(faults), len(notes))}"
+    edges = sum(v.edge for _, v in faults)
+    yield f"  {_missing(notes, bool(refused))}{_counts(found, len(faults) - edges, edges, len(notes))}"
     for line, v in found:
         if v is None and "slow" in line:
             made = f"{line['slow']} examples held before --time-limit; it was too short for all"
@@ -120,11 +121,12 @@ def worth_a_note(notes: Sequence[Judged], faults: Sequence[Judged]) -> list[Judg
     return sorted(kept, key=lambda note: (note[1].word != UNVERIFIED, ORDER.index(note[0]["property"])))
 
 
-def _counts(found: Sequence[tuple[ndjson.Line, Verdict | None]], wrong: int, undecided: int) -> str:
+def _counts(found: Sequence[tuple[ndjson.Line, Verdict | None]], wrong: int, edges: int, undecided: int) -> str:
     held = sum(line["outcome"] in ("pass", "emulated") and v is None for line, v in found)
     hold = "check holds" if held == 1 else "checks hold"
     do = "does" if wrong == 1 else "do"
-    return f"{held} {hold}, {wrong} {do} not" + (f", {undecided} undecided" if undecided else "")
+    beside = {f"edge{'s' * (edges > 1)}": edges, "undecided": undecided}
+    return ", ".join([f"{held} {hold}, {wrong} {do} not", *(f"{n} {word}" for word, n in beside.items() if n)])
 
 
 def _missing(notes: Sequence[Judged], refused: bool) -> str:

@@ -14,7 +14,7 @@ from autograd_conformance.strategies import magnitudes
 
 WRONG, DETACHED, RAISES, MUTATES, SHARES = "wrong", "silently detached", "raises", "mutates", "shares memory"
 LEAKS, UNDETECTED, MISFITS, NOT_FINITE, STALE = "leaks", "not detected", "misfits", "not finite", "stale"
-RAISES_WHEN_EMPTY = "raises when empty"
+EDGE = "edge"
 CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
 REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
 DECLINED = "declared but refused"
@@ -22,7 +22,7 @@ DECLINED = "declared but refused"
 # Verdicts that are not faults.
 NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW, DECLINED))
 # Verdicts on an exception.
-RAISED = frozenset((RAISES, RAISES_WHEN_EMPTY))
+RAISED = frozenset((RAISES, EDGE))
 # Verdicts on a test that ended its process.
 LOST = frozenset((CRASHES, HANGS))
 
@@ -79,6 +79,11 @@ class Verdict:
         """Whether something is wrong with the Function or its declaration."""
         return self.word not in NOTES
 
+    @property
+    def edge(self) -> bool:
+        """Whether that is an exception for tensors without elements alone, which fails no check by itself."""
+        return self.word == EDGE
+
 
 def verdict(line: ndjson.Line) -> Verdict | None:
     """The verdict on a result line; None if the property holds and few examples were refused, or was not checked."""
@@ -117,7 +122,7 @@ def verdict(line: ndjson.Line) -> Verdict | None:
         return Verdict(NOT_FINITE, guess=_LOST_IN_FORWARD, follows=follows)
     means: Means = failure.get("raised", {}).get("means", "")
     if means == "without elements":
-        return Verdict(RAISES_WHEN_EMPTY, follows=follows)
+        return Verdict(EDGE, follows=follows)
     if follows:
         word, about = _OF_KIND.get(kind, WRONG), PROPERTIES[follows]
         usual = "" if word == RAISES and about.compared else about.cure_of_others or _advice(about, kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,20 @@ from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED
 from autograd_conformance.harness.reports import ndjson
 
-# What each exit status says about a Function.
+# What each exit status says about a Function, and what else is said of one that is not wrong.
 _OUTCOMES = {HOLDS: "without a fault", FAILS: "wrong", UNDECIDED: "not verified"}
+_WITH_EDGES = "with an edge"
 
 
 class Announcer:
     """Says what the results of a target mean as they come. ``statuses`` has the exit status of each Function so far."""
 
-    def __init__(self, found: Found, display: Display, scripts: Path) -> None:
+    def __init__(self, found: Found, display: Display, scripts: Path, *, edges: bool = False) -> None:
         self.found = found
         self.statuses: dict[str, int] = {}
+        # The Functions with edges and no fault, and whether these fail.
+        self.with_edges: list[str] = []
+        self._edges_fail = edges
         # Each module has a folder of its own: what lies there of other ones is not of this check.
         self._display, self._scripts = display, scripts / module_name(found.plan.target)
         self._finds = grouping.Finds()
@@ -71,9 +75,13 @@ class Announcer:
         nothing = [v.word for v in verdicts] == [UNKNOWN] * len(lines)
         undecided = nothing or any(v.word in (*LOST, ERROR, UNVERIFIED, DECLINED) for v in verdicts)
         undecided = undecided or bool(facts.declined)
-        wrong = any(v.fault and v.word not in (*LOST, ERROR) for v in verdicts)
+        edges = any(v.edge for v in verdicts)
+        wrong = any(v.fault and not v.edge and v.word not in (*LOST, ERROR) for v in verdicts)
+        self.with_edges += [name] * (edges and not wrong)
+        wrong = wrong or (edges and self._edges_fail)
         # A fault that only some properties show, and because of which others are judged more leniently or ask less.
-        unshown = bool(facts.coarse or facts.emptied) and not wrong
+        unshown = bool(facts.coarse) and not wrong
+        unshown = unshown or (bool(facts.emptied) and not edges and not wrong)
         self.statuses[name] = FAILS if facts.stale or wrong else UNDECIDED if undecided or unshown else HOLDS
         # Checks that were not made may find a fault.
         status = UNDECIDED if unfinished and self.statuses[name] == HOLDS else self.statuses[name]
@@ -81,11 +89,13 @@ class Announcer:
         self.functions.append(findings.function(*told))
 
 
-def summary(statuses: Sequence[tuple[str, int]]) -> str:
-    """How many Functions are without a fault, wrong and not verified; the last two by name."""
+def summary(statuses: Sequence[tuple[str, int]], with_edges: Collection[str] = ()) -> str:
+    """How many Functions are without a fault, wrong and not verified; the last two by name, and those with edges."""
     parts = []
     for status, word in _OUTCOMES.items():
         names = [name for name, each in statuses if each == status]
         listed = f" ({', '.join(names)})" if status != HOLDS else ""
         parts += [f"{len(names)} {word}{listed}"] if names else []
+    names = [name for name, _ in statuses if name in with_edges]
+    parts += [f"{len(names)} {_WITH_EDGES} ({', '.join(names)})"] if names else []
     return f"{len(statuses)} Functions: {', '.join(parts)}"

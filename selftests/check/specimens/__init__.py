@@ -23,7 +23,7 @@ class Specimen:
         declaration: As a user would write it.
         tests: Those that run, such as VJP-FD and VJP-FD/kinks; without any, all.
         heads: The tests whose findings are reported, in their order; without any, the Function is right.
-        word: The verdict of each finding, such as "wrong" or "raises when empty"; or those of the heads, with commas.
+        word: The verdict of each finding, such as "wrong" or "edge"; or those of the heads, with commas.
         says: Each stands in what is reported.
         unsaid: None stands in what is reported of any finding.
         exactly: What each finding has under these names, which are those of a failure and of a verdict, such as

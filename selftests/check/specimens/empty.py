@@ -94,7 +94,7 @@ SPECIMENS = (
         _doubled(lambda g: 1.5 * flat(g)),
         *MATRIX,
         tests="FWD-EMPTY* VJP-FD* VJP-CHAIN*",
-        word="wrong, raises when empty",
+        word="wrong, edge",
         profile="quick",
     ),
     wrong(
@@ -104,10 +104,10 @@ SPECIMENS = (
         *MATRIX,
         sizes=SIZES,
         tests=ASKED,
-        word="raises when empty",
+        word="edge",
         alone=True,
         profile="quick",
-        says="for tensors without elements alone; return early there",
+        says="for tensors without elements alone; only where dimension -2 of argument 0 (x) is 0; return early",
     ),
     right("a whole shape", ASKED, _doubled(lambda g: 2 * g.reshape(*g.shape)), *MATRIX, sizes=SIZES, decided=False),
     wrong(

@@ -305,14 +305,14 @@ SPECIMENS = (
     *(
         wrong(function.__name__, head, function, *arguments, word=word, says=says)
         for function, arguments, head, word, says in (
-            (EmptyInBackward, _ONE, "FWD-EMPTY", "raises when empty", _BACKWARD),
+            (EmptyInBackward, _ONE, "FWD-EMPTY", "edge", _BACKWARD),
             (LaidOutInBackward, _ONE, "FWD-LAYOUT", "raises", "view size is not compatible"),
             (DtypeInBackward, _ONE, "VJP-REF", "raises", _BACKWARD),
             (MaskInBackward, _TWO, "VJP-MASK", "raises", _NO_VALUE),
             (Unbound, _ONE, "FWD-EMPTY", "raises", _NO_VALUE),
             (NoSuchAttribute, _ONE, "FWD-LAYOUT", "raises", _NO_ATTRIBUTE),
             (NoSuchFunction, _ONE, "VJP-REF", "raises", _NO_ATTRIBUTE),
-            (MisfitWhenEmpty, _ONE, "FWD-EMPTY", "raises when empty", _MISFIT),
+            (MisfitWhenEmpty, _ONE, "FWD-EMPTY", "edge", _MISFIT),
             (AssertedInside, _ONE, "FWD-EMPTY", "raises", "an assertion inside the framework failed"),
             (MisfitWhenTwice, _ONE, "DBL-CORRECT", "raises", _MISFIT),
         )
