@@ -10,6 +10,8 @@ from autograd_conformance.harness.drafting.observed import Argument, Kind, Obser
 
 # So many different values of an argument are a choice, and more of them a range.
 _MOST_CHOICES = 8
+# So many lengths of a dimension are enough to limit it to.
+_MOST_SIZES = 8
 # The longest range of integers that a declaration can have.
 _LONGEST_RANGE = 1000
 # The kinds of tensors, as declarations call them, by dtype.
@@ -74,10 +76,13 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
     slots = [[kind.args[n] for kind in kinds] for n in range(len(kinds[0].args))]
     names = _parameters(found, len(slots))
     ranks = {len(x.shape) for kind in kinds for x in kind.args if x.dtype}
+    sides: dict[str, tuple[int, ...]] = {}
     if len(ranks) > 1 and all(map(_one_shape, kinds)):
-        dims, lengths = _any_shape(slots), dict[str, int]()
+        dims = _any_shape(slots)
     else:
-        dims, lengths = _dimensions(slots)
+        dims, sides = _dimensions(slots)
+    lengths = {name: seen[0] for name, seen in sides.items() if len(seen) == 1}
+    varied = {name: seen[:: -(-len(seen) // _MOST_SIZES)] for name, seen in sides.items() if len(seen) > 1}
     parts = [_part(name, slot, dims[n], slots, dims) for n, (name, slot) in enumerate(zip(names, slots, strict=True))]
     if kinds[0].kwargs:
         words = ", ".join(kinds[0].kwargs)
@@ -85,7 +90,8 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
         parts = [replace(part, missing=part.missing or missing) for part in parts]
     inplace = sorted({n for kind in kinds for n in kind.inplace})
     last = _last(kinds) if _ANY in dims else 0
-    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds), last=last)
+    calls = sum(kind.count for kind in kinds)
+    return Draft(tuple(parts), lengths, varied, {}, tuple(inplace), calls, len(kinds), last=last)
 
 
 def _last(kinds: Sequence[Kind]) -> int:
@@ -105,8 +111,8 @@ def _parameters(found: Observed, count: int) -> list[str]:
     return [named[n] if n < len(named) else f"argument{n}" for n in range(count)]
 
 
-def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ...]], dict[str, int]]:
-    """The dimensions of each argument, and the lengths of those that never varied.
+def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ...]], dict[str, tuple[int, ...]]]:
+    """The dimensions of each argument, and the different lengths of those that have a name of their own.
 
     Those that had the same length in every call have one name, and those that are always a multiple or a sum of others
     are written so.
@@ -117,7 +123,7 @@ def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ..
         for axis in range(rank):
             columns[n, axis] = tuple(x.shape[axis] if x.dtype else None for x in slot)
     named: dict[tuple[int | None, ...], str] = {}
-    lengths: dict[str, int] = {}
+    lengths: dict[str, tuple[int, ...]] = {}
     for column in columns.values():
         known = {side for side in column if side is not None}
         if column in named or known == {1}:
@@ -125,8 +131,8 @@ def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ..
         same = next((name for other, name in named.items() if _agree(column, other)), "")
         composed = same or (len(known) > 2 and _composed(column, named)) or ""
         named[column] = composed or NAMES[len(set(named.values())) % len(NAMES)]
-        if len(known) == 1 and not composed:
-            lengths[named[column]] = known.pop()
+        if not composed:
+            lengths[named[column]] = tuple(sorted(known.union(lengths.get(named[column], ()))))
     dims: list[tuple[str, ...]] = []
     for n, slot in enumerate(slots):
         rank = max((len(x.shape) for x in slot), default=0)

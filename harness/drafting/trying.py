@@ -14,6 +14,7 @@ from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.discovery.nondeterminism import draws
 from autograd_conformance.harness.check.discovery.returned import differentiable
+from autograd_conformance.harness.check.refusals.declined import declined
 from autograd_conformance.harness.check.refusals.exceptions import miscounted
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
@@ -23,11 +24,13 @@ from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
 from autograd_conformance.reference.definitions import REAL, Array
 from autograd_conformance.strategies.calls import Call, recast
-from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.shapes import SIDES, shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
 
 # Shapes in which each declaration is tried, with ordinary numbers and with such that increase.
 _CALLS = 8
+# Lengths that show soon whether forward refuses others than those that were seen.
+_FEW = (1, 2, 3)
 # If the first so many are refused, the others are not made.
 _GIVEN_UP = 3
 # So many calls are made with other seeds.
@@ -51,7 +54,8 @@ class Fit:
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
     forward said of another one, and ``raised`` what backward did. ``constant`` are the positions of tensors for which
     backward returned None each time. ``surrogate`` says why gradients disagree with differences on purpose; empty if
-    they agree, or nothing suggests it. ``stochastic`` says that results change with the seed of random numbers.
+    they agree, or nothing suggests it. ``stochastic`` says that results change with the seed of random numbers, and
+    ``refused`` what forward says of other calls that are declared.
     """
 
     tried: int
@@ -62,6 +66,7 @@ class Fit:
     constant: tuple[int, ...] = ()
     surrogate: str = ""
     stochastic: bool = False
+    refused: str = ""
 
     @property
     def whole(self) -> bool:
@@ -70,8 +75,8 @@ class Fit:
 
     @property
     def fitting(self) -> bool:
-        """Whether forward took all of them, and backward gave gradients that fit."""
-        return self.whole and self.returned == self.taken
+        """Whether forward took all of them and of the others, and backward gave gradients that fit."""
+        return self.whole and self.returned == self.taken and not self.refused
 
     @property
     def worth(self) -> tuple[Any, ...]:
@@ -106,9 +111,8 @@ def best(
 
 def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     """What becomes of a few simple calls."""
-    function = declaration.sketch(implementation)
-    mine = adapted(implementation, declaration.treatment, function.body(None, None))
-    subject = Subject(mine, function, implementation.devices()[0])
+    subject = _subject(declaration, implementation)
+    function = subject.function
     calls, results = _calls(function), list[_Result]()
     with kept(implementation):
         for call in calls:
@@ -126,7 +130,31 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     raised = next((each.raised for each in taken if each.raised), "")
     some = [call for call, each in zip(calls, results, strict=False) if not each.refused][:_DRAWN]
     stochastic = any(draws(subject.made(call)) for call in some)
-    return Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
+    found = Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
+    return replace(found, refused=_refused(subject)) if found.fitting else found
+
+
+def takes(declaration: Declaration, implementation: Implementation) -> bool:
+    """Whether forward takes all simple calls that are declared, and backward gives gradients that fit."""
+    subject = _subject(declaration, implementation)
+    with kept(implementation):
+        calls = _calls(subject.function, _FEW)
+        results = (_result(subject, call, compared=False) for call in calls)
+        fitting = all(not each.refused and each.gradients is not None for each in results)
+    return bool(calls) and fitting and not _refused(subject)
+
+
+def _subject(declaration: Declaration, implementation: Implementation) -> Subject:
+    function = declaration.sketch(implementation)
+    mine = adapted(implementation, declaration.treatment, function.body(None, None))
+    return Subject(mine, function, implementation.devices()[0])
+
+
+def _refused(subject: Subject) -> str:
+    """Why forward refuses one of all simple calls that are declared; empty if it takes all."""
+    with kept(subject.implementation):
+        found, _ = declined(subject, subject.function.dtypes[0], lambda _: None)
+    return next((each.why for each in found), "")
 
 
 def _surrogate(results: Sequence[_Result]) -> str:
@@ -144,9 +172,9 @@ def _surrogate(results: Sequence[_Result]) -> str:
     return ""
 
 
-def _calls(function: Own) -> list[Call]:
+def _calls(function: Own, sides: tuple[int, ...] = SIDES) -> list[Call]:
     """Simple calls of shapes of every size, the smallest first."""
-    shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
+    shapes = [s for s in shape_tuples(function, sides) if all(0 not in shape for shape in s)]
     spread = [*shapes[:3], *shapes[3 :: max(1, len(shapes) // _CALLS)]]
     calls = [simple_call(function, each, number) for number, each in enumerate(islice(spread, _CALLS))]
     return list(dict.fromkeys([*calls, *(_ramped(function, call) for call in calls)]))
@@ -184,17 +212,20 @@ class _Result:
         return abs(got - expected) <= _ACCURATE * (abs(got) + abs(expected)) + _SMALL
 
 
-def _result(subject: Subject, call: Call) -> _Result:
-    """The result of a call in the first dtype of double and single precision that forward takes."""
+def _result(subject: Subject, call: Call, *, compared: bool = True) -> _Result:
+    """The result of a call in the first dtype of double and single precision that forward takes.
+
+    If it is ``compared``, with the slopes.
+    """
     dtypes = subject.function.dtypes
     tried = [dtype for dtype in dtypes if dtype in REAL[:2]] or dtypes[:1]
-    results = [_in_dtype(subject, recast(call, dtype, subject.function)) for dtype in tried[:1]]
+    results = [_in_dtype(subject, recast(call, dtype, subject.function), compared) for dtype in tried[:1]]
     if results[0].refused and tried[1:]:
-        results.append(_in_dtype(subject, recast(call, tried[1], subject.function)))
+        results.append(_in_dtype(subject, recast(call, tried[1], subject.function), compared))
     return min(results, key=lambda result: bool(result.refused))
 
 
-def _in_dtype(subject: Subject, call: Call) -> _Result:
+def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
     implementation, example = subject.implementation, subject.made(call)
     try:
         outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
@@ -218,7 +249,7 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
         # One of the wrong number is wrong whatever the arguments are.
         return _Result(raised="" if miscounted(raised) else one_line(raised))
     returned = tuple(g is not None for g in gradients)
-    if call.dtype != "float64":
+    if call.dtype != "float64" or not compared:
         return _Result(gradients=returned)
     try:
         return _compared(example, gradients, ends, returned)

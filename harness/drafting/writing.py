@@ -193,6 +193,8 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
         code.append(f"    {shown},{f'  # {part.name}: {part.seen}' * bool(part.seen)}")
     if again:
         code.append(f'    name="{drafted.function.qualname.rpartition(".")[2]}{again}",')
+    if draft.sizes:
+        code.append(f"    sizes={_sizes(draft)},")
     if draft.inplace:
         code.append(f"    inplace={draft.inplace!r},")
     if draft.surrogate:
@@ -203,9 +205,14 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
 
+def _sizes(draft: Draft) -> str:
+    return repr(dict(draft.sizes)).replace("'", '"')
+
+
 def line(drafted: Drafted, path: Path) -> str:
     """A declaration in one line."""
     arguments = [source(drafted.function, path).expression, *(part.code for part in drafted.draft.parts)]
+    arguments += [f"sizes={_sizes(drafted.draft)}"] if drafted.draft.sizes else []
     arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
     arguments += ["surrogate=True"] if drafted.draft.surrogate else []
     arguments += ["stochastic=True"] if drafted.draft.stochastic else []

@@ -31,7 +31,7 @@ def scaled(ctx, x, factor):
 
 Scale = function(lambda ctx, x, factor: setattr(ctx, "factor", factor) or x * factor, lambda ctx, g: (g * ctx.factor, None), "Scale")
 Wrong = function(lambda ctx, x: x * 3, lambda ctx, g: g * 2, "Wrong")
-Reshaped = function(lambda ctx, x, k: setattr(ctx, "k", k) or x.view(-1, 4).sum(1) * k, lambda ctx, g: (g[:, None].expand(-1, 4).reshape(-1) * ctx.k, None), "Reshaped")
+Reshaped = function(lambda ctx, x, k: setattr(ctx, "k", k) or x.view(2, 4).sum(1) * k, lambda ctx, g: (g[:, None].expand(-1, 4).reshape(-1) * ctx.k, None), "Reshaped")
 SECRET = 1234.56789
 """  # noqa: E501
 
@@ -78,7 +78,41 @@ def test_the_number_of_calls_and_the_guesses_are_said(whole):
     assert "# __main__:Scale: 3 calls, of 3 kinds." in text
     assert "# __main__:Reshaped: 3 calls, all of one kind: nothing shows what may vary." in text
     assert "# Guess, of which forward takes others, too: the shape was always [n,m]." in text
-    assert "# Lengths that are numbers never varied, and forward refuses others." in text
+    assert "# Lengths: numbers never varied. Calls with others raise." in text
+
+
+TURNED = (
+    HEAD
+    + """
+def turned(ctx, x, angles):
+    if len(angles) < len(x):
+        raise ValueError("too few angles")
+    ctx.save_for_backward(angles)
+    return x * angles[: len(x)].repeat(1, 3)
+
+
+def back(ctx, g):
+    (angles,) = ctx.saved_tensors
+    return FACTOR * g * angles[: len(g)].repeat(1, 3), None
+
+
+Turned = function(turned, back, "Turned")
+
+if __name__ == "__main__":
+    for n in (2, 3):
+        Turned.apply(torch.ones(n, 12, requires_grad=True), torch.ones(12, 4)).sum().backward()
+"""
+)
+
+
+@pytest.mark.parametrize("factor", ["1", "2"], ids=["right", "wrong"])
+def test_lengths_are_tried_with_related_ones(tmp_path, factor):
+    _, text = recorded(tmp_path, TURNED.replace("FACTOR", factor))
+    assert "float[n,3*" in text, text
+    assert "Calls with others raise" not in text
+    done = started("check", "declared.py", "--profile", "quick", "--seed", "0", folder=tmp_path, torch=True)
+    assert "DECLARED BUT REFUSED" not in done.stdout
+    assert done.returncode == (factor != "1"), done.stdout
 
 
 def test_no_values_of_tensors_are_written(whole):
