@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -59,6 +60,11 @@ class Part:
     classes: tuple[str, ...] = ()
 
     @property
+    def is_limited(self) -> bool:
+        """Whether a tensor has numbers of a range that calls suggest."""
+        return self.kind == "float" and bool(self.seen) and self.tails[0].startswith(("(", " positive"))
+
+    @property
     def code(self) -> str:
         """The argument as Python writes it."""
         return self.expression or repr(self.words).replace("'", '"', 2 * ("'" not in self.words))
@@ -72,9 +78,16 @@ class Part:
         """The part that requires no grad, as forward asks for."""
         return replace(self, tails=tuple(f"{tail} constant" for tail in self.tails))
 
+    def marked(self, value: int) -> Part:
+        """The part of which integers may also have a value that marks entries, if forward takes that."""
+        if self.kind != "int" or any(" | " in tail for tail in self.tails):
+            return self
+        marked = tuple(tail.replace(")", f" | {value})", 1) for tail in self.tails)
+        return replace(self, tails=tuple(dict.fromkeys([*marked, *self.tails])))
+
     def ending(self, number: str, name: str) -> Part:
         """The part of which a range of integers ends with a dimension in place of a number."""
-        return replace(self, tails=tuple(tail.replace(f"{number})", f"{name})") for tail in self.tails))
+        return replace(self, tails=tuple(re.sub(rf"{re.escape(number)}(?=[ )])", name, tail) for tail in self.tails))
 
     @property
     def given(self) -> Any:
@@ -97,7 +110,8 @@ class Draft:
     the lengths to which dimensions are limited. ``inplace`` are the positions of the arguments that are changed in
     place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``observed`` is the shape that became
     any shape. ``last`` is the length of the last dimension, if that never varied in many shapes. ``surrogate`` says why
-    gradients are no derivatives, and ``stochastic`` that random numbers are drawn.
+    gradients are no derivatives, ``stochastic`` that random numbers are drawn, and ``once`` that backward cannot be
+    differentiated.
     """
 
     parts: tuple[Part, ...]
@@ -111,6 +125,7 @@ class Draft:
     last: int = 0
     surrogate: str = ""
     stochastic: bool = False
+    once: bool = False
 
     @property
     def missing(self) -> str:
@@ -195,11 +210,11 @@ class Draft:
     def _has_one_shape(self) -> bool:
         dims = {part.dims for part in self.parts if part.kind}
         tails = "".join(tail for part in self.parts for tail in part.tails)
-        return len(dims) == 1 and "..." not in dims.pop() and "-1)" not in tails
+        return len(dims) == 1 and "..." not in dims.pop() and not re.search("[a-z]-1", tails)
 
 
 def _literal(tail: str, known: Mapping[str, str]) -> str:
     """A tail in which dimensions are numbers."""
     for name, length in known.items():
-        tail = tail.replace(f"..{name}-1)", f"..{int(length) - 1})")
+        tail = re.sub(rf"\.\.{name}-1(?=[ )])", f"..{int(length) - 1}", tail)
     return tail

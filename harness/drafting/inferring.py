@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -26,7 +27,8 @@ _MANY = 4
 _ANY = ("...",)
 # The most drafts of one Function: that many kinds of arguments are told apart.
 _MOST_DRAFTS = 3
-_WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
+# Positive numbers that are drawn are hardly less or more than these.
+_POSITIVE = (0.125, 4.0)
 # Of matrices that were always symmetric, a gradient may be right for such only.
 _MATRICES = {"definite": " spd", "symmetric": " symmetric", "lower": " lower", "upper": " upper"}
 
@@ -91,7 +93,8 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
     inplace = sorted({n for kind in kinds for n in kind.inplace})
     last = _last(kinds) if _ANY in dims else 0
     calls = sum(kind.count for kind in kinds)
-    return Draft(tuple(parts), lengths, varied, {}, tuple(inplace), calls, len(kinds), last=last)
+    random = any(kind.random for kind in kinds)
+    return Draft(tuple(parts), lengths, varied, {}, tuple(inplace), calls, len(kinds), last=last, stochastic=random)
 
 
 def _last(kinds: Sequence[Kind]) -> int:
@@ -196,23 +199,40 @@ def _tensor(
     if not kind:
         return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
     if kind == "int":
-        tails = tuple(f"{tail}{optional}" for tail in _bounds(slot, slots, all_dims))
+        tails = tuple(f"{tail}{optional}" for tail in _bounds(slot, dims, slots, all_dims))
         return Part(name, kind, dims, tails, seen=seen)
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
     ranges = [x.ranges for x in given if x.ranges is not None]
-    word, matrix = (
-        next((words[w] for w in words if ranges and all(w in each for each in ranges)), "")
-        for words in (_WORDS, _MATRICES)
-    )
-    if word == _WORDS["binary"] and tracked == {False}:
-        return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
+    untracked = tracked == {False}
+    if untracked and ranges and all("binary" in each for each in ranges):
+        return Part(name, kind, dims, (f"{optional} binary",), seen=f"{seen}, 0 or 1")
+    matrix = next((_MATRICES[w] for w in _MATRICES if ranges and all(w in each for each in ranges)), "")
     if matrix and dims[-2:-1] == dims[-1:]:
         tails, seen = (f"{optional}{matrix}",), f"{seen}, always{matrix}: a guess"
-        return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
-    word = word.replace(_WORDS["binary"], "")
-    tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
-    return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
+        return Part(name, kind, dims, tails, seen=seen, untracked=untracked)
+    tails = tuple(f"{tail}{optional}" if "(" in tail else f"{optional}{tail}" for tail in _range(given))
+    return Part(name, kind, dims, tails, seen=seen, untracked=untracked)
+
+
+def _range(given: Sequence[Argument]) -> tuple[str, ...]:
+    """The ranges that numbers may have: what was seen, rounded, or any if these were of both signs and above 1."""
+    low = min((x.least for x in given if x.least is not None), default=0.0)
+    high = max((x.most for x in given if x.most is not None), default=0.0)
+    if low == high:
+        low, high = sorted((low / 2, low * 2))
+    literal = f"({_outwards(low, math.floor)}..{_outwards(high, math.ceil)})"
+    if low == high:
+        return ("",)
+    if low < 0 < high and max(-low, high) > 1:
+        return "", literal
+    return (" positive", literal) if 0 < low <= _POSITIVE[0] and high >= _POSITIVE[1] else (literal,)
+
+
+def _outwards(number: float, whole: Callable[[float], int]) -> str:
+    """A number with one digit, rounded by this."""
+    digits = -math.floor(math.log10(abs(number))) if number else 0
+    return f"{round(whole(round(number * 10.0**digits, 6)) / 10.0**digits, max(digits, 0)):g}"
 
 
 def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
@@ -221,23 +241,45 @@ def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
 
 
 def _bounds(
-    given: Sequence[Argument], slots: Sequence[Sequence[Argument]], dims: Sequence[tuple[str, ...]]
+    given: Sequence[Argument], own: Sequence[str], slots: Sequence[Sequence[Argument]], dims: Sequence[tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """The ranges that integers may have: up to the length of a dimension that was always larger, or what was seen."""
-    least = min((x.least for x in given if x.least is not None), default=0)
-    most = max((x.most for x in given if x.most is not None), default=3)
-    literal = f"({least}..{min(most, least + _LONGEST_RANGE)})"
+    """The ranges that integers may have: what was seen, and up to the length of a dimension that was always larger.
+
+    The dimension comes first if they run through most of it. One that the integers have themselves, as a batch is, has
+    to have been run through in several lengths.
+    """
+    looked = [_without_mark(x, slots, n) for n, x in enumerate(given)]
+    least = int(min((x.least for x in looked if x.least is not None), default=0))
+    most = int(max((x.most for x in looked if x.most is not None), default=3))
+    marks = "".join(f" | {mark}" for mark in sorted({mark for x in looked for mark in x.apart}))
+    literal = f"({least}..{min(most, least + _LONGEST_RANGE)}{marks})"
     if least < 0:
         return (literal,)
-    larger: dict[str, int] = {}
+    gaps: dict[str, tuple[float, bool]] = {}
     for slot, names in zip(slots, dims, strict=True):
         for axis, name in enumerate(names):
-            rows = [(x.most, y.shape[axis]) for x, y in zip(given, slot, strict=True) if y.dtype and x.most is not None]
+            rows = [
+                (x.most, y.shape[axis]) for x, y in zip(looked, slot, strict=True) if y.dtype and x.most is not None
+            ]
             floating = any(_kind(y.dtype) == "float" for y in slot)
             if name.isalpha() and rows and floating and all(top < side for top, side in rows):
-                larger.setdefault(name, min(side - top for top, side in rows))
-    nearest = sorted(larger, key=lambda name: larger[name])
-    return (*(f"(0..{name}-1)" for name in nearest), literal)
+                full = all(top == side - 1 for top, side in rows)
+                if name not in own or (full and len({side for _, side in rows}) > 1):
+                    through = full or (most > 1 and all(2 * (top + 1) > side for top, side in rows))
+                    gaps.setdefault(name, (min(side - top for top, side in rows), through))
+    nearest = sorted(gaps, key=lambda name: gaps[name][0])
+    ends = [f"(0..{name}-1{marks})" for name in nearest if gaps[name][1]]
+    return (*ends, literal, *(f"(0..{name}-1{marks})" for name in nearest if not gaps[name][1]))
+
+
+def _without_mark(argument: Argument, slots: Sequence[Sequence[Argument]], call: int) -> Argument:
+    """Integers without the largest one, if that is far above the others and an argument of its own."""
+    numbers = [slot[call].seen.get("value") for slot in slots]
+    if argument.below is None or argument.most is None:
+        return argument
+    if argument.most not in numbers or argument.most - argument.below < 2:
+        return argument
+    return replace(argument, most=argument.below, apart=argument.apart | {int(argument.most)})
 
 
 def _values(name: str, values: Sequence[object]) -> Part:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
+from autograd_conformance.harness.drafting import signatures
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.loosening import loosened
 from autograd_conformance.harness.drafting.trying import Fit, best, fits, takes
@@ -81,7 +82,8 @@ def _chosen(drafted: Drafted, message: child.Message) -> Drafted:
     # What a program never differentiated may have no gradient on purpose.
     untracked = [n for n in fit.constant if chosen.parts[n].untracked]
     parts = tuple(part.without_gradient() if n in untracked else part for n, part in enumerate(chosen.parts))
-    chosen = replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic)
+    stochastic = fit.stochastic or drafted.draft.stochastic
+    chosen = replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=stochastic)
     return replace(drafted, draft=chosen, notes=(*drafted.notes, *_notes(replace(settled, draft=chosen))))
 
 
@@ -128,9 +130,10 @@ def _best(drafted: Drafted, path: Path, implementation: Implementation) -> _Sett
 
     Forward may refuse tensors that require grad where the program's never did: if it took none, they are constants.
     """
-    drafts = [drafted.draft]
+    function = _made(replace(drafted, draft=drafted.draft.as_seen()), path).function
+    drafts = [replace(signatures.marking(function, drafted.draft), once=signatures.once(function))]
     if len({part.untracked for part in drafted.draft.parts if part.kind in ("float", "complex")}) == 2:
-        drafts.append(drafted.draft.with_constants())
+        drafts.append(drafts[0].with_constants())
     asking = _Asking(drafted, path, implementation)
     for draft in drafts:
         alternatives = list(islice(draft.alternatives(), _MOST))

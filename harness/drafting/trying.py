@@ -12,7 +12,7 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
-from autograd_conformance.harness.check.discovery.nondeterminism import draws
+from autograd_conformance.harness.check.discovery.nondeterminism import uses_random_numbers
 from autograd_conformance.harness.check.discovery.returned import differentiable
 from autograd_conformance.harness.check.refusals.declined import declined
 from autograd_conformance.harness.check.refusals.exceptions import miscounted
@@ -22,7 +22,7 @@ from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import REAL, Array
+from autograd_conformance.reference.definitions import REAL, Array, Function
 from autograd_conformance.strategies.calls import Call, recast
 from autograd_conformance.strategies.shapes import SIDES, shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
@@ -54,8 +54,8 @@ class Fit:
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
     forward said of another one, and ``raised`` what backward did. ``constant`` are the positions of tensors for which
     backward returned None each time. ``surrogate`` says why gradients disagree with differences on purpose; empty if
-    they agree, or nothing suggests it. ``stochastic`` says that results change with the seed of random numbers, and
-    ``refused`` what forward says of other calls that are declared.
+    they agree, or nothing suggests it. ``stochastic`` says that random numbers are drawn, and ``refused`` what forward
+    says of other calls that are declared.
     """
 
     tried: int
@@ -129,7 +129,7 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     surrogate = _surrogate([each for each in taken if each.slopes is not None])
     raised = next((each.raised for each in taken if each.raised), "")
     some = [call for call, each in zip(calls, results, strict=False) if not each.refused][:_DRAWN]
-    stochastic = any(draws(subject.made(call)) for call in some)
+    stochastic = any(uses_random_numbers(subject.made(call)) for call in some)
     found = Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
     return replace(found, refused=_refused(subject)) if found.fitting else found
 
@@ -172,8 +172,9 @@ def _surrogate(results: Sequence[_Result]) -> str:
     return ""
 
 
-def _calls(function: Own, sides: tuple[int, ...] = SIDES) -> list[Call]:
+def _calls(function: Function, sides: tuple[int, ...] = SIDES) -> list[Call]:
     """Simple calls of shapes of every size, the smallest first."""
+    assert isinstance(function, Own)
     shapes = [s for s in shape_tuples(function, sides) if all(0 not in shape for shape in s)]
     spread = [*shapes[:3], *shapes[3 :: max(1, len(shapes) // _CALLS)]]
     calls = [simple_call(function, each, number) for number, each in enumerate(islice(spread, _CALLS))]

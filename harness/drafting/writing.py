@@ -17,6 +17,8 @@ from autograd_conformance.harness.drafting.observed import Observed
 # The longest line with imports.
 _WIDTH = 100
 
+_ASKED = "; the range is what was seen: drop it if any number is right"
+
 RECORDED = '''\
 """The Functions that were called by: {command}
 
@@ -190,7 +192,8 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
     ]
     for part in draft.parts:
         shown = "..." if part.missing else part.code
-        code.append(f"    {shown},{f'  # {part.name}: {part.seen}' * bool(part.seen)}")
+        seen = part.seen + _ASKED * part.is_limited
+        code.append(f"    {shown},{f'  # {part.name}: {seen}' * bool(seen)}")
     if again:
         code.append(f'    name="{drafted.function.qualname.rpartition(".")[2]}{again}",')
     if draft.sizes:
@@ -200,7 +203,9 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
     if draft.surrogate:
         code.append(f"    surrogate=True,  # a guess: {draft.surrogate}")
     if draft.stochastic:
-        code.append("    stochastic=True,  # results change with the seed of random numbers")
+        code.append("    stochastic=True,  # it draws random numbers")
+    if draft.once:
+        code.append("    once=True,  # backward is decorated so")
     code.append(")")
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
@@ -216,6 +221,7 @@ def line(drafted: Drafted, path: Path) -> str:
     arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
     arguments += ["surrogate=True"] if drafted.draft.surrogate else []
     arguments += ["stochastic=True"] if drafted.draft.stochastic else []
+    arguments += ["once=True"] if drafted.draft.once else []
     return f"{_name(drafted.function)} = Declaration({', '.join(arguments)})"
 
 

@@ -68,7 +68,11 @@ def whole(tmp_path_factory):
 def test_each_function_is_declared(whole):
     _, done, text = whole
     assert done.returncode == 0, done.stderr
-    assert declared(text) == {"scale": ["float[...]", "2.0"], "wrong": ["float[...]"], "reshaped": ["float[8]", "1"]}
+    assert declared(text) == {
+        "scale": ["float[...](600..3000)", "2.0"],
+        "wrong": ["float[...](0.5..2)"],
+        "reshaped": ["float[8](0.5..2)", "1"],
+    }
     assert "program.py" in text.splitlines()[0]
     assert "declared.py: 3 of 3 Functions are declared" in done.stdout
 
@@ -113,6 +117,78 @@ def test_lengths_are_tried_with_related_ones(tmp_path, factor):
     done = started("check", "declared.py", "--profile", "quick", "--seed", "0", folder=tmp_path, torch=True)
     assert "DECLARED BUT REFUSED" not in done.stdout
     assert done.returncode == (factor != "1"), done.stdout
+
+
+OF_CODE = (
+    HEAD
+    + """
+import random
+
+
+def dropped(ctx, x):
+    ctx.mask = (torch.rand_like(x) > 0.01) / 0.99
+    return x * ctx.mask
+
+
+def chosen(ctx, x):
+    ctx.factor = 1 + random.randrange(2)
+    return x * ctx.factor
+
+
+def powers(ctx, alpha):
+    ctx.save_for_backward(alpha)
+    return torch.where(alpha < 1, alpha / (1 - alpha), 0)
+
+
+def of_powers(ctx, g):
+    (alpha,) = ctx.saved_tensors
+    return FACTOR * g / (1 - alpha) ** 2
+
+
+def loss(ctx, logp, target):
+    keep = (target >= 0).to(logp.dtype)
+    ctx.save_for_backward(target, keep)
+    ctx.shape = logp.shape
+    return logp.gather(1, target.clamp(0)[:, None])[:, 0] * keep
+
+
+def of_loss(ctx, g):
+    target, keep = ctx.saved_tensors
+    grad = g.new_zeros(ctx.shape).scatter(1, target.clamp(0)[:, None], (FACTOR * g * keep)[:, None])
+    return grad, None
+
+
+Dropped = function(dropped, lambda ctx, g: FACTOR * g * ctx.mask, "Dropped")
+Chosen = function(chosen, lambda ctx, g: FACTOR * g * ctx.factor, "Chosen")
+Powers = function(powers, of_powers, "Powers")
+Loss = function(loss, of_loss, "Loss")
+Once = function(
+    lambda ctx, x: ctx.save_for_backward(x) or x * x,
+    torch.autograd.function.once_differentiable(lambda ctx, g: FACTOR * 2 * g * ctx.saved_tensors[0].detach()),
+    "Once",
+)
+
+if __name__ == "__main__":
+    for n in (4, 5, 6):
+        x = torch.randn(n, 3, requires_grad=True)
+        Dropped.apply(x), Chosen.apply(x), Once.apply(x)
+        Powers.apply(torch.rand(n, 3) * 0.9 * x.sum() / x.sum())
+        Loss.apply(x, torch.tensor([0, -100, *range(n - 2)]).clamp(-100, 2))
+"""
+)
+
+
+@pytest.mark.parametrize("factor", ["1", "2"], ids=["right", "wrong"])
+def test_what_the_code_says_and_what_was_seen_is_believed(tmp_path, factor):
+    done, text = recorded(tmp_path, OF_CODE.replace("FACTOR", factor))
+    assert text.count("stochastic=True") == 2, text + done.stderr
+    assert text.count("once=True") == 1
+    assert re.search(r'"float\[...\]\(0\S*\.\.0.9\)",  # alpha: float32, requires grad; the range', text)
+    assert declared(text)["loss"] == ["float[n,m]", "int[n](0..m-1 | -100)"]
+    done = started("check", "declared.py", "--profile", "quick", "--seed", "0", folder=tmp_path, torch=True)
+    assert f"5 Functions: {5 if factor == '1' else 0} without a fault" in done.stdout or factor == "2", done.stdout
+    assert done.returncode == (factor != "1")
+    assert factor == "1" or "5 wrong" in done.stdout
 
 
 def test_no_values_of_tensors_are_written(whole):
@@ -160,14 +236,14 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs").read_text() == "."
     assert "which has no if __name__ == '__main__'" in text
-    assert declared(text)["wrong"] == ["float[n,7]"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
 
 
 def test_a_module_without_a_guard_is_not_run_again(tmp_path):
     done, text = recorded(tmp_path, f"{HEAD}{CALLS}\nopen('runs', 'a').write('.')\nmain()\n", "-m", "program")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs").read_text() == "."
-    assert declared(text)["wrong"] == ["float[n,7]"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
 
 
 def test_calls_that_raise_are_no_calls_that_are_taken(tmp_path):
@@ -178,7 +254,7 @@ def test_calls_that_raise_are_no_calls_that_are_taken(tmp_path):
         "        Wrong.apply",
     )
     _, text = recorded(tmp_path, raising)
-    assert declared(text)["reshaped"] == ["float[8]", "1"]
+    assert declared(text)["reshaped"] == ["float[8](0.5..2)", "1"]
 
 
 UNUSUAL = (
@@ -235,10 +311,10 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert re.search(r"Moduled: 2 calls$", done.stdout, re.MULTILINE)
     assert declared(text)["matrix"] == ["float[n,n] spd"]
     # One number that is 1 says nothing about others.
-    assert declared(text)["flag"] == ["float[n]", "float[] constant"]
-    assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
+    assert declared(text)["flag"] == ["float[n](0.5..2)", "float[](0.5..2) constant"]
+    assert declared(text)["weighted"] == ["float[...](0.5..2)", "float[...](1..5) constant"]
     # Forward refuses a weight that requires grad.
-    assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]
+    assert declared(text)["fixed"] == ["float[...,n](0.5..2)", "float[...,n](1..5) constant"]
     assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
     assert "Left out: x is a __main__.Marked, and forward refuses other tensors: AttributeError" in text
 
@@ -361,8 +437,8 @@ def test_a_forward_that_ends_the_process_costs_its_own_draft_only(tmp_path):
     ending = GUARDED.replace("x * 3", "x * 3 if x.shape[-1] == 7 else os._exit(5)")
     done, text = recorded(tmp_path, ending)
     assert done.returncode == 0, done.stderr
-    assert declared(text)["wrong"] == ["float[n,7]"]
-    assert declared(text)["reshaped"] == ["float[8]", "1"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
+    assert declared(text)["reshaped"] == ["float[8](0.5..2)", "1"]
     assert "# Forward was not called to see which lengths and values it takes" in text
 
 
@@ -388,7 +464,7 @@ if __name__ == "__main__":
 def test_a_custom_operator_is_declared(tmp_path):
     _, text = recorded(tmp_path, OPERATOR)
     assert "torch.ops.recorded.twice," in text
-    assert declared(text) == {"twice": ["float[...]", "1.5"]}
+    assert declared(text) == {"twice": ["float[...](0.5..2)", "1.5"]}
 
 
 TESTS = """
@@ -414,7 +490,7 @@ def test_a_test_suite_is_recorded_by_an_option(tmp_path, words):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "program:Scale: 6 calls" in done.stdout
     text = (tmp_path / "declared.py").read_text()
-    assert declared(text) == {"scale": ["float[...]", "2.0"]}
+    assert declared(text) == {"scale": ["float[...](0.5..2)", "2.0"]}
     assert loading.declarations(str(tmp_path / "declared.py"))[0].name == "Scale"
 
 

@@ -94,6 +94,23 @@ FUNCTIONS = {
         function("F", "x", "x * noise", "g * noise", saved="noise", extra="        noise = torch.rand_like(x)\n"),
         '"float[...]", stochastic=True',
     ),
+    "rare noise": (
+        function("F", "x", "x * noise", "g * noise", saved="noise",
+                 extra="        noise = (torch.rand_like(x) > 0.001).to(x.dtype)\n"),
+        '"float[...]", stochastic=True',
+    ),
+    "differentiated once": (
+        function("F", "x", "x * x", "2 * g * x.detach()", saved="x").replace(
+            "    def backward", "    @torch.autograd.function.once_differentiable\n    def backward"
+        ),
+        '"float[...]", once=True',
+    ),
+    "binary labels": (
+        function("F", "x, labels", "torch.where(labels == 1, x.sigmoid(), -x.sigmoid())",
+                 "g * torch.where(labels == 1, 1.0, -1.0).to(g.dtype) * y * (1 - y), None", saved="labels, y",
+                 extra="        y = x.sigmoid()\n"),
+        '"float[...]", "int[...](0..1)"',
+    ),
     "the nearest level": (
         function("F", "x, levels", "levels[(x[..., None] - levels).abs().argmin(-1)]", "g, None",
                  extra="        assert levels.ndim == 1 == len(set(x.shape[-1:] + levels.shape))\n"),
@@ -120,6 +137,50 @@ def test_what_is_assumed_fits_and_accuses_nothing(tmp_path, name):
     assert done.returncode == 0, done.stdout + done.stderr
     assert assumed == [expected]
     assert "autograd-conformance-scripts/assumed_ops.py" in done.stdout
+
+
+# Where forward looks for the mark, and the mark that is assumed; where another argument is it, what that is.
+MARKS = {
+    "a constant": ("", "IGNORE", "-1"),
+    "a number": ("", "-7", "-7"),
+    "of the class": ("", "F.IGNORE", "-2"),
+    "a default": (", ignore_index=-100", "ignore_index", "-100"),
+    "a default that is a class": (", pad=0", "pad", "0"),
+    "an argument": (", ignore_index", "ignore_index", "-100"),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_a_value_that_the_code_compares_with_occurs(tmp_path, name, right):
+    parameter, word, mark = MARKS[name]
+    counted = "g * keep" if right else "g + 0 * keep"
+    gradient = f"torch.zeros_like(logp).scatter(1, target.clamp(0)[:, None], ({counted})[:, None])"
+    source = function(
+        "F", f"logp, target{parameter}", "logp.gather(1, target.clamp(0)[:, None])[:, 0] * keep",
+        gradient + ", None" * (1 + bool(parameter)), saved="logp, target, keep",
+        extra=f"        keep = target != {word}\n",
+    )  # fmt: skip
+    source = "IGNORE = -1\n" + source.replace("(Function):\n", "(Function):\n    IGNORE = -2\n")
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
+    number = f', "{mark}"' * bool(parameter)
+    assert assumed == [f'"float[n,m]", "int[n](0..m-1 | {mark})"{number}']
+    assert done.returncode == (not right), done.stdout
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "        if inplace:\n            ctx.mark_dirty(x)\n            return x.add_(1)\n        return x + 1\n",
+        "        if not inplace:\n            return x + 1\n        ctx.mark_dirty(x)\n        return x.add_(1)\n",
+    ],
+)
+@pytest.mark.parametrize("default", ["", "=False"])
+def test_what_a_flag_changes_in_place_has_two_declarations(tmp_path, forward, default):
+    source = function("F", f"x, inplace{default}", "0", "g, None").replace("        return 0\n", forward)
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD,FWD-PURE,VJP-NONE")
+    assert assumed == ['"float[...]", "True", inplace=(0,)', '"float[...]", "False"']
+    assert done.returncode == 0, done.stdout
 
 
 FORGETTING = {
