@@ -212,9 +212,8 @@ class Arguments:
         ends = (match["low"] or "0").strip(), top.strip()
         if all(re.fullmatch(r"-?\d+", end) for end in ends) and int(ends[0]) > int(ends[1]):
             raise Unreadable(f"{text!r}: {ends[0]} is larger than {ends[1]}")
-        wrong = [mark for mark in marks if not re.fullmatch(r"\s*-?\d+\s*", mark)]
-        if wrong:
-            raise Unreadable(f"{text!r}: {wrong[0].strip()!r} is not an integer, as after the | in int[n](0..9 | -100)")
+        if not all(re.fullmatch(r"\s*-?\d+\s*", mark) for mark in marks):
+            raise Unreadable(f"{text!r}: after a | there are integers, as in int[n](0..9 | -100)")
         low, high = (self._bound(end, text) for end in ends)
 
         def make(rng: np.random.Generator, shape: tuple[int, ...], named: Mapping[str, Any]) -> Any:
@@ -438,9 +437,8 @@ def _fixed(value: Any) -> Callable[[Any], Any]:
 
 def _marked(rng: np.random.Generator, drawn: Any, marks: Sequence[int]) -> Any:
     """Integers of which some are marks instead; of several one at least, and never all."""
-    found = np.array(drawn)
-    places = rng.permutation(found.size)[: -(-found.size // 4) if found.size > 1 else 0]
-    found.reshape(-1)[places] = rng.choice(marks, places.size)
+    found, count = np.array(drawn), (drawn.size + 3) // 4 * (drawn.size > 1)
+    found.reshape(-1)[rng.permutation(found.size)[:count]] = rng.choice(marks, count)
     return found
 
 

@@ -42,8 +42,8 @@ class Part:
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
     ``expression`` of Python that needs these ``imports``; ``value`` is what it makes, if that is at hand. ``seen`` says
-    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. Tensors may
-    have been of ``classes`` of the program's own.
+    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. A value
+    ``is_guess`` if it may as well be a tensor. Tensors may have been of ``classes`` of the program's own.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Part:
     seen: str = ""
     missing: str = ""
     untracked: bool = False
+    is_guess: bool = False
     classes: tuple[str, ...] = ()
 
     @property
@@ -131,6 +132,12 @@ class Draft:
     def missing(self) -> str:
         """Why it cannot be a declaration; empty if it can."""
         return next((part.missing for part in self.parts if part.missing), "")
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of floating tensors whose gradients are not checked."""
+        floats = [part for part in self.parts if part.kind in ("float", "complex") and not part.missing]
+        return tuple(part.name for part in floats if {"constant", "binary"} & set(part.tails[0].split()))
 
     @property
     def has_numbers(self) -> bool:

@@ -20,6 +20,7 @@ from autograd_conformance.harness.drafting import signatures
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.observed import Observed
 from autograd_conformance.harness.drafting.trying import best
+from autograd_conformance.harness.drafting.uses import once
 from autograd_conformance.harness.drafting.writing import Drafted
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
@@ -159,8 +160,9 @@ def _drafted(
     if not fit.returned and fit.raised:
         return Drafted(about, chosen, reason=f"{_NOWHERE} {fit.raised}")
     parts = tuple(part.without_gradient() if n in fit.constant else part for n, part in enumerate(chosen.parts))
-    once = signatures.once(function)
-    return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic, once=once))
+    return Drafted(
+        about, replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic, once=once(function))
+    )
 
 
 def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -12,10 +13,10 @@ from pathlib import Path
 
 from autograd_conformance import implementations
 from autograd_conformance.harness.check.declaration.declaration import Declaration
-from autograd_conformance.harness.drafting import signatures
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.loosening import loosened
 from autograd_conformance.harness.drafting.trying import Fit, best, fits, takes
+from autograd_conformance.harness.drafting.uses import marking, once
 from autograd_conformance.harness.drafting.writing import Drafted, runs_when_imported, source, text
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
@@ -131,15 +132,16 @@ def _best(drafted: Drafted, path: Path, implementation: Implementation) -> _Sett
     Forward may refuse tensors that require grad where the program's never did: if it took none, they are constants.
     """
     function = _made(replace(drafted, draft=drafted.draft.as_seen()), path).function
-    drafts = [replace(signatures.marking(function, drafted.draft), once=signatures.once(function))]
+    drafts = [replace(marking(function, drafted.draft), once=once(function))]
     if len({part.untracked for part in drafted.draft.parts if part.kind in ("float", "complex")}) == 2:
         drafts.append(drafts[0].with_constants())
     asking = _Asking(drafted, path, implementation)
-    for draft in drafts:
-        alternatives = list(islice(draft.alternatives(), _MOST))
-        fitting = next(filter(asking.taken, alternatives), None)
+    # Of masks that are drawn some hide all, which no program's do.
+    for infinite, draft in itertools.product((False, True), drafts):
+        taken = partial(asking.taken, infinite=infinite)
+        fitting = next(filter(taken, islice(draft.alternatives(), _MOST)), None)
         if fitting is not None:
-            found = loosened(fitting, asking.taken)
+            found = loosened(fitting, taken)
             return _Settled(found, fits(asking.made(found), implementation), asked=asking.left > 0)
     for draft in drafts:
         alternatives = list(islice(draft.alternatives(), _MOST))
@@ -161,10 +163,10 @@ class _Asking:
         """The seconds that are left."""
         return self._until - time.monotonic()
 
-    def taken(self, draft: Draft) -> bool:
+    def taken(self, draft: Draft, *, infinite: bool) -> bool:
         """Whether forward takes what the draft declares; no once the time is over."""
         try:
-            return self.left > 0 and takes(self.made(draft), self._implementation)
+            return self.left > 0 and takes(self.made(draft), self._implementation, infinite=infinite)
         except UsageProblem:
             return False
 

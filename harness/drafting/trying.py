@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
 from autograd_conformance.harness.check.discovery.nondeterminism import uses_random_numbers
 from autograd_conformance.harness.check.discovery.returned import differentiable
-from autograd_conformance.harness.check.refusals.declined import declined
+from autograd_conformance.harness.check.refusals.declined import declined, in_words
 from autograd_conformance.harness.check.refusals.exceptions import miscounted
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.testing.examined import own_frames, place
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
@@ -43,6 +45,16 @@ _ASIDE = 0.01234
 # The step of differences, and how far they are off at most.
 _STEP, _ACCURATE, _SMALL = 1e-5, 1e-4, 1e-8
 _MOSTLY = 0.75
+# What an exception lacks, in words.
+_NEEDED = (
+    ("a process group: check it by in_processes", re.compile("process group|init_process_group", re.IGNORECASE)),
+    ("a tensor of rank {0}", re.compile(r"not enough values to unpack \(expected (\d)")),
+    ("a tensor of rank {0}", re.compile(r"[Ee]xpected (?:input to be |a )?(\d)[- ]?[dD]")),
+    ("an object with the attribute {0}", re.compile(r"'(?:float|int|bool|Tensor)' object has no attribute '(\w+)'")),
+    ("an argument that can be called", re.compile("object is not callable")),
+)
+# The characters of an exception that are shown.
+_LONG = 300
 # How much larger numbers are than those of a trial, to see whether all are returned unchanged.
 _FAR = -1e4
 
@@ -113,12 +125,13 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     """What becomes of a few simple calls."""
     subject = _subject(declaration, implementation)
     function = subject.function
-    calls, results = _calls(function), list[_Result]()
     with kept(implementation):
-        for call in calls:
-            results.append(_result(subject, call))
-            if len(results) == _GIVEN_UP and all(each.refused for each in results):
-                break
+        # That all are refused shows in a few shapes, which are soon enumerated.
+        calls = _calls(function, _FEW)[:_GIVEN_UP]
+        results = [_result(subject, call) for call in calls]
+        if not results or not all(each.refused for each in results):
+            calls = _calls(function)
+            results = [_result(subject, call) for call in calls]
     taken = [each for each in results if not each.refused]
     returned = [each.gradients for each in taken if each.gradients is not None]
     slots = [n for n, argument in enumerate(function.arguments) if isinstance(argument, Array)]
@@ -134,13 +147,18 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     return replace(found, refused=_refused(subject)) if found.fitting else found
 
 
-def takes(declaration: Declaration, implementation: Implementation) -> bool:
-    """Whether forward takes all simple calls that are declared, and backward gives gradients that fit."""
+def takes(declaration: Declaration, implementation: Implementation, *, infinite: bool = False) -> bool:
+    """Whether forward takes all simple calls that are declared, and backward gives gradients that fit.
+
+    Outputs may be ``infinite``.
+    """
     subject = _subject(declaration, implementation)
     with kept(implementation):
         calls = _calls(subject.function, _FEW)
         results = (_result(subject, call, compared=False) for call in calls)
-        fitting = all(not each.refused and each.gradients is not None for each in results)
+        fitting = all(
+            (infinite and each.is_infinite) or (not each.refused and each.gradients is not None) for each in results
+        )
     return bool(calls) and fitting and not _refused(subject)
 
 
@@ -195,7 +213,7 @@ class _Result:
     ``refused`` says why forward refused it, ``raised`` what backward raised, and ``gradients`` for each tensor whether
     backward returned one. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat``
     says that a small step changes no output, and ``is_identity`` that the first output is the first tensor, also a
-    large one.
+    large one. ``is_infinite`` says that it is refused for its numbers alone.
     """
 
     refused: str = ""
@@ -204,6 +222,7 @@ class _Result:
     slopes: tuple[float, float] | None = None
     is_identity: bool = False
     is_flat: bool = False
+    is_infinite: bool = False
     size: int = 0
 
     @property
@@ -234,9 +253,10 @@ def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
         flags = [differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True)]
         values = [np.asarray(implementation.numpy(y)) for y in outputs]
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return _Result(one_line(raised))
+        return _Result(_told(subject, call, raised))
     if not all(map(_finite, values)):
-        return _Result(f"it returns numbers that are not finite, or above {_LARGE:g}, for {call}")
+        infinite = f"it returns numbers that are not finite, or above {_LARGE:g}, for {_words(subject, call)}"
+        return _Result(infinite, is_infinite=True)
     if not any(flags):
         return _Result(raised="it returns nothing differentiable")
     try:
@@ -248,7 +268,7 @@ def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
         gradients = pullback(ends)
     except Exception as raised:  # noqa: BLE001
         # One of the wrong number is wrong whatever the arguments are.
-        return _Result(raised="" if miscounted(raised) else one_line(raised))
+        return _Result(raised="" if miscounted(raised) else _told(subject, call, raised))
     returned = tuple(g is not None for g in gradients)
     if call.dtype != "float64" or not compared:
         return _Result(gradients=returned)
@@ -256,6 +276,18 @@ def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
         return _compared(example, gradients, ends, returned)
     except Exception:  # noqa: BLE001
         return _Result(gradients=returned)
+
+
+def _told(subject: Subject, call: Call, raised: Exception) -> str:
+    """What a call raised, where, and which call it was."""
+    at = place(own_frames(raised, subject.implementation))
+    text = one_line(raised)
+    missing = next((f"; it needs {what.format(*m.groups())}" for what, p in _NEEDED if (m := p.search(text))), "")
+    return f"{text[:_LONG]}{f' (at {at})' * bool(at)} for {_words(subject, call)}{missing}"
+
+
+def _words(subject: Subject, call: Call) -> str:
+    return in_words(subject.function, call, frozenset())
 
 
 def _compared(example: Example, gradients: Sequence[Any], ends: Sequence[Any], returned: tuple[bool, ...]) -> _Result:

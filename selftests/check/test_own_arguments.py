@@ -164,7 +164,7 @@ def test_real_and_complex_tensors_in_one_call():
         ("float[n,m", "'float[n,m' lacks a ']'"),
         ("float n,m]", "lacks a '[' before the ']' in 'float n,m]'"),
         ("float[n](1..2", "lacks a ')'"),
-        ("int[n](0..3 | -m)", "'-m' is not an integer, as after the | in int[n](0..9 | -100)"),
+        ("int[n](0..3 | -m)", "after a | there are integers, as in int[n](0..9 | -100)"),
         ("int[n)(0..3)", "'int[n)' opens another one than ')'"),
         ("n=int(-1..4)", "a length is at least 0"),
     ],
