@@ -130,8 +130,10 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
         calls = _calls(function, _FEW)[:_GIVEN_UP]
         results = [_result(subject, call) for call in calls]
         if not results or not all(each.refused for each in results):
-            calls = _calls(function)
-            results = [_result(subject, call) for call in calls]
+            calls, results = _calls(function), []
+            for call in calls:
+                # Slopes say nothing of a declaration that does not fit.
+                results.append(_result(subject, call, compared=not any(each.refused for each in results)))
     taken = [each for each in results if not each.refused]
     returned = [each.gradients for each in taken if each.gradients is not None]
     slots = [n for n, argument in enumerate(function.arguments) if isinstance(argument, Array)]
