@@ -84,6 +84,8 @@ def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
         value = sizes.get(token)
         if isinstance(value, tuple):
             shape.extend(value)
+        elif value is not None:
+            shape.append(value)
         else:
             shape.append(sum(sign * _term(text, sizes) for sign, text in _terms(token)))
     return tuple(shape)

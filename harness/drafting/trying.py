@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -32,7 +33,7 @@ from autograd_conformance.strategies.values import DOMAINS
 # Shapes in which each declaration is tried, with ordinary numbers and with such that increase.
 _CALLS = 8
 # Lengths that show soon whether forward refuses others than those that were seen.
-_FEW = (1, 2, 3)
+_FEW, _MANY = (1, 2, 3), 3
 # If the first so many are refused, the others are not made.
 _GIVEN_UP = 3
 # So many calls are made with other seeds.
@@ -126,23 +127,26 @@ def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     subject = _subject(declaration, implementation)
     function = subject.function
     with kept(implementation):
-        # That all are refused shows in a few shapes, which are soon enumerated.
-        calls = _calls(function, _FEW)[:_GIVEN_UP]
+        # Of many dimensions it takes long to enumerate all shapes.
+        names = {letter for argument in function.arrays for letter in argument.dims if letter.isalpha()}
+        calls = _calls(function, _FEW)[:_GIVEN_UP] if len(names) > _MANY else []
         results = [_result(subject, call) for call in calls]
         if not results or not all(each.refused for each in results):
             calls, results = _calls(function), []
             for call in calls:
                 # Slopes say nothing of a declaration that does not fit.
                 results.append(_result(subject, call, compared=not any(each.refused for each in results)))
+                if len(results) == _GIVEN_UP and all(each.refused for each in results):
+                    break
     taken = [each for each in results if not each.refused]
     returned = [each.gradients for each in taken if each.gradients is not None]
     slots = [n for n, argument in enumerate(function.arguments) if isinstance(argument, Array)]
     never = [n for n, column in zip(slots, zip(*returned, strict=True), strict=False) if not any(column)]
-    why = next((each.refused for each in results if each.refused), "")
+    why = next((each.told() for each in results if each.refused), "")
     tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
     constant = tuple(n for n in never if n in tracked)
     surrogate = _surrogate([each for each in taken if each.slopes is not None])
-    raised = next((each.raised for each in taken if each.raised), "")
+    raised = next((each.told() for each in taken if each.raised), "")
     some = [call for call, each in zip(calls, results, strict=False) if not each.refused][:_DRAWN]
     stochastic = any(uses_random_numbers(subject.made(call)) for call in some)
     found = Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
@@ -212,14 +216,15 @@ def _ramped(function: Own, call: Call) -> Call:
 class _Result:
     """What became of a call.
 
-    ``refused`` says why forward refused it, ``raised`` what backward raised, and ``gradients`` for each tensor whether
-    backward returned one. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat``
-    says that a small step changes no output, and ``is_identity`` that the first output is the first tensor, also a
-    large one. ``is_infinite`` says that it is refused for its numbers alone.
+    ``refused`` says why forward refused it, ``raised`` what backward raised, ``told`` makes more words of it, and
+    ``gradients`` say for each tensor whether backward returned one. ``slopes`` are the slope in some direction by the
+    gradients, and by differences. ``is_flat`` says that a small step changes no output, and ``is_identity`` that the
+    first output is the first tensor, also a large one. ``is_infinite`` says that it is refused for its numbers alone.
     """
 
     refused: str = ""
     raised: str = ""
+    told: Callable[[], str] = str
     gradients: tuple[bool, ...] | None = None
     slopes: tuple[float, float] | None = None
     is_identity: bool = False
@@ -255,12 +260,13 @@ def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
         flags = [differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True)]
         values = [np.asarray(implementation.numpy(y)) for y in outputs]
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return _Result(_told(subject, call, raised))
+        return _Result(one_line(raised) or "nothing", told=partial(_told, subject, call, raised))
     if not all(map(_finite, values)):
-        infinite = f"it returns numbers that are not finite, or above {_LARGE:g}, for {_words(subject, call)}"
-        return _Result(infinite, is_infinite=True)
+        infinite = f"it returns numbers that are not finite, or above {_LARGE:g}"
+        return _Result(infinite, told=lambda: f"{infinite}, for {_words(subject, call)}", is_infinite=True)
     if not any(flags):
-        return _Result(raised="it returns nothing differentiable")
+        nothing = "it returns nothing differentiable"
+        return _Result(raised=nothing, told=lambda: nothing)
     try:
         rng = np.random.default_rng(1)
         ends = [
@@ -270,7 +276,8 @@ def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
         gradients = pullback(ends)
     except Exception as raised:  # noqa: BLE001
         # One of the wrong number is wrong whatever the arguments are.
-        return _Result(raised="" if miscounted(raised) else _told(subject, call, raised))
+        why = "" if miscounted(raised) else one_line(raised)
+        return _Result(raised=why, told=partial(_told, subject, call, raised))
     returned = tuple(g is not None for g in gradients)
     if call.dtype != "float64" or not compared:
         return _Result(gradients=returned)
