@@ -59,7 +59,7 @@ WORDS = {
 }
 FORMS = (
     "float[n,m], complex[n], number[...], each with words such as positive; float[n](1.5..2)",
-    "int[n](0..9), int[b](0..n-1), bool[n], permutation[n]",
+    "int[n](0..9), int[b](0..n-1), int[b](0..n-1 | -100), bool[n], permutation[n]",
     "int(0..3), float(0..1), bool, 'mean' | 'sum', 0.5 | None",
     "n=int(1..4): a number that is the length n of a tensor, or in a range such as int[b](0..n-1)",
     "axis: any dimension of the first tensor, from either end; axis(0 | -1)",
@@ -208,16 +208,18 @@ class Arguments:
         if kind == "permutation":
             self._whole.update(dict.fromkeys(dims.split()[-1:], text))
             return {"dtype": "int64", "make": lambda rng, shape, _: rng.permuted(_counted(shape), axis=-1)}
-        ends = match["low"], match["high"]
-        if match["low"] and all(re.fullmatch(r"-?\d+", end.strip()) for end in ends) and int(ends[0]) > int(ends[1]):
+        top, *marks = (match["high"] or "3").split("|")
+        ends = (match["low"] or "0").strip(), top.strip()
+        if all(re.fullmatch(r"-?\d+", end) for end in ends) and int(ends[0]) > int(ends[1]):
             raise Unreadable(f"{text!r}: {ends[0]} is larger than {ends[1]}")
-        low, high = (
-            (self._bound(match[end], text) for end in ("low", "high")) if match["low"] else (_fixed(0), _fixed(3))
-        )
+        if not all(re.fullmatch(r"\s*-?\d+\s*", mark) for mark in marks):
+            raise Unreadable(f"{text!r}: after a | there are integers, as in int[n](0..9 | -100)")
+        low, high = (self._bound(end, text) for end in ends)
 
         def make(rng: np.random.Generator, shape: tuple[int, ...], named: Mapping[str, Any]) -> Any:
             sides = self._sides(named, dims, shape)
-            return rng.integers(low(sides), high(sides) + 1, shape)
+            drawn = rng.integers(low(sides), high(sides) + 1, shape)
+            return _marked(rng, drawn, [int(mark) for mark in marks]) if marks else drawn
 
         return {"dtype": "int64", "make": make}
 
@@ -431,6 +433,13 @@ def _between(kind: str, low: float, high: float, text: str) -> tuple[Any, ...]:
 
 def _fixed(value: Any) -> Callable[[Any], Any]:
     return lambda _: value
+
+
+def _marked(rng: np.random.Generator, drawn: Any, marks: Sequence[int]) -> Any:
+    """Integers of which some are marks instead; of several one at least, and never all."""
+    found, count = np.array(drawn), (drawn.size + 3) // 4 * (drawn.size > 1)
+    found.reshape(-1)[rng.permutation(found.size)[:count]] = rng.choice(marks, count)
+    return found
 
 
 def _counted(shape: tuple[int, ...]) -> Any:

@@ -84,6 +84,8 @@ def _resolve(dims: str, sizes: Mapping[str, int | Shape]) -> Shape:
         value = sizes.get(token)
         if isinstance(value, tuple):
             shape.extend(value)
+        elif value is not None:
+            shape.append(value)
         else:
             shape.append(sum(sign * _term(text, sizes) for sign, text in _terms(token)))
     return tuple(shape)
@@ -103,15 +105,18 @@ def _term(text: str, sizes: Mapping[str, int | Shape]) -> int:
 
 
 @lru_cache
-def shape_tuples(function: Function) -> tuple[Shapes, ...]:
-    """Every combination of shapes that the tensor arguments of a Function may have, the simplest first."""
+def shape_tuples(function: Function, usual: tuple[int, ...] = SIDES) -> tuple[Shapes, ...]:
+    """Every combination of shapes that the tensor arguments of a Function may have, the simplest first.
+
+    Dimensions that are not limited have the ``usual`` lengths.
+    """
     dims = [argument.dims for argument in function.arrays]
     broadcast = [text for text in dims if text.startswith("~")]
     if broadcast:
         if len(set(dims)) > 1:
             raise ValueError(f"{function.name}: if an argument broadcasts, all do, under one name; not {dims}")
         return broadcastable_pairs(len(broadcast))
-    return _assigned(function, SIDES)
+    return _assigned(function, usual)
 
 
 def _assigned(function: Function, usual: tuple[int, ...]) -> tuple[Shapes, ...]:

@@ -10,6 +10,11 @@ from pathlib import Path
 from autograd_conformance.harness.drafting import scanning, writing
 from autograd_conformance.harness.outcomes import UsageProblem
 
+_NEXT = (
+    "complete its block in a copy of {path}, or let a program that calls it write one: "
+    "autograd-conformance record -- COMMAND"
+)
+
 
 @dataclass(frozen=True)
 class Assumed:
@@ -32,10 +37,10 @@ def assumed(place: str, implementation: str, folder: Path, *, seconds: float, ca
         )
     name = re.sub(r"\W", "_", Path(place).stem if place.endswith(".py") else place)
     path = (folder / f"assumed_{name}.py").resolve()
-    left_out = {each.function.name: why for each in found.found if (why := writing.why(each, path))}
-    if len(left_out) < len(found.found):
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
+    then = _NEXT.format(path=folder / path.name)
+    left_out = {each.function.name: f"{why}; {then}" for each in found.found if (why := writing.why(each, path))}
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(writing.text(found.found, path, place, writing.ASSUMED), encoding="utf-8")
     left_out.update({name: f"it cannot be imported: {why}" for name, why in found.unread.items()})
     return Assumed(path, tuple(_sentences(found, path, folder)), left_out)
 
@@ -44,7 +49,7 @@ def _sentences(found: scanning.Scanned, path: Path, folder: Path) -> Iterator[st
     whole = [each for each in found.found if not writing.why(each, path)]
     if whole:
         yield f"Nothing is declared. Assumed, and written to {folder / path.name}:"
-        yield from (f"  {writing.line(each, path)}" for each in whole)
+        yield from (f"  {line}" for line in writing.lines_of(whole, path))
         yield "Where that is wrong, correct a copy of the file, and check the copy."
         yield from _missing(found)
 

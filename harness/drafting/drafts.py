@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 NAMES = (*"nmklpqrstuvwxyz", *(f"{letter}{n}" for n in (1, 2, 3) for letter in "nmklpqrstuvwxyz"))
 # Shapes that a tensor may have if calls suggest that any is taken: all, and all but a single number.
 _ANY = (("...",), ("...", "n"))
-# Of so many dimensions every subset is tried.
-_FEW = 6
+# Of so many choices all combinations are tried.
+_MOST_TAILS = 64
 
 
 class Import(NamedTuple):
@@ -41,8 +42,8 @@ class Part:
     That of a tensor has a ``kind`` (``float``), ``dims`` and the ``tails`` that may follow the brackets, such as
     ``(0..n-1)`` or ``positive``, the preferred one first. Any other is a ``text`` of `strategies.descriptors`, or an
     ``expression`` of Python that needs these ``imports``; ``value`` is what it makes, if that is at hand. ``seen`` says
-    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. Tensors may
-    have been of ``classes`` of the program's own.
+    what it rests on, ``missing`` why there is no text for it. An ``untracked`` tensor never required grad. A value
+    ``is_guess`` if it may as well be a tensor. Tensors may have been of ``classes`` of the program's own.
     """
 
     name: str
@@ -56,7 +57,13 @@ class Part:
     seen: str = ""
     missing: str = ""
     untracked: bool = False
+    is_guess: bool = False
     classes: tuple[str, ...] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a tensor has numbers of a range that calls suggest."""
+        return self.kind == "float" and bool(self.seen) and self.tails[0].startswith(("(", " positive"))
 
     @property
     def code(self) -> str:
@@ -71,6 +78,17 @@ class Part:
     def without_grad(self) -> Part:
         """The part that requires no grad, as forward asks for."""
         return replace(self, tails=tuple(f"{tail} constant" for tail in self.tails))
+
+    def marked(self, value: int) -> Part:
+        """The part of which integers may also have a value that marks entries, if forward takes that."""
+        if self.kind != "int" or any(" | " in tail for tail in self.tails):
+            return self
+        marked = tuple(tail.replace(")", f" | {value})", 1) for tail in self.tails)
+        return replace(self, tails=tuple(dict.fromkeys([*marked, *self.tails])))
+
+    def ending(self, number: str, name: str) -> Part:
+        """The part of which a range of integers ends with a dimension in place of a number."""
+        return replace(self, tails=tuple(re.sub(rf"{re.escape(number)}(?=[ )])", name, tail) for tail in self.tails))
 
     @property
     def given(self) -> Any:
@@ -89,28 +107,42 @@ class Part:
 class Draft:
     """The arguments of a declaration that nobody wrote.
 
-    ``lengths`` are the lengths of the dimensions that never varied. ``inplace`` are the positions of the arguments that
-    are changed in place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``fixed`` are the
-    dimensions that became numbers, and ``observed`` is the shape that became any shape. ``last`` is the length of the
-    last dimension, if that never varied in many shapes. ``surrogate`` says why gradients are no derivatives, and
-    ``stochastic`` that random numbers are drawn.
+    ``lengths`` are the lengths of the dimensions that never varied, and ``varied`` those of the others. ``sizes`` are
+    the lengths to which dimensions are limited. ``inplace`` are the positions of the arguments that are changed in
+    place, ``calls`` the number of calls that it rests on, of so many ``kinds``. ``observed`` is the shape that became
+    any shape. ``last`` is the length of the last dimension, if that never varied in many shapes. ``surrogate`` says why
+    gradients are no derivatives, ``stochastic`` that random numbers are drawn, and ``once`` that backward cannot be
+    differentiated.
     """
 
     parts: tuple[Part, ...]
     lengths: Mapping[str, int] = field(default_factory=dict)
+    varied: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     inplace: tuple[int, ...] = ()
     calls: int = 0
     kinds: int = 1
-    fixed: tuple[str, ...] = ()
     observed: str = ""
     last: int = 0
     surrogate: str = ""
     stochastic: bool = False
+    once: bool = False
 
     @property
     def missing(self) -> str:
         """Why it cannot be a declaration; empty if it can."""
         return next((part.missing for part in self.parts if part.missing), "")
+
+    @property
+    def unchecked(self) -> tuple[str, ...]:
+        """The names of floating tensors whose gradients are not checked."""
+        floats = [part for part in self.parts if part.kind in ("float", "complex") and not part.missing]
+        return tuple(part.name for part in floats if {"constant", "binary"} & set(part.tails[0].split()))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the length of a dimension is a number."""
+        return any(token.isdigit() for part in self.parts for token in part.dims)
 
     def fixing(self, names: Sequence[str]) -> Draft:
         """The draft in which these dimensions have the length that they always had."""
@@ -124,37 +156,47 @@ class Draft:
             for part in self.parts
         )
         left = {name: length for name, length in self.lengths.items() if name not in known}
-        return replace(self, parts=parts, lengths=left, fixed=(*self.fixed, *names))
+        return replace(self, parts=parts, lengths=left)
+
+    def as_seen(self) -> Draft:
+        """The draft in which every dimension has a length that it had."""
+        return replace(self.fixing(list(self.lengths)), sizes=self.varied)
 
     def with_constants(self) -> Draft:
         """The draft in which tensors that never required grad never do."""
         return replace(self, parts=tuple(part.without_grad() if part.untracked else part for part in self.parts))
 
     def alternatives(self) -> Iterator[Draft]:
-        """The drafts that the calls allow, the most general first.
+        """The drafts that the calls allow, the most general first; one of just what was seen is among them.
 
-        If all tensors had one shape, any shape is tried. Others have ranges of values, or dimensions of one length.
+        If all tensors had one shape, any shape is tried. Others have ranges of values, or a dimension of one length.
         """
         if self._has_any_shape():
             last = str(self.last)
-            ended = [replace(self._of_shape(("...", last)), fixed=(last,))] if self.last else []
+            ended = [self._of_shape(("...", last))] if self.last else []
             bases = [self, self._of_shape(_ANY[1]), *ended]
         else:
             bases = [*(self._of_shape(dims) for dims in _ANY if self._has_one_shape()), self]
-        found = [(number + cost, draft) for number, base in enumerate(bases) for cost, draft in base._narrower()]
+        found = [
+            (number + sum(tails) + len(names), base._narrowed(tails).fixing(names))
+            for number, base in enumerate(bases)
+            for tails in base._tails()
+            for names in [(), *((name,) for name in base.lengths)]
+        ]
         yield from (draft for _, draft in sorted(found, key=lambda each: each[0]))
+        if self.lengths or self.varied:
+            yield from (self._narrowed(tails).as_seen() for tails in self._tails())
 
-    def _narrower(self) -> Iterator[tuple[int, Draft]]:
-        """The draft with each choice of tails and of dimensions that keep their length, and how narrow that is."""
-        for tails in self._tails():
-            parts = tuple(replace(p, tails=(p.tails[n],)) for p, n in zip(self.parts, tails, strict=True))
-            for names in _subsets(list(self.lengths)):
-                yield sum(tails) + len(names), replace(self, parts=parts).fixing(names)
+    def _narrowed(self, tails: Sequence[int]) -> Draft:
+        """The draft with these choices of tails."""
+        return replace(
+            self, parts=tuple(replace(p, tails=(p.tails[n],)) for p, n in zip(self.parts, tails, strict=True))
+        )
 
     def _tails(self) -> Iterator[tuple[int, ...]]:
         """All choices of tails, or where these are too many, the first ones with at most one other."""
         most = [len(part.tails) for part in self.parts]
-        if math.prod(most) <= 2**_FEW:
+        if math.prod(most) <= _MOST_TAILS:
             yield from itertools.product(*map(range, most))
             return
         yield (0,) * len(most)
@@ -167,7 +209,7 @@ class Draft:
         shaped = next(part for part in self.parts if part.kind)
         parts = tuple(replace(part, dims=dims) if part.kind else part for part in self.parts)
         observed = "" if self._has_any_shape() else f"[{','.join(shaped.dims)}]"
-        return replace(self, parts=parts, lengths={}, observed=observed)
+        return replace(self, parts=parts, lengths={}, varied={}, observed=observed)
 
     def _has_any_shape(self) -> bool:
         return {part.dims for part in self.parts if part.kind} == {_ANY[0]}
@@ -175,18 +217,11 @@ class Draft:
     def _has_one_shape(self) -> bool:
         dims = {part.dims for part in self.parts if part.kind}
         tails = "".join(tail for part in self.parts for tail in part.tails)
-        return len(dims) == 1 and "..." not in dims.pop() and "-1)" not in tails
-
-
-def _subsets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """All subsets, or where these are too many, none, one or all."""
-    sizes = range(len(names) + 1) if len(names) <= _FEW else (0, 1, len(names))
-    for size in sizes:
-        yield from itertools.combinations(names, size)
+        return len(dims) == 1 and "..." not in dims.pop() and not re.search("[a-z]-1", tails)
 
 
 def _literal(tail: str, known: Mapping[str, str]) -> str:
     """A tail in which dimensions are numbers."""
     for name, length in known.items():
-        tail = tail.replace(f"..{name}-1)", f"..{int(length) - 1})")
+        tail = re.sub(rf"\.\.{name}-1(?=[ )])", f"..{int(length) - 1}", tail)
     return tail

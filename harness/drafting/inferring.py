@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,8 @@ from autograd_conformance.harness.drafting.observed import Argument, Kind, Obser
 
 # So many different values of an argument are a choice, and more of them a range.
 _MOST_CHOICES = 8
+# So many lengths of a dimension are enough to limit it to.
+_MOST_SIZES = 8
 # The longest range of integers that a declaration can have.
 _LONGEST_RANGE = 1000
 # The kinds of tensors, as declarations call them, by dtype.
@@ -24,7 +27,8 @@ _MANY = 4
 _ANY = ("...",)
 # The most drafts of one Function: that many kinds of arguments are told apart.
 _MOST_DRAFTS = 3
-_WORDS = {"binary": " binary", "unit": " unit", "positive": " positive"}
+# Positive numbers that are drawn are hardly less or more than these.
+_POSITIVE = (0.125, 4.0)
 # Of matrices that were always symmetric, a gradient may be right for such only.
 _MATRICES = {"definite": " spd", "symmetric": " symmetric", "lower": " lower", "upper": " upper"}
 
@@ -74,10 +78,13 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
     slots = [[kind.args[n] for kind in kinds] for n in range(len(kinds[0].args))]
     names = _parameters(found, len(slots))
     ranks = {len(x.shape) for kind in kinds for x in kind.args if x.dtype}
+    sides: dict[str, tuple[int, ...]] = {}
     if len(ranks) > 1 and all(map(_one_shape, kinds)):
-        dims, lengths = _any_shape(slots), dict[str, int]()
+        dims = _any_shape(slots)
     else:
-        dims, lengths = _dimensions(slots)
+        dims, sides = _dimensions(slots)
+    lengths = {name: seen[0] for name, seen in sides.items() if len(seen) == 1}
+    varied = {name: seen[:: -(-len(seen) // _MOST_SIZES)] for name, seen in sides.items() if len(seen) > 1}
     parts = [_part(name, slot, dims[n], slots, dims) for n, (name, slot) in enumerate(zip(names, slots, strict=True))]
     if kinds[0].kwargs:
         words = ", ".join(kinds[0].kwargs)
@@ -85,7 +92,9 @@ def _draft(found: Observed, kinds: Sequence[Kind]) -> Draft:
         parts = [replace(part, missing=part.missing or missing) for part in parts]
     inplace = sorted({n for kind in kinds for n in kind.inplace})
     last = _last(kinds) if _ANY in dims else 0
-    return Draft(tuple(parts), lengths, tuple(inplace), sum(kind.count for kind in kinds), len(kinds), last=last)
+    calls = sum(kind.count for kind in kinds)
+    random = any(kind.random for kind in kinds)
+    return Draft(tuple(parts), lengths, varied, {}, tuple(inplace), calls, len(kinds), last=last, stochastic=random)
 
 
 def _last(kinds: Sequence[Kind]) -> int:
@@ -105,8 +114,8 @@ def _parameters(found: Observed, count: int) -> list[str]:
     return [named[n] if n < len(named) else f"argument{n}" for n in range(count)]
 
 
-def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ...]], dict[str, int]]:
-    """The dimensions of each argument, and the lengths of those that never varied.
+def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ...]], dict[str, tuple[int, ...]]]:
+    """The dimensions of each argument, and the different lengths of those that have a name of their own.
 
     Those that had the same length in every call have one name, and those that are always a multiple or a sum of others
     are written so.
@@ -117,7 +126,7 @@ def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ..
         for axis in range(rank):
             columns[n, axis] = tuple(x.shape[axis] if x.dtype else None for x in slot)
     named: dict[tuple[int | None, ...], str] = {}
-    lengths: dict[str, int] = {}
+    lengths: dict[str, tuple[int, ...]] = {}
     for column in columns.values():
         known = {side for side in column if side is not None}
         if column in named or known == {1}:
@@ -125,8 +134,8 @@ def _dimensions(slots: Sequence[Sequence[Argument]]) -> tuple[list[tuple[str, ..
         same = next((name for other, name in named.items() if _agree(column, other)), "")
         composed = same or (len(known) > 2 and _composed(column, named)) or ""
         named[column] = composed or NAMES[len(set(named.values())) % len(NAMES)]
-        if len(known) == 1 and not composed:
-            lengths[named[column]] = known.pop()
+        if not composed:
+            lengths[named[column]] = tuple(sorted(known.union(lengths.get(named[column], ()))))
     dims: list[tuple[str, ...]] = []
     for n, slot in enumerate(slots):
         rank = max((len(x.shape) for x in slot), default=0)
@@ -190,23 +199,40 @@ def _tensor(
     if not kind:
         return Part(name, seen=seen, missing=f"{name} is a tensor of {dtypes[0]}, which no declaration has")
     if kind == "int":
-        tails = tuple(f"{tail}{optional}" for tail in _bounds(slot, slots, all_dims))
+        tails = tuple(f"{tail}{optional}" for tail in _bounds(slot, dims, slots, all_dims))
         return Part(name, kind, dims, tails, seen=seen)
     if kind == "bool":
         return Part(name, kind, dims, (optional,), seen=seen)
     ranges = [x.ranges for x in given if x.ranges is not None]
-    word, matrix = (
-        next((words[w] for w in words if ranges and all(w in each for each in ranges)), "")
-        for words in (_WORDS, _MATRICES)
-    )
-    if word == _WORDS["binary"] and tracked == {False}:
-        return Part(name, kind, dims, (f"{optional}{word}",), seen=f"{seen}, 0 or 1")
+    untracked = tracked == {False}
+    if untracked and ranges and all("binary" in each for each in ranges):
+        return Part(name, kind, dims, (f"{optional} binary",), seen=f"{seen}, 0 or 1")
+    matrix = next((_MATRICES[w] for w in _MATRICES if ranges and all(w in each for each in ranges)), "")
     if matrix and dims[-2:-1] == dims[-1:]:
         tails, seen = (f"{optional}{matrix}",), f"{seen}, always{matrix}: a guess"
-        return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
-    word = word.replace(_WORDS["binary"], "")
-    tails = tuple(dict.fromkeys([optional, f"{optional}{word}"]))
-    return Part(name, kind, dims, tails, seen=seen, untracked=tracked == {False})
+        return Part(name, kind, dims, tails, seen=seen, untracked=untracked)
+    tails = tuple(f"{tail}{optional}" if "(" in tail else f"{optional}{tail}" for tail in _range(given))
+    return Part(name, kind, dims, tails, seen=seen, untracked=untracked)
+
+
+def _range(given: Sequence[Argument]) -> tuple[str, ...]:
+    """The ranges that numbers may have: what was seen, rounded, or any if these were of both signs and above 1."""
+    low = min((x.least for x in given if x.least is not None), default=0.0)
+    high = max((x.most for x in given if x.most is not None), default=0.0)
+    if low == high:
+        low, high = sorted((low / 2, low * 2))
+    literal = f"({_outwards(low, math.floor)}..{_outwards(high, math.ceil)})"
+    if low == high:
+        return ("",)
+    if low < 0 < high and max(-low, high) > 1:
+        return "", literal
+    return (" positive", literal) if 0 < low <= _POSITIVE[0] and high >= _POSITIVE[1] else (literal,)
+
+
+def _outwards(number: float, whole: Callable[[float], int]) -> str:
+    """A number with one digit, rounded by this."""
+    digits = -math.floor(math.log10(abs(number))) if number else 0
+    return f"{round(whole(round(number * 10.0**digits, 6)) / 10.0**digits, max(digits, 0)):g}"
 
 
 def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
@@ -215,23 +241,45 @@ def _classes(given: Sequence[Argument]) -> tuple[str, ...]:
 
 
 def _bounds(
-    given: Sequence[Argument], slots: Sequence[Sequence[Argument]], dims: Sequence[tuple[str, ...]]
+    given: Sequence[Argument], own: Sequence[str], slots: Sequence[Sequence[Argument]], dims: Sequence[tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """The ranges that integers may have: up to the length of a dimension that was always larger, or what was seen."""
-    least = min((x.least for x in given if x.least is not None), default=0)
-    most = max((x.most for x in given if x.most is not None), default=3)
-    literal = f"({least}..{min(most, least + _LONGEST_RANGE)})"
+    """The ranges that integers may have: what was seen, and up to the length of a dimension that was always larger.
+
+    The dimension comes first if they run through most of it. One that the integers have themselves, as a batch is, has
+    to have been run through in several lengths.
+    """
+    looked = [_without_mark(x, slots, n) for n, x in enumerate(given)]
+    least = int(min((x.least for x in looked if x.least is not None), default=0))
+    most = int(max((x.most for x in looked if x.most is not None), default=3))
+    marks = "".join(f" | {mark}" for mark in sorted({mark for x in looked for mark in x.apart}))
+    literal = f"({least}..{min(most, least + _LONGEST_RANGE)}{marks})"
     if least < 0:
         return (literal,)
-    larger: dict[str, int] = {}
+    gaps: dict[str, tuple[float, bool]] = {}
     for slot, names in zip(slots, dims, strict=True):
         for axis, name in enumerate(names):
-            rows = [(x.most, y.shape[axis]) for x, y in zip(given, slot, strict=True) if y.dtype and x.most is not None]
+            rows = [
+                (x.most, y.shape[axis]) for x, y in zip(looked, slot, strict=True) if y.dtype and x.most is not None
+            ]
             floating = any(_kind(y.dtype) == "float" for y in slot)
             if name.isalpha() and rows and floating and all(top < side for top, side in rows):
-                larger.setdefault(name, min(side - top for top, side in rows))
-    nearest = sorted(larger, key=lambda name: larger[name])
-    return (*(f"(0..{name}-1)" for name in nearest), literal)
+                full = all(top == side - 1 for top, side in rows)
+                if name not in own or (full and len({side for _, side in rows}) > 1):
+                    through = full or (most > 1 and all(2 * (top + 1) > side for top, side in rows))
+                    gaps.setdefault(name, (min(side - top for top, side in rows), through))
+    nearest = sorted(gaps, key=lambda name: gaps[name][0])
+    ends = [f"(0..{name}-1{marks})" for name in nearest if gaps[name][1]]
+    return (*ends, literal, *(f"(0..{name}-1{marks})" for name in nearest if not gaps[name][1]))
+
+
+def _without_mark(argument: Argument, slots: Sequence[Sequence[Argument]], call: int) -> Argument:
+    """Integers without the largest one, if that is far above the others and an argument of its own."""
+    numbers = [slot[call].seen.get("value") for slot in slots]
+    if argument.below is None or argument.most is None:
+        return argument
+    if argument.most not in numbers or argument.most - argument.below < 2:
+        return argument
+    return replace(argument, most=argument.below, apart=argument.apart | {int(argument.most)})
 
 
 def _values(name: str, values: Sequence[object]) -> Part:

@@ -14,14 +14,17 @@ class Argument:
     """An argument of a kind of call, as the recorder describes it.
 
     ``seen`` is that description: of a tensor its dtype, shape, layout, device and whether it requires grad; of another
-    argument its value, or how to make it. ``ranges`` are the ranges in which all values of a floating tensor are, and
-    ``least`` and ``most`` the bounds of an integer tensor's; None if nobody looked.
+    argument its value, or how to make it. ``ranges`` say what is special about all values of a floating tensor; None if
+    nobody looked. ``least`` and ``most`` are the bounds of a tensor's values, ``apart`` the integers that are no part
+    of these, and ``below`` the largest integer but one.
     """
 
     seen: Mapping[str, Any]
     ranges: frozenset[str] | None = None
-    least: int | None = None
-    most: int | None = None
+    least: float | None = None
+    most: float | None = None
+    apart: frozenset[int] = frozenset()
+    below: float | None = None
 
     @property
     def dtype(self) -> str:
@@ -41,22 +44,30 @@ class Argument:
         ranges = frozenset(found["ranges"]) if "ranges" in found else None
         if ranges is not None and self.ranges is not None:
             ranges &= self.ranges
+        most = max((n for n in (self.most, found.get("most")) if n is not None), default=None)
+        lower = [n for n in (self.below, found.get("below"), self.most, found.get("most")) if n not in (None, most)]
         return replace(
             self,
             ranges=self.ranges if ranges is None else ranges,
             least=min((n for n in (self.least, found.get("least")) if n is not None), default=None),
-            most=max((n for n in (self.most, found.get("most")) if n is not None), default=None),
+            most=most,
+            apart=self.apart.union({found["apart"]} if "apart" in found else ()),
+            below=max(lower, default=None),
         )
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of call: its arguments, how often it was made, and the arguments that it changed in place."""
+    """A kind of call: its arguments, how often it was made, and what it changed in place.
+
+    ``random`` says whether the state of random numbers changed.
+    """
 
     args: tuple[Argument, ...]
     kwargs: Mapping[str, Argument]
     count: int = 1
     inplace: tuple[int, ...] = ()
+    random: bool = False
 
 
 @dataclass
@@ -124,4 +135,5 @@ def _updated(kind: Kind | None, line: Mapping[str, Any]) -> Kind:
         return Kind(tuple(map(Argument, line["args"])), {n: Argument(x) for n, x in line["kwargs"].items()})
     values = line.get("values", {})
     args = tuple(x.with_values(values.get(str(n), {})) for n, x in enumerate(kind.args))
-    return replace(kind, args=args, count=line["count"], inplace=tuple(line.get("inplace", kind.inplace)))
+    inplace, random = tuple(line.get("inplace", kind.inplace)), line.get("random", kind.random)
+    return replace(kind, args=args, count=line["count"], inplace=inplace, random=random)

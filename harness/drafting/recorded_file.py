@@ -16,6 +16,8 @@ _NOTHING = (
     "torch.compile compiled, and those of a Python that runs with -I, -E or -S are not recorded"
 )
 
+_NEXT = "complete its block in the file, where it is a comment"
+
 
 @dataclass(frozen=True)
 class Written:
@@ -48,7 +50,8 @@ def write(found: Recorded, output: Path, command: str, *, seconds: float) -> Wri
     output.write_text(written, encoding="utf-8")
     left_out = _left_out(results, output.resolve())
     calls = {each.function.name: each.function.calls for each in results}
-    sentences = [_sentence(name, number, left_out.get(name, "")) for name, number in calls.items()]
+    unchecked = {each.function.name: writing.unchecked(each.draft) for each in results}
+    sentences = [_sentence(name, number, left_out.get(name, ""), unchecked[name]) for name, number in calls.items()]
     declared = len(calls) - len(left_out)
     sentences.append(f"{output}: {declared} of {len(calls)} Functions are declared")
     hidden = {each.function.module.partition(".")[0] for each in results} & {output.stem}
@@ -74,6 +77,7 @@ def _shown(command: str) -> str:
     return " ".join([*kept, *["..."] * (len(kept) < len(words))])
 
 
-def _sentence(name: str, calls: int, left_out: str) -> str:
+def _sentence(name: str, calls: int, left_out: str, unchecked: str) -> str:
     called = f"{name}: {calls} call{'s' * (calls != 1)}"
-    return f"{called}; left out: {left_out}" if left_out else called
+    about = f"left out: {left_out}; {_NEXT}" if left_out else unchecked
+    return "; ".join(filter(None, [called, about]))

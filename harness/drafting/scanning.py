@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, tee
@@ -20,6 +20,7 @@ from autograd_conformance.harness.drafting import signatures
 from autograd_conformance.harness.drafting.drafts import Draft
 from autograd_conformance.harness.drafting.observed import Observed
 from autograd_conformance.harness.drafting.trying import best
+from autograd_conformance.harness.drafting.uses import once
 from autograd_conformance.harness.drafting.writing import Drafted
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
@@ -54,7 +55,7 @@ def scanned(
 
     ``called`` gets the name of each Function before it is tried.
     """
-    results: dict[str, Drafted] = {}
+    results: dict[str, list[Drafted]] = {}
     unread: dict[str, str] = {}
     missing: dict[str, list[str]] = {}
     while True:
@@ -72,12 +73,12 @@ def scanned(
                 last = message["begins"]
                 called(message["begins"].name)
             else:
-                results[message["found"].function.name] = message["found"]
+                results.setdefault(last.name if last else "", []).append(message["found"])
         if not how:
-            return Scanned(list(results.values()), unread, missing)
+            return Scanned([each for found in results.values() for each in found], unread, missing)
         if last is None:
             raise UsageProblem(f"importing {place} {how}")
-        results[last.name] = Drafted(last, Draft(()), reason=f"a call that was tried {how}")
+        results.setdefault(last.name, []).append(Drafted(last, Draft(()), reason=f"a call that was tried {how}"))
 
 
 def _scan(send: Callable[[child.Message], None], place: str, implementation: str, known: Collection[str]) -> None:
@@ -96,7 +97,8 @@ def _scan(send: Callable[[child.Message], None], place: str, implementation: str
         if about.name not in known:
             seconds = _SECONDS if time.monotonic() < until else _LESS
             send({"begins": about})
-            send({"found": _drafted(about, function, signed, loaded, seconds)})
+            for given in signatures.flags(signed):
+                send({"found": _drafted(about, function, signed, given, loaded, seconds)})
 
 
 def _modules(module: ModuleType) -> tuple[list[ModuleType], dict[str, str], dict[str, list[str]]]:
@@ -141,9 +143,12 @@ def _about(value: Any, module: ModuleType) -> Observed:
     return Observed(f"{module.__name__}:{name}", "", module.__name__, name, file, False, ())
 
 
-def _drafted(about: Observed, function: Any, signed: Any, implementation: Implementation, seconds: float) -> Drafted:
+def _drafted(
+    about: Observed, function: Any, signed: Any, given: Mapping[str, str], implementation: Implementation,
+    seconds: float,
+) -> Drafted:  # fmt: skip
     try:
-        suggested, again = tee(signatures.drafts(signed))
+        suggested, again = tee(signatures.drafts(signed, given))
         made = (partial(_declared, about, function, draft) for draft in islice(suggested, _MOST))
         number, fit = best(made, implementation, seconds=seconds)
     except ValueError as problem:
@@ -155,7 +160,9 @@ def _drafted(about: Observed, function: Any, signed: Any, implementation: Implem
     if not fit.returned and fit.raised:
         return Drafted(about, chosen, reason=f"{_NOWHERE} {fit.raised}")
     parts = tuple(part.without_gradient() if n in fit.constant else part for n, part in enumerate(chosen.parts))
-    return Drafted(about, replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic))
+    return Drafted(
+        about, replace(chosen, parts=parts, surrogate=fit.surrogate, stochastic=fit.stochastic, once=once(function))
+    )
 
 
 def _declared(about: Observed, function: Any, draft: Draft) -> Declaration:

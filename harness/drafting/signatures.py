@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import itertools
 import re
-import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from autograd_conformance.harness.drafting.drafts import Draft, Import, Part, Passed
 from autograd_conformance.harness.drafting.recorder.arguments import named
+from autograd_conformance.harness.drafting.uses import LABELS, Marks, Used, marks, uses
 
 _LENGTHS = (2, 3, 4, 5, 6, 7, 8)
 # Shapes of one or more float tensors, likely ones first; the last stands for all further tensors.
@@ -70,8 +69,11 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"(eps|epsilon|tol)", ("1e-05",)),
     (r"(min|a_min|min_.*|.*_min|lower|low|lo|qmin)", ("0.0", "-1", "float tensor")),
     (r"(max|a_max|max_.*|.*_max|upper|high|hi|qmax)", ("0.5 | 2.0", "1 | 2", "float tensor")),
-    (r".*(idx|index|indices|ids|labels?|targets?|edges?)", ("int tensor", "float tensor", "1")),
-    (r".*mask", ("bool tensor", "binary tensor", "float tensor", "None")),
+    (LABELS, ("int tensor", "float tensor", "1")),
+    (r"(weights?|w|bias|b|x|y|inputs?)", ("float tensor", "1 | 2", "0.5 | 2.0", "None", "2")),
+    # Where a mask of numbers is refused, it is one of booleans.
+    (r".*mask", ("binary tensor", "bool tensor", "float tensor", "None")),
+    (r"(p|prob|.*_prob|probability|rate|.*_rate|drop.*|momentum|smoothing)", ("0.25 | 0.5", "0.5", "float tensor")),
     (r"(training|train|inplace|causal|is_.*|use_.*|return_.*|.*_flag|affine|normalize)", ("bool",)),
     (r"(reduction|mode)", ("'mean' | 'sum'", "'mean'", "'sum'")),
     (r"(alpha|beta|gamma|lambd?a?_?|scale|slope|temp|temperature|factor|threshold|k|n|num_.*|n_.*|.*_size|groups?"
@@ -79,34 +81,61 @@ _HINTS: tuple[tuple[str, tuple[str, ...]], ...] = (
      ("1 | 2", "0.5 | 2.0", "1", "0.5", "2", "float tensor", "0", "4")),
 )  # fmt: skip
 _TENSOR = "float tensor"
+_BOOLEAN = "bool tensor"
+_BINARY = "binary tensor"
+_INTEGER = "int tensor"
 _OBJECT = "an object"
-_TENSORS = (_TENSOR, "int tensor", "bool tensor")
+_TENSORS = (_TENSOR, _INTEGER, _BOOLEAN)
 # What follows the brackets of these.
-_FLOATS = {_TENSOR: "", "optional tensor": "?", "binary tensor": " binary"}
+_FLOATS = {_TENSOR: "", "optional tensor": "?"}
+# The most tensors that are tried with shapes that broadcast.
+_MOST_BROADCAST = 3
 _USUAL = (_TENSOR, "1 | 2", "0.5 | 2.0", "1", "0.5", "int tensor", "bool", "bool tensor", "None", "2", "-1")
 # So many of the most likely combinations of sorts are tried.
 _MOST_SORTS = 60
+# The most declarations of one Function, for the values of its flags.
+_MOST_CASES = 4
 _JAXTYPING = re.compile(r"(Float|Int|Bool|Complex)\w*\[.*?(?P<quote>['\"])(?P<dims>.*?)(?P=quote)\]")
 
 
-@dataclass
-class _Used:
-    """How the methods of a Function use a parameter of forward."""
+def flags(function: Any) -> list[dict[str, str]]:
+    """The values of the flags on which depends what forward changes in place, one for each declaration."""
+    try:
+        taken = _taken(function)
+    except (TypeError, ValueError):
+        return [{}]
+    used = uses(function, [p.name for p in taken])
+    if not any(each.dirty for each in used.values()):
+        return [{}]
+    deciding = {name: each.compared or ["True", "False"] for name, each in used.items() if each.decides}
+    return [dict(zip(deciding, values, strict=True)) for values in itertools.product(*deciding.values())][:_MOST_CASES]
 
-    as_tensor: bool = False
-    dirty: bool = False
-    kept: bool = False
-    compared: list[str] = field(default_factory=list)
-    without_gradient: bool = False
 
-
-def drafts(function: Any) -> Iterator[Draft]:
+def drafts(function: Any, given: Mapping[str, str] | None = None) -> Iterator[Draft]:
     """The declarations that the code of a Function class or a callable suggests, the most likely first.
 
-    Raises ValueError if no declaration can describe its arguments.
+    Those of ``given`` flags have these values. Raises ValueError if no declaration can describe its arguments.
     """
-    forward = getattr(function, "forward", function)
-    parameters = list(inspect.signature(forward).parameters.values())
+    given = given or {}
+    taken = _taken(function)
+    used = uses(function, [p.name for p in taken])
+    known = marks(function, used, {p.name: p.default for p in taken})
+    sorts = [[given[p.name]] if p.name in given else _sorts(p, used[p.name], known) for p in taken]
+    dirty = tuple(n for n, p in enumerate(taken) if used[p.name].dirty)
+    objects = {n: _object(p) for n, p in enumerate(taken) if sorts[n] == [_OBJECT]}
+    shaped = (_shaped([p.name for p in taken], chosen) for chosen in _by_likelihood(sorts))
+    uncertain = {p.name for p in taken if used[p.name].without_gradient and _is_open(p)}
+    for draft in _in_turn(shaped):
+        parts = tuple(objects.get(n, part) for n, part in enumerate(draft.parts))
+        parts = tuple(replace(p, is_guess=True) if p.name in uncertain and not p.kind else p for p in parts)
+        # Of what a flag decides, the calls tell.
+        for inplace in dict.fromkeys([(), dirty] if given else [dirty]):
+            yield replace(draft, parts=parts, inplace=inplace)
+
+
+def _taken(function: Any) -> list[inspect.Parameter]:
+    """The parameters that apply passes. Raises ValueError if there are none, or it cannot pass one."""
+    parameters = list(inspect.signature(getattr(function, "forward", function)).parameters.values())
     if isinstance(function, type) and _takes_ctx(function):
         parameters = parameters[1:]
     required = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.default is p.empty]
@@ -116,15 +145,7 @@ def drafts(function: Any) -> Iterator[Draft]:
         raise ValueError("forward takes no arguments")
     # Of any number of arguments, two.
     several = [p.replace(name=f"{p.name}{n}") for p in parameters if p.kind is p.VAR_POSITIONAL for n in (0, 1)]
-    taken = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)] + several
-    used = _uses(function, [p.name for p in taken])
-    sorts = [_sorts(p, used[p.name]) for p in taken]
-    inplace = tuple(n for n, p in enumerate(taken) if used[p.name].dirty)
-    objects = {n: _object(p) for n, p in enumerate(taken) if sorts[n] == [_OBJECT]}
-    shaped = (_shaped([p.name for p in taken], chosen) for chosen in _by_likelihood(sorts))
-    for draft in _in_turn(shaped):
-        parts = tuple(objects.get(n, part) for n, part in enumerate(draft.parts))
-        yield replace(draft, parts=parts, inplace=inplace)
+    return [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)] + several
 
 
 def _in_turn(groups: Iterator[Iterator[Draft]]) -> Iterator[Draft]:
@@ -152,8 +173,18 @@ def _takes_ctx(cls: Any) -> bool:
     return not any("setup_context" in vars(base) for base in cls.__mro__ if not base.__module__.startswith("torch."))
 
 
-def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
+def _sorts(parameter: inspect.Parameter, used: Used, marks: Marks) -> list[str]:
     """The sorts that an argument may be, the most likely first."""
+    found = _unmarked(parameter, used)
+    if parameter.name in marks.numbers:
+        return list(dict.fromkeys([repr(marks.numbers[parameter.name]), *found]))
+    mark = marks.entries.get(parameter.name)
+    marked = {_INTEGER: [f"{_INTEGER} | {mark}", _INTEGER]} if mark is not None else {}
+    return [each for sort in found for each in marked.get(sort, [sort])]
+
+
+def _unmarked(parameter: inspect.Parameter, used: Used) -> list[str]:
+    """The sorts of an argument, none of them with a mark."""
     annotated = _annotated(parameter.annotation)
     if annotated:
         return annotated
@@ -161,7 +192,10 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
         default = parameter.default
         kind = type(default).__name__
         if default is None:
-            return ["optional tensor", "None"]
+            found = [sort for sort in map(_optional, _hinted(parameter)) if sort != "None"]
+            return list(
+                dict.fromkeys([*found[:2], *["optional tensor"] * (not found), "None", *found, "optional tensor"])
+            )
         if kind == "bool":
             return ["bool", repr(default)]
         if kind not in ("int", "float", "str", "tuple"):
@@ -169,14 +203,31 @@ def _sorts(parameter: inspect.Parameter, used: _Used) -> list[str]:
         return [*_doubled(default), repr(default)]
     if used.compared:
         return [" | ".join(used.compared), *used.compared]
-    hinted = next((list(sorts) for pattern, sorts in _HINTS if re.fullmatch(pattern, parameter.name.lower())), None)
+    hinted = _hinted(parameter)
     usual = hinted or list(_USUAL)
-    if used.as_tensor:
+    if used.as_tensor or used.with_gradient:
         tensors = [sort for sort in usual if "tensor" in sort]
-        return list(dict.fromkeys([*tensors, _TENSOR, "int tensor", "bool tensor"]))
-    if used.without_gradient or (used.kept and not hinted):
+        return list(dict.fromkeys([*tensors, _TENSOR, _INTEGER, _BOOLEAN]))
+    if hinted[:1] != [_TENSOR] and (used.without_gradient or (used.kept and not hinted)):
         return sorted(usual, key=lambda sort: sort == _TENSOR)
     return usual
+
+
+def _is_open(parameter: inspect.Parameter) -> bool:
+    """Whether nothing but the code says what an argument is."""
+    return not _annotated(parameter.annotation) and parameter.default is parameter.empty and not _hinted(parameter)
+
+
+def _hinted(parameter: inspect.Parameter) -> list[str]:
+    """The sorts that the name of a parameter suggests."""
+    return next((list(sorts) for pattern, sorts in _HINTS if re.fullmatch(pattern, parameter.name.lower())), [])
+
+
+def _optional(sort: str) -> str:
+    """The sort of an argument that may also be None."""
+    if sort == _TENSOR:
+        return "optional tensor"
+    return f"optional {sort}" if "tensor" in sort else sort if sort == "None" else f"{sort} | None"
 
 
 def _object(parameter: inspect.Parameter) -> Part:
@@ -210,56 +261,6 @@ def _annotated(annotation: Any) -> list[str]:
     return [*_NUMBERS.get(name, ()), *optional] if name in _NUMBERS and name != "str" else []
 
 
-def _uses(function: Any, names: Sequence[str]) -> dict[str, _Used]:
-    """How the code uses the parameters of forward, as far as its source can be read."""
-    used = {name: _Used() for name in names}
-    methods = ("forward", "setup_context", "backward") if isinstance(function, type) else ()
-    for method in methods:
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(function, method))))
-        except (OSError, TypeError, SyntaxError):
-            continue
-        if method == "backward":
-            _note_gradients(tree, list(used.values()))
-        else:
-            for node in ast.walk(tree):
-                _note(node, used)
-    return used
-
-
-def _note(node: ast.AST, used: dict[str, _Used]) -> None:
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in used:
-        used[node.value.id].as_tensor = True
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id in used:
-        used[node.value.id].as_tensor |= isinstance(node.slice, ast.Tuple)
-    elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("save_for_backward", "mark_dirty"):
-        for each in node.args:
-            if isinstance(each, ast.Name) and each.id in used:
-                used[each.id].as_tensor = True
-                used[each.id].dirty |= getattr(node.func, "attr", "") == "mark_dirty"
-    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        for side in (node.left, node.right):
-            if isinstance(side, ast.Name) and side.id in used:
-                used[side.id].as_tensor = True
-    elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id in used:
-        used[node.value.id].kept = any(isinstance(target, ast.Attribute) for target in node.targets)
-    elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id in used:
-        used[node.left.id].compared += [
-            repr(each.value)
-            for each in node.comparators
-            if isinstance(each, ast.Constant) and isinstance(each.value, str)
-        ]
-
-
-def _note_gradients(tree: ast.AST, used: Sequence[_Used]) -> None:
-    """The parameters for which backward always returns None."""
-    returned = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value is not None]
-    tuples = [each.elts for each in returned if isinstance(each, ast.Tuple) and len(each.elts) == len(used)]
-    if tuples and len(tuples) == len(returned):
-        for each, column in zip(used, zip(*tuples, strict=True), strict=True):
-            each.without_gradient = all(isinstance(node, ast.Constant) and node.value is None for node in column)
-
-
 def _by_likelihood(sorts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
     """Combinations of sorts that have a float tensor, the most likely first."""
     choices = itertools.product(*(range(len(each)) for each in sorts))
@@ -274,9 +275,12 @@ def _by_likelihood(sorts: Sequence[Sequence[str]]) -> Iterator[tuple[str, ...]]:
 def _shaped(names: Sequence[str], sorts: Sequence[str]) -> Iterator[Draft]:
     """The drafts of these sorts, with each choice of shapes and domains that has as many tensors."""
     floats = sum(sort in _FLOATS for sort in sorts)
-    others = {"int tensor": _INTEGERS, "bool tensor": (("...", ""), ("n", ""), ("n,m", ""))}
-    integers = next((others[sort] for sort in sorts if sort in others), (("", ""),))
+    masks = (("...", ""), ("n", ""), ("n,m", ""), ("n,m,k", ""))
+    others = {_INTEGER: _INTEGERS, _BOOLEAN: masks, _BINARY: masks}
+    kinds = [sort.partition(" | ")[0].removeprefix("optional ") for sort in sorts]
+    integers = next((others[kind] for kind in kinds if kind in others), (("", ""),))
     shapes = [each for each in _SHAPES if len(each) <= max(floats, 1)]
+    shapes = [each for each in shapes if each != ("~",) or floats <= _MOST_BROADCAST]
     for domain, shape, (dims, tail) in itertools.product(_DOMAINS, shapes, integers):
         given = _dimensions(shape, floats)
         if _goes_together(shape, dims, tail, domain):
@@ -305,6 +309,10 @@ def _part(name: str, sort: str, shapes: Iterator[str], domain: str, dims: str, t
         return Part(name, "float", tuple(shape.split(",")), (fitting,), seen=seen)
     if sort in _FLOATS:
         return Part(name, "float", tuple(next(shapes).split(",")), (_FLOATS[sort],))
-    if sort in ("int tensor", "bool tensor"):
-        return Part(name, sort.partition(" ")[0], tuple(dims.split(",")), (tail,))
+    kind, _, mark = sort.partition(" | ")
+    plain = kind.removeprefix("optional ")
+    if plain in (_INTEGER, _BOOLEAN, _BINARY):
+        tails = (f"{tail}{'?' * (kind != plain)}{' binary' * (plain == _BINARY)}",)
+        part = Part(name, plain.partition(" ")[0].replace("binary", "float"), tuple(dims.split(",")), tails)
+        return replace(part.marked(int(mark)), tails=(part.marked(int(mark)).tails[0],)) if mark else part
     return Part(name, text=sort)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -12,22 +14,26 @@ import numpy as np
 
 from autograd_conformance.harness.check.declaration.calling import adapted
 from autograd_conformance.harness.check.declaration.declaration import Declaration, Own
-from autograd_conformance.harness.check.discovery.nondeterminism import draws
+from autograd_conformance.harness.check.discovery.nondeterminism import uses_random_numbers
 from autograd_conformance.harness.check.discovery.returned import differentiable
+from autograd_conformance.harness.check.refusals.declined import declined, in_words
 from autograd_conformance.harness.check.refusals.exceptions import miscounted
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
+from autograd_conformance.harness.testing.examined import own_frames, place
 from autograd_conformance.harness.testing.example import Example
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.subject import Subject
 from autograd_conformance.implementations.protocol import Implementation
-from autograd_conformance.reference.definitions import REAL, Array
+from autograd_conformance.reference.definitions import REAL, Array, Function
 from autograd_conformance.strategies.calls import Call, recast
-from autograd_conformance.strategies.shapes import shape_tuples
+from autograd_conformance.strategies.shapes import SIDES, shape_tuples
 from autograd_conformance.strategies.values import DOMAINS
 
 # Shapes in which each declaration is tried, with ordinary numbers and with such that increase.
 _CALLS = 8
+# Lengths that show soon whether forward refuses others than those that were seen.
+_FEW, _MANY = (1, 2, 3), 3
 # If the first so many are refused, the others are not made.
 _GIVEN_UP = 3
 # So many calls are made with other seeds.
@@ -40,6 +46,16 @@ _ASIDE = 0.01234
 # The step of differences, and how far they are off at most.
 _STEP, _ACCURATE, _SMALL = 1e-5, 1e-4, 1e-8
 _MOSTLY = 0.75
+# What an exception lacks, in words.
+_NEEDED = (
+    ("a process group: check it by in_processes", re.compile("process group|init_process_group", re.IGNORECASE)),
+    ("a tensor of rank {0}", re.compile(r"not enough values to unpack \(expected (\d)")),
+    ("a tensor of rank {0}", re.compile(r"[Ee]xpected (?:input to be |a )?(\d)[- ]?[dD]")),
+    ("an object with the attribute {0}", re.compile(r"'(?:float|int|bool|Tensor)' object has no attribute '(\w+)'")),
+    ("an argument that can be called", re.compile("object is not callable")),
+)
+# The characters of an exception that are shown.
+_LONG = 300
 # How much larger numbers are than those of a trial, to see whether all are returned unchanged.
 _FAR = -1e4
 
@@ -51,7 +67,8 @@ class Fit:
     Of ``tried`` calls forward took so many, and backward gave gradients that fit in so many of these. ``why`` is what
     forward said of another one, and ``raised`` what backward did. ``constant`` are the positions of tensors for which
     backward returned None each time. ``surrogate`` says why gradients disagree with differences on purpose; empty if
-    they agree, or nothing suggests it. ``stochastic`` says that results change with the seed of random numbers.
+    they agree, or nothing suggests it. ``stochastic`` says that random numbers are drawn, and ``refused`` what forward
+    says of other calls that are declared.
     """
 
     tried: int
@@ -62,6 +79,7 @@ class Fit:
     constant: tuple[int, ...] = ()
     surrogate: str = ""
     stochastic: bool = False
+    refused: str = ""
 
     @property
     def whole(self) -> bool:
@@ -70,8 +88,8 @@ class Fit:
 
     @property
     def fitting(self) -> bool:
-        """Whether forward took all of them, and backward gave gradients that fit."""
-        return self.whole and self.returned == self.taken
+        """Whether forward took all of them and of the others, and backward gave gradients that fit."""
+        return self.whole and self.returned == self.taken and not self.refused
 
     @property
     def worth(self) -> tuple[Any, ...]:
@@ -106,27 +124,61 @@ def best(
 
 def fits(declaration: Declaration, implementation: Implementation) -> Fit:
     """What becomes of a few simple calls."""
-    function = declaration.sketch(implementation)
-    mine = adapted(implementation, declaration.treatment, function.body(None, None))
-    subject = Subject(mine, function, implementation.devices()[0])
-    calls, results = _calls(function), list[_Result]()
+    subject = _subject(declaration, implementation)
+    function = subject.function
     with kept(implementation):
-        for call in calls:
-            results.append(_result(subject, call))
-            if len(results) == _GIVEN_UP and all(each.refused for each in results):
-                break
+        # Of many dimensions it takes long to enumerate all shapes.
+        names = {letter for argument in function.arrays for letter in argument.dims if letter.isalpha()}
+        calls = _calls(function, _FEW)[:_GIVEN_UP] if len(names) > _MANY else []
+        results = [_result(subject, call) for call in calls]
+        if not results or not all(each.refused for each in results):
+            calls, results = _calls(function), []
+            for call in calls:
+                # Slopes say nothing of a declaration that does not fit.
+                results.append(_result(subject, call, compared=not any(each.refused for each in results)))
+                if len(results) == _GIVEN_UP and all(each.refused for each in results):
+                    break
     taken = [each for each in results if not each.refused]
     returned = [each.gradients for each in taken if each.gradients is not None]
     slots = [n for n, argument in enumerate(function.arguments) if isinstance(argument, Array)]
     never = [n for n, column in zip(slots, zip(*returned, strict=True), strict=False) if not any(column)]
-    why = next((each.refused for each in results if each.refused), "")
+    why = next((each.told() for each in results if each.refused), "")
     tracked = {n for n, x in enumerate(function.arguments) if isinstance(x, Array) and not x.dtype and not x.constant}
     constant = tuple(n for n in never if n in tracked)
     surrogate = _surrogate([each for each in taken if each.slopes is not None])
-    raised = next((each.raised for each in taken if each.raised), "")
+    raised = next((each.told() for each in taken if each.raised), "")
     some = [call for call, each in zip(calls, results, strict=False) if not each.refused][:_DRAWN]
-    stochastic = any(draws(subject.made(call)) for call in some)
-    return Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
+    stochastic = any(uses_random_numbers(subject.made(call)) for call in some)
+    found = Fit(len(calls), len(taken), len(returned), why, raised, constant, surrogate, stochastic)
+    return replace(found, refused=_refused(subject)) if found.fitting else found
+
+
+def takes(declaration: Declaration, implementation: Implementation, *, infinite: bool = False) -> bool:
+    """Whether forward takes all simple calls that are declared, and backward gives gradients that fit.
+
+    Outputs may be ``infinite``.
+    """
+    subject = _subject(declaration, implementation)
+    with kept(implementation):
+        calls = _calls(subject.function, _FEW)
+        results = (_result(subject, call, compared=False) for call in calls)
+        fitting = all(
+            (infinite and each.is_infinite) or (not each.refused and each.gradients is not None) for each in results
+        )
+    return bool(calls) and fitting and not _refused(subject)
+
+
+def _subject(declaration: Declaration, implementation: Implementation) -> Subject:
+    function = declaration.sketch(implementation)
+    mine = adapted(implementation, declaration.treatment, function.body(None, None))
+    return Subject(mine, function, implementation.devices()[0])
+
+
+def _refused(subject: Subject) -> str:
+    """Why forward refuses one of all simple calls that are declared; empty if it takes all."""
+    with kept(subject.implementation):
+        found, _ = declined(subject, subject.function.dtypes[0], lambda _: None)
+    return next((each.why for each in found), "")
 
 
 def _surrogate(results: Sequence[_Result]) -> str:
@@ -144,9 +196,10 @@ def _surrogate(results: Sequence[_Result]) -> str:
     return ""
 
 
-def _calls(function: Own) -> list[Call]:
+def _calls(function: Function, sides: tuple[int, ...] = SIDES) -> list[Call]:
     """Simple calls of shapes of every size, the smallest first."""
-    shapes = [s for s in shape_tuples(function) if all(0 not in shape for shape in s)]
+    assert isinstance(function, Own)
+    shapes = [s for s in shape_tuples(function, sides) if all(0 not in shape for shape in s)]
     spread = [*shapes[:3], *shapes[3 :: max(1, len(shapes) // _CALLS)]]
     calls = [simple_call(function, each, number) for number, each in enumerate(islice(spread, _CALLS))]
     return list(dict.fromkeys([*calls, *(_ramped(function, call) for call in calls)]))
@@ -163,18 +216,20 @@ def _ramped(function: Own, call: Call) -> Call:
 class _Result:
     """What became of a call.
 
-    ``refused`` says why forward refused it, ``raised`` what backward raised, and ``gradients`` for each tensor whether
-    backward returned one. ``slopes`` are the slope in some direction by the gradients, and by differences. ``is_flat``
-    says that a small step changes no output, and ``is_identity`` that the first output is the first tensor, also a
-    large one.
+    ``refused`` says why forward refused it, ``raised`` what backward raised, ``told`` makes more words of it, and
+    ``gradients`` say for each tensor whether backward returned one. ``slopes`` are the slope in some direction by the
+    gradients, and by differences. ``is_flat`` says that a small step changes no output, and ``is_identity`` that the
+    first output is the first tensor, also a large one. ``is_infinite`` says that it is refused for its numbers alone.
     """
 
     refused: str = ""
     raised: str = ""
+    told: Callable[[], str] = str
     gradients: tuple[bool, ...] | None = None
     slopes: tuple[float, float] | None = None
     is_identity: bool = False
     is_flat: bool = False
+    is_infinite: bool = False
     size: int = 0
 
     @property
@@ -184,17 +239,20 @@ class _Result:
         return abs(got - expected) <= _ACCURATE * (abs(got) + abs(expected)) + _SMALL
 
 
-def _result(subject: Subject, call: Call) -> _Result:
-    """The result of a call in the first dtype of double and single precision that forward takes."""
+def _result(subject: Subject, call: Call, *, compared: bool = True) -> _Result:
+    """The result of a call in the first dtype of double and single precision that forward takes.
+
+    If it is ``compared``, with the slopes.
+    """
     dtypes = subject.function.dtypes
     tried = [dtype for dtype in dtypes if dtype in REAL[:2]] or dtypes[:1]
-    results = [_in_dtype(subject, recast(call, dtype, subject.function)) for dtype in tried[:1]]
+    results = [_in_dtype(subject, recast(call, dtype, subject.function), compared) for dtype in tried[:1]]
     if results[0].refused and tried[1:]:
-        results.append(_in_dtype(subject, recast(call, tried[1], subject.function)))
+        results.append(_in_dtype(subject, recast(call, tried[1], subject.function), compared))
     return min(results, key=lambda result: bool(result.refused))
 
 
-def _in_dtype(subject: Subject, call: Call) -> _Result:
+def _in_dtype(subject: Subject, call: Call, compared: bool) -> _Result:
     implementation, example = subject.implementation, subject.made(call)
     try:
         outputs, pullback = implementation.vjp(example.f, example.primals, track=example.track)
@@ -202,11 +260,13 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
         flags = [differentiable(implementation, y, kind.dtype) for y, kind in zip(outputs, kinds, strict=True)]
         values = [np.asarray(implementation.numpy(y)) for y in outputs]
     except Exception as raised:  # noqa: BLE001 - a user's Function may raise anything
-        return _Result(one_line(raised))
+        return _Result(one_line(raised) or "nothing", told=partial(_told, subject, call, raised))
     if not all(map(_finite, values)):
-        return _Result(f"it returns numbers that are not finite, or above {_LARGE:g}, for {call}")
+        infinite = f"it returns numbers that are not finite, or above {_LARGE:g}"
+        return _Result(infinite, told=lambda: f"{infinite}, for {_words(subject, call)}", is_infinite=True)
     if not any(flags):
-        return _Result(raised="it returns nothing differentiable")
+        nothing = "it returns nothing differentiable"
+        return _Result(raised=nothing, told=lambda: nothing)
     try:
         rng = np.random.default_rng(1)
         ends = [
@@ -216,14 +276,27 @@ def _in_dtype(subject: Subject, call: Call) -> _Result:
         gradients = pullback(ends)
     except Exception as raised:  # noqa: BLE001
         # One of the wrong number is wrong whatever the arguments are.
-        return _Result(raised="" if miscounted(raised) else one_line(raised))
+        why = "" if miscounted(raised) else one_line(raised)
+        return _Result(raised=why, told=partial(_told, subject, call, raised))
     returned = tuple(g is not None for g in gradients)
-    if call.dtype != "float64":
+    if call.dtype != "float64" or not compared:
         return _Result(gradients=returned)
     try:
         return _compared(example, gradients, ends, returned)
     except Exception:  # noqa: BLE001
         return _Result(gradients=returned)
+
+
+def _told(subject: Subject, call: Call, raised: Exception) -> str:
+    """What a call raised, where, and which call it was."""
+    at = place(own_frames(raised, subject.implementation))
+    text = one_line(raised)
+    missing = next((f"; it needs {what.format(*m.groups())}" for what, p in _NEEDED if (m := p.search(text))), "")
+    return f"{text[:_LONG]}{f' (at {at})' * bool(at)} for {_words(subject, call)}{missing}"
+
+
+def _words(subject: Subject, call: Call) -> str:
+    return in_words(subject.function, call, frozenset())
 
 
 def _compared(example: Example, gradients: Sequence[Any], ends: Sequence[Any], returned: tuple[bool, ...]) -> _Result:

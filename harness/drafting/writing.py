@@ -17,6 +17,8 @@ from autograd_conformance.harness.drafting.observed import Observed
 # The longest line with imports.
 _WIDTH = 100
 
+_ASKED = "; drop the range if any number is right"
+
 RECORDED = '''\
 """The Functions that were called by: {command}
 
@@ -74,7 +76,7 @@ def _found_in(file: Path, module: str, path: Path) -> list[str]:
     depth = module.count(".") + (file.stem == "__init__")
     folder = os.path.relpath(file.resolve().parents[depth], path.resolve().parent)
     found = "site-packages" in file.parts or folder == "."
-    return [] if found else [f"sys.path.insert(0, str(Path(__file__).parent / {folder!r}))"]
+    return [] if found else [f"sys.path.insert(0, str((Path(__file__).parent / {folder!r}).resolve()))"]
 
 
 def _lines(needed: Import, path: Path) -> list[str]:
@@ -181,7 +183,8 @@ def _name(function: Observed) -> str:
 def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: str, again: str) -> str:
     draft, reason = drafted.draft, why(drafted, path)
     expression = drafted.function.qualname if reason else sources[drafted.function.name].expression
-    lines = [f"# {sentence}" for sentence in (_counted(drafted), *drafted.notes)]
+    constants = [f"{unchecked(draft)}.".capitalize()] if draft.unchecked and not reason else []
+    lines = [f"# {sentence}" for sentence in (_counted(drafted), *constants, *drafted.notes)]
     if reason:
         lines.append(f"# Left out: {reason}.")
     code = [
@@ -190,26 +193,54 @@ def _block(drafted: Drafted, path: Path, sources: Mapping[str, Source], name: st
     ]
     for part in draft.parts:
         shown = "..." if part.missing else part.code
-        code.append(f"    {shown},{f'  # {part.name}: {part.seen}' * bool(part.seen)}")
+        seen = part.seen + _ASKED * part.is_limited
+        code.append(f"    {shown},{f'  # {part.name}: {seen}' * bool(seen)}")
     if again:
         code.append(f'    name="{drafted.function.qualname.rpartition(".")[2]}{again}",')
-    if draft.inplace:
-        code.append(f"    inplace={draft.inplace!r},")
-    if draft.surrogate:
-        code.append(f"    surrogate=True,  # a guess: {draft.surrogate}")
-    if draft.stochastic:
-        code.append("    stochastic=True,  # results change with the seed of random numbers")
+    said = {
+        "surrogate": f"a guess: {draft.surrogate}",
+        "stochastic": "it draws random numbers",
+        "once": "backward is decorated so",
+    }
+    for option in _options(draft):
+        about = said.get(option.removesuffix("=True"), "")
+        code.append(f"    {option},{f'  # {about}' * bool(about)}")
     code.append(")")
     return "\n".join([*lines, *([f"# {line}" for line in code] if reason else code)])
 
 
-def line(drafted: Drafted, path: Path) -> str:
-    """A declaration in one line."""
-    arguments = [source(drafted.function, path).expression, *(part.code for part in drafted.draft.parts)]
-    arguments += [f"inplace={drafted.draft.inplace!r}"] if drafted.draft.inplace else []
-    arguments += ["surrogate=True"] if drafted.draft.surrogate else []
-    arguments += ["stochastic=True"] if drafted.draft.stochastic else []
-    return f"{_name(drafted.function)} = Declaration({', '.join(arguments)})"
+def _sizes(draft: Draft) -> str:
+    return repr(dict(draft.sizes)).replace("'", '"')
+
+
+def lines_of(found: Sequence[Drafted], path: Path) -> Iterator[str]:
+    """A line for each declaration, and what is not checked in it."""
+    names: dict[str, int] = {}
+    for drafted in found:
+        draft, name = drafted.draft, _name(drafted.function)
+        names[name] = names.get(name, 0) + 1
+        again = f"_{names[name]}" if names[name] > 1 else ""
+        arguments = [source(drafted.function, path).expression, *(part.code for part in draft.parts), *_options(draft)]
+        yield f"{name}{again} = Declaration({', '.join(arguments)})"
+        if draft.unchecked:
+            yield f"  {unchecked(draft)}"
+        taken = [part.name for part in draft.parts if part.is_guess]
+        if taken:
+            yield f"  a guess, for backward returns None: {', '.join(taken)} is no tensor"
+
+
+def unchecked(draft: Draft) -> str:
+    """Which tensors have no gradient that is checked; empty if all have one."""
+    return f"no gradient is checked for: {', '.join(draft.unchecked)}" if draft.unchecked else ""
+
+
+def _options(draft: Draft) -> Iterator[str]:
+    """What a declaration says beside its arguments."""
+    if draft.sizes:
+        yield f"sizes={_sizes(draft)}"
+    if draft.inplace:
+        yield f"inplace={draft.inplace!r}"
+    yield from (f"{word}=True" for word in ("surrogate", "stochastic", "once") if getattr(draft, word))
 
 
 def _counted(drafted: Drafted) -> str:

@@ -47,6 +47,14 @@ def test_symmetric_and_full_rank_matrices():
             assert torch.linalg.svdvals(full.detach().to(torch.complex128)).min() > 0.25
 
 
+def test_marks_occur_among_integers_that_are_several_and_are_never_all():
+    for x, places in _drawn("float[n,m]", "int[b](0..m-1 | -100 | 255)"):
+        marked = (places == -100) | (places == 255)
+        assert torch.all((places >= 0) & (places < x.shape[1]) | marked)
+        assert marked.any() == (places.numel() > 1)
+        assert not places.numel() or not marked.all()
+
+
 @pytest.mark.parametrize("text", ["float[n]", "float[n,m]", "float[...]"])
 def test_few_calls_have_no_elements(text):
     sizes = [x.numel() for (x,) in _drawn(text)]
@@ -156,6 +164,7 @@ def test_real_and_complex_tensors_in_one_call():
         ("float[n,m", "'float[n,m' lacks a ']'"),
         ("float n,m]", "lacks a '[' before the ']' in 'float n,m]'"),
         ("float[n](1..2", "lacks a ')'"),
+        ("int[n](0..3 | -m)", "after a | there are integers, as in int[n](0..9 | -100)"),
         ("int[n)(0..3)", "'int[n)' opens another one than ')'"),
         ("n=int(-1..4)", "a length is at least 0"),
     ],

@@ -31,7 +31,7 @@ def scaled(ctx, x, factor):
 
 Scale = function(lambda ctx, x, factor: setattr(ctx, "factor", factor) or x * factor, lambda ctx, g: (g * ctx.factor, None), "Scale")
 Wrong = function(lambda ctx, x: x * 3, lambda ctx, g: g * 2, "Wrong")
-Reshaped = function(lambda ctx, x, k: setattr(ctx, "k", k) or x.view(-1, 4).sum(1) * k, lambda ctx, g: (g[:, None].expand(-1, 4).reshape(-1) * ctx.k, None), "Reshaped")
+Reshaped = function(lambda ctx, x, k: setattr(ctx, "k", k) or x.view(2, 4).sum(1) * k, lambda ctx, g: (g[:, None].expand(-1, 4).reshape(-1) * ctx.k, None), "Reshaped")
 SECRET = 1234.56789
 """  # noqa: E501
 
@@ -68,7 +68,11 @@ def whole(tmp_path_factory):
 def test_each_function_is_declared(whole):
     _, done, text = whole
     assert done.returncode == 0, done.stderr
-    assert declared(text) == {"scale": ["float[...]", "2.0"], "wrong": ["float[...]"], "reshaped": ["float[8]", "1"]}
+    assert declared(text) == {
+        "scale": ["float[...](600..3000)", "2.0"],
+        "wrong": ["float[...](0.5..2)"],
+        "reshaped": ["float[8](0.5..2)", "1"],
+    }
     assert "program.py" in text.splitlines()[0]
     assert "declared.py: 3 of 3 Functions are declared" in done.stdout
 
@@ -78,7 +82,7 @@ def test_the_number_of_calls_and_the_guesses_are_said(whole):
     assert "# __main__:Scale: 3 calls, of 3 kinds." in text
     assert "# __main__:Reshaped: 3 calls, all of one kind: nothing shows what may vary." in text
     assert "# Guess, of which forward takes others, too: the shape was always [n,m]." in text
-    assert "# Lengths that are numbers never varied, and forward refuses others." in text
+    assert "# Lengths: numbers never varied. Calls with others raise." in text
 
 
 def test_no_values_of_tensors_are_written(whole):
@@ -126,14 +130,14 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path):
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs").read_text() == "."
     assert "which has no if __name__ == '__main__'" in text
-    assert declared(text)["wrong"] == ["float[n,7]"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
 
 
 def test_a_module_without_a_guard_is_not_run_again(tmp_path):
     done, text = recorded(tmp_path, f"{HEAD}{CALLS}\nopen('runs', 'a').write('.')\nmain()\n", "-m", "program")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs").read_text() == "."
-    assert declared(text)["wrong"] == ["float[n,7]"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
 
 
 def test_calls_that_raise_are_no_calls_that_are_taken(tmp_path):
@@ -144,7 +148,7 @@ def test_calls_that_raise_are_no_calls_that_are_taken(tmp_path):
         "        Wrong.apply",
     )
     _, text = recorded(tmp_path, raising)
-    assert declared(text)["reshaped"] == ["float[8]", "1"]
+    assert declared(text)["reshaped"] == ["float[8](0.5..2)", "1"]
 
 
 UNUSUAL = (
@@ -201,10 +205,10 @@ def test_the_file_of_unusual_arguments_and_names_can_be_imported(tmp_path):
     assert re.search(r"Moduled: 2 calls$", done.stdout, re.MULTILINE)
     assert declared(text)["matrix"] == ["float[n,n] spd"]
     # One number that is 1 says nothing about others.
-    assert declared(text)["flag"] == ["float[n]", "float[] constant"]
-    assert declared(text)["weighted"] == ["float[...]", "float[...] constant"]
+    assert declared(text)["flag"] == ["float[n](0.5..2)", "float[](0.5..2) constant"]
+    assert declared(text)["weighted"] == ["float[...](0.5..2)", "float[...](1..5) constant"]
     # Forward refuses a weight that requires grad.
-    assert declared(text)["fixed"] == ["float[...,n]", "float[...,n] constant"]
+    assert declared(text)["fixed"] == ["float[...,n](0.5..2)", "float[...,n](1..5) constant"]
     assert "module is a torch.nn.modules.transformer.TransformerEncoderLayer" in text
     assert "Left out: x is a __main__.Marked, and forward refuses other tensors: AttributeError" in text
 
@@ -327,8 +331,8 @@ def test_a_forward_that_ends_the_process_costs_its_own_draft_only(tmp_path):
     ending = GUARDED.replace("x * 3", "x * 3 if x.shape[-1] == 7 else os._exit(5)")
     done, text = recorded(tmp_path, ending)
     assert done.returncode == 0, done.stderr
-    assert declared(text)["wrong"] == ["float[n,7]"]
-    assert declared(text)["reshaped"] == ["float[8]", "1"]
+    assert declared(text)["wrong"] == ["float[n,7](0.5..2)"]
+    assert declared(text)["reshaped"] == ["float[8](0.5..2)", "1"]
     assert "# Forward was not called to see which lengths and values it takes" in text
 
 
@@ -354,7 +358,7 @@ if __name__ == "__main__":
 def test_a_custom_operator_is_declared(tmp_path):
     _, text = recorded(tmp_path, OPERATOR)
     assert "torch.ops.recorded.twice," in text
-    assert declared(text) == {"twice": ["float[...]", "1.5"]}
+    assert declared(text) == {"twice": ["float[...](0.5..2)", "1.5"]}
 
 
 TESTS = """
@@ -380,7 +384,7 @@ def test_a_test_suite_is_recorded_by_an_option(tmp_path, words):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "program:Scale: 6 calls" in done.stdout
     text = (tmp_path / "declared.py").read_text()
-    assert declared(text) == {"scale": ["float[...]", "2.0"]}
+    assert declared(text) == {"scale": ["float[...](0.5..2)", "2.0"]}
     assert loading.declarations(str(tmp_path / "declared.py"))[0].name == "Scale"
 
 

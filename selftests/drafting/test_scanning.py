@@ -79,7 +79,26 @@ FUNCTIONS = {
     "in place": (
         function("F", "x", "x.add_(1)", "g", extra="        ctx.mark_dirty(x)\n"), '"float[...]", inplace=(0,)'
     ),
-    "a mask": (function("F", "x, mask", "x * mask", "g * mask, None", saved="mask"), '"float[...]", "bool[...]"'),
+    "a mask": (
+        function("F", "x, mask", "x * mask", "g * mask, None", saved="mask"), '"float[...]", "float[...] binary"'
+    ),
+    "a mask of booleans": (
+        function("F", "x, mask=None", "x if mask is None else x.masked_fill(mask, 0)",
+                 "g if ctx.kept is None else g.masked_fill(ctx.kept, 0), None", extra=KEPT.format("mask")).replace(
+            "return x if", "return x.clone() if"
+        ),
+        '"float[...]", "bool[...]?"',
+    ),
+    "a probability": (
+        function("F", "x, p", "x / (1 - p)", "g / (1 - ctx.kept), None", extra=KEPT.format("p")),
+        '"float[...]", "0.25 | 0.5"',
+    ),
+    "images": (
+        function("F", "x, w", "conv(x, w)", "of_input(x.shape, w, g), of_weight(x, w.shape, g)", saved="x, w",
+                 extra="        n, m, k, l = x.shape\n") + "from torch.nn.functional import conv2d as conv\n"
+        "from torch.nn.grad import conv2d_input as of_input, conv2d_weight as of_weight\n",
+        '"float[n,m,k,l]", "float[n,m,k,l]"',
+    ),
     "square": (
         function("F", "a", "torch.linalg.inv(a)", "-y.mT @ g @ y.mT", saved="y",
                  extra="        y = torch.linalg.inv(a)\n").replace("return torch.linalg.inv(a)", "return y"),
@@ -93,6 +112,23 @@ FUNCTIONS = {
     "noise": (
         function("F", "x", "x * noise", "g * noise", saved="noise", extra="        noise = torch.rand_like(x)\n"),
         '"float[...]", stochastic=True',
+    ),
+    "rare noise": (
+        function("F", "x", "x * noise", "g * noise", saved="noise",
+                 extra="        noise = (torch.rand_like(x) > 0.001).to(x.dtype)\n"),
+        '"float[...]", stochastic=True',
+    ),
+    "differentiated once": (
+        function("F", "x", "x * x", "2 * g * x.detach()", saved="x").replace(
+            "    def backward", "    @torch.autograd.function.once_differentiable\n    def backward"
+        ),
+        '"float[...]", once=True',
+    ),
+    "binary labels": (
+        function("F", "x, labels", "torch.where(labels == 1, x.sigmoid(), -x.sigmoid())",
+                 "g * torch.where(labels == 1, 1.0, -1.0).to(g.dtype) * y * (1 - y), None", saved="labels, y",
+                 extra="        y = x.sigmoid()\n"),
+        '"float[...]", "int[...](0..1)"',
     ),
     "the nearest level": (
         function("F", "x, levels", "levels[(x[..., None] - levels).abs().argmin(-1)]", "g, None",
@@ -122,6 +158,50 @@ def test_what_is_assumed_fits_and_accuses_nothing(tmp_path, name):
     assert "autograd-conformance-scripts/assumed_ops.py" in done.stdout
 
 
+# Where forward looks for the mark, and the mark that is assumed; where another argument is it, what that is.
+MARKS = {
+    "a constant": ("", "IGNORE", "-1"),
+    "a number": ("", "-7", "-7"),
+    "of the class": ("", "F.IGNORE", "-2"),
+    "a default": (", ignore_index=-100", "ignore_index", "-100"),
+    "a default that is a class": (", pad=0", "pad", "0"),
+    "an argument": (", ignore_index", "ignore_index", "-100"),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize("right", [True, False], ids=["right", "wrong"])
+def test_a_value_that_the_code_compares_with_occurs(tmp_path, name, right):
+    parameter, word, mark = MARKS[name]
+    counted = "g * keep" if right else "g + 0 * keep"
+    gradient = f"torch.zeros_like(logp).scatter(1, target.clamp(0)[:, None], ({counted})[:, None])"
+    source = function(
+        "F", f"logp, target{parameter}", "logp.gather(1, target.clamp(0)[:, None])[:, 0] * keep",
+        gradient + ", None" * (1 + bool(parameter)), saved="logp, target, keep",
+        extra=f"        keep = target != {word}\n",
+    )  # fmt: skip
+    source = "IGNORE = -1\n" + source.replace("(Function):\n", "(Function):\n    IGNORE = -2\n")
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
+    number = f', "{mark}"' * bool(parameter)
+    assert assumed == [f'"float[n,m]", "int[n](0..m-1 | {mark})"{number}']
+    assert done.returncode == (not right), done.stdout
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        "        if inplace:\n            ctx.mark_dirty(x)\n            return x.add_(1)\n        return x + 1\n",
+        "        if not inplace:\n            return x + 1\n        ctx.mark_dirty(x)\n        return x.add_(1)\n",
+    ],
+)
+@pytest.mark.parametrize("default", ["", "=False"])
+def test_what_a_flag_changes_in_place_has_two_declarations(tmp_path, forward, default):
+    source = function("F", f"x, inplace{default}", "0", "g, None").replace("        return 0\n", forward)
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD,FWD-PURE,VJP-NONE")
+    assert assumed == ['"float[...]", "True", inplace=(0,)', '"float[...]", "False"']
+    assert done.returncode == 0, done.stdout
+
+
 FORGETTING = {
     "softmax": function("F", "x", "y", "g * y", saved="y", extra="        y = x.softmax(-1)\n"),
     "a mean": function("F", "x", "x - x.mean()", "g"),
@@ -149,10 +229,32 @@ def test_a_faulty_backward_is_found_without_a_declaration(tmp_path, name):
     assert "WRONG: VJP-FD" in done.stdout
 
 
-def test_a_tensor_without_a_gradient_is_assumed_to_be_constant(tmp_path):
-    source = function("F", "x, w", "x * w", "g * w, None", saved="w")
-    _, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
+@pytest.mark.parametrize("way", ["saved", "kept"])
+def test_a_tensor_without_a_gradient_is_assumed_to_be_constant(tmp_path, way):
+    extra = KEPT.format("weight") if way == "kept" else ""
+    gradient = "g * ctx.kept, None" if way == "kept" else "g * weight, None"
+    source = function("F", "x, weight", "x * weight", gradient, saved="weight" * (way == "saved"), extra=extra)
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
     assert assumed == ['"float[...]", "float[...] constant"']
+    assert "no gradient is checked for: weight" in done.stdout
+
+
+def test_what_may_be_a_tensor_or_a_number_is_said(tmp_path):
+    source = function("F", "x, amount", "x * amount", "g * ctx.kept, None", extra=KEPT.format("amount"))
+    done, assumed = checked(tmp_path, source, "--properties", "VJP-FD")
+    assert assumed == ['"float[...]", "1 | 2"']
+    assert "a guess, for backward returns None: amount is no tensor" in done.stdout
+
+
+def test_places_are_those_of_the_function(tmp_path):
+    source = FUNCTIONS["of any shape"][0].replace("g * x.exp()", "g + x.exp()")
+    done, _ = checked(tmp_path, source, "--properties", "VJP-FD")
+    assert re.search(r"^F \(\S*/ops.py:4\): float\[...\]$", done.stdout, re.MULTILINE), done.stdout
+    assert "script: autograd-conformance-scripts/assumed_ops/F-VJP-FD.py" in done.stdout
+    raising = source.replace("        return g + x", "        raise ValueError('no')\n        return g + x")
+    done, _ = checked(tmp_path, raising + function("G", "x", "x * 2", "g * 2"))
+    assert "/../" not in done.stdout + done.stderr
+    assert "ops.py:12 in backward" in done.stdout + done.stderr
 
 
 def test_the_assumed_declarations_can_be_checked_as_a_file(tmp_path):
@@ -169,6 +271,27 @@ def test_what_cannot_be_called_is_left_out_with_the_reason(tmp_path):
     assert len(assumed) == 1
     assert "ops:Strange is left out: forward took none of the calls that were tried" in done.stderr
     assert "1 without a fault, 1 not verified (ops:Strange)" in done.stdout
+
+
+GROUP = "__import__('torch').distributed.get_rank()"
+LEFT_OUT = {
+    "a rank": ("x", "x.sum(dim=(2, 3, 4))", "        n, m, k, l, p = x.shape\n", "it needs a tensor of rank 5"),
+    "a process group": ("x", f"x * {GROUP}", "", "it needs a process group: check it by in_processes"),
+    "an object": ("x, f", "x * f.factor", "", "it needs an object with the attribute factor"),
+}
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_is_left_out_says_where_with_which_call_and_what_next(tmp_path, name):
+    parameters, result, extra, needed = LEFT_OUT[name]
+    source = function("F", parameters, result, "g" + ", None" * parameters.count(","), extra=extra)
+    done, _ = checked(tmp_path, source)
+    assert done.returncode == 2
+    assert re.search(r"one raised \w+: .* \(at \S*ops.py:\d+ in forward\) for x of shape \(", done.stderr), done.stderr
+    assert needed in done.stderr
+    path = "autograd-conformance-scripts/assumed_ops.py"
+    assert f"complete its block in a copy of {path}, or let a program that calls it write one" in done.stderr
+    assert "# f = Declaration(\n" in (tmp_path / path).read_text()
 
 
 def test_a_backward_that_always_raises_is_left_out_unless_it_is_wrong_in_any_case(tmp_path):

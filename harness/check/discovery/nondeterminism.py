@@ -17,6 +17,14 @@ from autograd_conformance.harness.testing.own_faults import noticed
 _SEEDS = 16
 
 
+def uses_random_numbers(example: Example) -> bool:
+    """Whether a call draws random numbers, be they used or not."""
+    states = example.implementation.random_states
+    before = [state.get() for state in states]
+    attempted(results_of, example)
+    return before != [state.get() for state in states]
+
+
 def draws(example: Example) -> bool:
     """Whether the results of a call change with the seed of random numbers, and with nothing else."""
     states = example.implementation.random_states

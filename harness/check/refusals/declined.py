@@ -70,7 +70,7 @@ def _shown(function: Function, refused: Sequence[Call]) -> tuple[str, ...]:
     for call in refused:
         ranks.setdefault(tuple(len(tensor.shape) for tensor in call.tensors), call)
     kinds = frozenset(map(kind, refused))
-    words = dict.fromkeys(_in_words(function, call, kinds) for call in (*ranks.values(), *refused))
+    words = dict.fromkeys(in_words(function, call, kinds) for call in (*ranks.values(), *refused))
     return tuple(itertools.islice(words, _SHOWN))
 
 
@@ -193,7 +193,7 @@ def _filled(function: Function, call: Call, fill: str) -> Call:
     return replace(call, args=tuple(args))
 
 
-def _in_words(function: Function, call: Call, refused: Collection[str]) -> str:
+def in_words(function: Function, call: Call, refused: Collection[str]) -> str:
     """A refused call: its shapes, and those of its other arguments with which alone it is refused."""
     given = list(zip(function.arguments, call.args, strict=False))
     words = [f"{a.name} of shape {tensor.shape}" for a, tensor in given if isinstance(tensor, Tensor)]

@@ -32,15 +32,28 @@ def lines_of(function: Any, where: str) -> dict[str, tuple[str, int]]:
     return {**{name: place for name, place in found.items() if "site-packages" not in place[0]}, **declared}
 
 
+def shown(function: Any, where: str) -> str:
+    """The place of a Function class in a file of its own; otherwise that of its declaration."""
+    owner = getattr(function, "__self__", function)
+    found = _line(owner) if isinstance(owner, type) else None
+    declared = where.rpartition(":")[0]
+    own = found is not None and declared.endswith(".py") and not _is_same(found[0], declared)
+    return f"{found[0]}:{found[1]}" if found is not None and own else where
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
 def _line(method: Any) -> tuple[str, int] | None:
-    """The file of a method, and the line of its name, below its decorators."""
+    """The file of a method or class, and the line of its name, below its decorators."""
     try:
         method = inspect.unwrap(method)
         lines, start = inspect.getsourcelines(method)
         path = inspect.getsourcefile(method)
     except (TypeError, OSError, ValueError):
         return None
-    below = next((n for n, text in enumerate(lines) if text.lstrip().startswith(("def ", "async def "))), 0)
+    below = next((n for n, text in enumerate(lines) if text.lstrip().startswith(("def ", "async def ", "class "))), 0)
     return (path, start + below) if path else None
 
 

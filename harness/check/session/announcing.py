@@ -30,7 +30,10 @@ class Announcer:
         self.with_edges: list[str] = []
         self._edges_fail = edges
         # Each module has a folder of its own: what lies there of other ones is not of this check.
-        self._display, self._scripts = display, scripts / module_name(found.plan.target)
+        target = found.plan.target
+        # A file of declarations may lie among the scripts itself.
+        target = Path(target).name if scripts.resolve() in Path(target).resolve().parents else target
+        self._display, self._scripts = display, scripts / module_name(target)
         self._finds = grouping.Finds()
         self._lines: dict[str, list[ndjson.Line]] = {}
         # What was found about each Function, as data.

@@ -121,7 +121,7 @@ def _discover(
     loaded.on_call = lambda: send({"kind": _GOES_ON})  # type: ignore[attr-defined]
     for declaration in declared:
         place: dict[str, Any] = {
-            "where": declaration.where,
+            "where": places.shown(declaration.function, declaration.where),
             "placed": declaration.placed,
             "described": described(declaration),
         }

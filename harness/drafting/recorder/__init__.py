@@ -2,8 +2,9 @@
 
 A file ``sitecustomize.py`` loads this package by its path, in each Python process of the program: it uses the standard
 library only, and the program's own torch. Each kind of call is a line of JSON as soon as it is seen, so that a crash
-loses nothing. Of what a tensor holds are written: of integers the least and the largest, of floating numbers in which
-of a few ranges all of them are, and of a tensor without dimensions that belongs to an object its number.
+loses nothing. Of what a tensor holds are written: the least and the largest, of integers also what is apart from the
+others, of floating numbers whether they are a mask or a special matrix, and of a tensor without dimensions that belongs
+to an object its number.
 """
 
 from __future__ import annotations
@@ -79,12 +80,13 @@ def _patch(module: Any) -> None:
         kind = None if _STOPPED else _noted(cls, args, kwargs)
         if kind is None:
             return inner(cls, *args, **kwargs)
+        before = _random_states()
         try:
             outputs = inner(cls, *args, **kwargs)
         except BaseException:
             _safely(cls, kind.raised)
             raise
-        _safely(cls, partial(kind.returned, args, outputs))
+        _safely(cls, partial(kind.returned, args, outputs, before != _random_states()))
         return outputs
 
     module.Function.apply = classmethod(apply)
@@ -93,6 +95,20 @@ def _patch(module: Any) -> None:
 def _noted(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Kind | None:
     """The kind of a call, if it is new."""
     return _safely(cls, lambda: (_KNOWN.get(cls) or _added(cls)).note(args, kwargs))
+
+
+def _random_states() -> list[Any]:
+    """The states of the random numbers of torch on CPUs, of NumPy and of Python; nothing if they cannot be read."""
+    try:
+        found: list[Any] = [sys.modules["torch"].random.default_generator.get_state().numpy().tobytes()]
+        if "random" in sys.modules:
+            found.append(sys.modules["random"].getstate())
+        if "numpy.random" in sys.modules:
+            _, numbers, *others = sys.modules["numpy.random"].get_state()
+            found.append((numbers.tobytes(), *others))
+        return found
+    except Exception:  # noqa: BLE001 - tracers have no values
+        return []
 
 
 def _safely(cls: Any, action: Callable[[], _Kind | None]) -> _Kind | None:
@@ -217,7 +233,7 @@ class _Kind:
         self.look(args)
 
     def look(self, args: tuple[Any, ...]) -> None:
-        """Write in which ranges the values of tensors are."""
+        """Write what the values of tensors are."""
         self.say(count=self.count, values={str(n): value_range(x) for n, x in enumerate(args) if is_tensor(x)})
 
     def raised(self) -> None:
@@ -225,11 +241,11 @@ class _Kind:
         self.function.kinds.pop(self.key, None)
         self.say(raised=True)
 
-    def returned(self, args: tuple[Any, ...], outputs: Any) -> None:
-        """Write which arguments are returned, as those that are changed in place are."""
+    def returned(self, args: tuple[Any, ...], outputs: Any, drew: bool) -> None:
+        """Write which arguments are returned, as changed ones are, and whether random numbers were drawn."""
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         inplace = [n for n, x in enumerate(args) if is_tensor(x) and any(x is y for y in outputs)]
-        self.say(count=self.count, inplace=inplace)
+        self.say(count=self.count, inplace=inplace, random=drew)
 
 
 def _operator(cls: Any) -> tuple[str, Any]:

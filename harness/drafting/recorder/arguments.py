@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import math
 import os
 import re
 import sys
@@ -251,7 +252,7 @@ def _filled(tensor: Any) -> str:
 
 
 def value_range(tensor: Any) -> dict[str, Any]:
-    """The least and the largest of integers; for floating numbers the ranges that all of them are in."""
+    """The least and the largest value; of integers also what is apart, of floating ones whether they are special."""
     torch = sys.modules[PACKAGE]
     try:
         # A look at tensors of tracers ends the capture of a graph.
@@ -262,18 +263,29 @@ def value_range(tensor: Any) -> dict[str, Any]:
         if not tensor.numel() or tensor.is_complex() or tensor.layout is not torch.strided:
             return {}
         with torch.no_grad():
+            if not tensor.is_floating_point():
+                return _whole(tensor)
             least, most = tensor.detach().aminmax()
             least, most = least.item(), most.item()
-            if not tensor.is_floating_point():
-                return dict(zip(("least", "most"), _ends(tensor), strict=True))
             # One number says nothing about others.
             several = tensor.numel() > 1
             binary = several and least >= 0 and most <= 1 and bool(((tensor == 0) | (tensor == 1)).all())
             matrices = _matrices(tensor) if least < most else []
-        ranges = {"binary": binary, "unit": 0 <= least <= most <= 1, "positive": least > 0, "finite": most - most == 0}
-        return {"ranges": [*(name for name, holds in ranges.items() if holds), *matrices]}
+        ends = {"least": least, "most": most} if most - least < math.inf else {}
+        return {**ends, "ranges": ["binary"] * binary + matrices}
     except Exception:  # noqa: BLE001 - tensors of transforms and tracers have no values to look at
         return {}
+
+
+def _whole(integers: Any) -> dict[str, Any]:
+    """The least and the largest of integers, without what is ``apart``: the only one below 0, or far above the rest."""
+    least, most = _ends(integers)
+    if least == most or integers.dtype is sys.modules[PACKAGE].bool:
+        return {"least": least, "most": most}
+    negative, others = integers[integers < 0], integers[integers >= 0]
+    if negative.numel() and others.numel() and bool((negative == least).all()):
+        return {**dict(zip(("least", "most"), _ends(others), strict=True)), "apart": least}
+    return {"least": least, "most": most, "below": int(integers[integers != most].max())}
 
 
 def _matrices(tensor: Any) -> list[str]:
