@@ -21,7 +21,7 @@ from packaging.specifiers import SpecifierSet
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.importing import aliases
 from autograd_conformance.implementations.importing.missing import StandIns
-from autograd_conformance.implementations.protocol import Implementation, Unavailable
+from autograd_conformance.implementations.protocol import Implementation, Unavailable, derives
 
 _Imported = TypeVar("_Imported")
 
@@ -215,7 +215,7 @@ def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
     mine = [
         name
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Implementation) and value.__module__ == module.__name__
+        if derives(value, Implementation) and value.__module__ == module.__name__
     ]
     if not attribute and len(mine) != 1:
         found = ", ".join(mine) or "none"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.calling import Native
-from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.protocol import Implementation, derives
 
 
 def native(function: Any, implementation: Implementation) -> Any:
     """The Function class that the user gave, directly or as its `apply`; any other callable as a `Native`."""
     base = getattr(implementation.ag, "Function", None)
     for given in (function, getattr(function, "__self__", None)):
-        if isinstance(given, type) and isinstance(base, type) and issubclass(given, base):
+        if derives(given, base):
             return given
     return Native(function)
 
