@@ -18,10 +18,11 @@ from typing import Any, TypeVar
 
 from packaging.specifiers import SpecifierSet
 
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.deviations import Deviation
 from autograd_conformance.implementations.importing import aliases
 from autograd_conformance.implementations.importing.missing import StandIns
-from autograd_conformance.implementations.protocol import Implementation, Unavailable, derives
+from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 _Imported = TypeVar("_Imported")
 

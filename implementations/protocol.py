@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from autograd_conformance.implementations.deviations import Deviation, by_release
 from autograd_conformance.implementations.scripting import Named, Shown
@@ -21,15 +21,6 @@ Mask = Sequence[bool]
 Pullback = Callable[..., Tensors]
 # Takes cotangents, which primals are wanted, and whether the gradients can be differentiated; returns the gradients.
 BackwardPass = Callable[[Sequence[Any], Mask, bool], Sequence[Any]]
-
-
-def derives(value: Any, base: Any) -> TypeGuard[Any]:
-    """Whether a value is a class that is derived from a base.
-
-    ``isinstance(value, type)`` also holds for proxies, and in Python 3.10 for ``list[int]``: neither is a class.
-    """
-    return all(issubclass(type(each), type) for each in (value, base)) and issubclass(value, base)
-
 
 DTYPES = (
     "float64", "float32", "float16", "bfloat16", "complex128", "complex64",

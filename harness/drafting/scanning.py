@@ -23,7 +23,8 @@ from autograd_conformance.harness.drafting.trying import best
 from autograd_conformance.harness.drafting.writing import Drafted
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
-from autograd_conformance.implementations.protocol import Implementation, Unavailable, derives
+from autograd_conformance.implementations.classes import derives
+from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 _NOWHERE = (
     "backward raised in each of the calls that were tried: it is wrong, or the arguments are others than its code "

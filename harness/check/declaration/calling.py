@@ -13,13 +13,13 @@ from typing import Any
 from autograd_conformance.harness.check.declaration.freedom import Canonical
 from autograd_conformance.harness.outcomes import OutOfTime, one_line
 from autograd_conformance.harness.testing.steering import STEERING
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.protocol import (
     BackwardPass,
     Implementation,
     Mask,
     Tensors,
     as_tuple,
-    derives,
 )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.calling import Native
-from autograd_conformance.implementations.protocol import Implementation, derives
+from autograd_conformance.implementations.classes import derives
+from autograd_conformance.implementations.protocol import Implementation
 
 
 def native(function: Any, implementation: Implementation) -> Any:

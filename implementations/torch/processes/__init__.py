@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
-from autograd_conformance.implementations.protocol import derives
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.torch.processes.group import Group, each_part
 from autograd_conformance.implementations.torch.processes.serving import differing
 
