@@ -48,8 +48,11 @@ def _release() -> Version:
 
 RELEASE = _release()
 
-# Other packages are imported as torch, too, without its native code. What they lack is named where it is used.
-_IS_TORCH = str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(tuple(EXTENSION_SUFFIXES))
+# Other packages are imported as torch, too: by their own name, or without native code. What they lack is named where it
+# is used.
+_IS_TORCH = torch.__name__ == "torch" and str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(
+    tuple(EXTENSION_SUFFIXES)
+)
 _memory: Any = memory if _IS_TORCH else plain
 
 

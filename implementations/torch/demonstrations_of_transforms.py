@@ -130,10 +130,7 @@ def _duals(w: Words) -> str:
         duals[n] = f"fwAD.make_dual({w.names[n]}.detach(), {tangent})"
     forward = w.forward(duals).replace(".clone()", "")
     unpacked = ", ".join(f"fwAD.unpack_dual({y}).tangent" for y in w.shown.outputs)
-    return (
-        "import torch.autograd.forward_ad as fwAD\n\n"
-        f"with fwAD.dual_level():\n    {forward}    tangents = [{unpacked}]\n"
-    )
+    return f"with fwAD.dual_level():\n    {forward}    tangents = [{unpacked}]\n"
 
 
 def _tangent(w: Words) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from autograd_conformance.implementations.protocol import ScriptText
 from autograd_conformance.implementations.scripting import Named
@@ -15,15 +16,19 @@ from autograd_conformance.implementations.torch.series import listed
 
 WIDTH = 116
 
+# By its own name: another package may have been imported as torch.
+PACKAGE = torch.__name__
+
 IMPORTS = {
     "functools": "import functools",
     "gc": "import gc",
     "sys": "import sys",
     "weakref": "import weakref",
     "np": "import numpy as np",
-    "torch": "import torch",
-    "FakeTensorMode": "from torch._subclasses.fake_tensor import FakeTensorMode",
-    "checkpoint": "from torch.utils.checkpoint import checkpoint",
+    "torch": "import torch" if PACKAGE == "torch" else f"import {PACKAGE} as torch",
+    "FakeTensorMode": f"from {PACKAGE}._subclasses.fake_tensor import FakeTensorMode",
+    "fwAD": f"import {PACKAGE}.autograd.forward_ad as fwAD",
+    "checkpoint": f"from {PACKAGE}.utils.checkpoint import checkpoint",
 }
 
 # The names of the array namespace that torch spells otherwise; see `TorchImplementation.xp` in torch.py.

@@ -64,7 +64,7 @@ def right(paths: Sequence[Path]) -> set[Path]:
     if not paths:
         return set()
     texts = "\n".join(path.read_text(encoding="utf-8") for path in paths)
-    named = set(re.findall(r"^import (\w+)$", texts, re.MULTILINE))
+    named = set(re.findall(r"^import ([\w.]+)(?: as \w+)?$", texts, re.MULTILINE))
     words = ["-c", _RUNNER, ",".join(sorted(named)), *map(str, paths)]
     said, _ = child.command(words, seconds=_SECONDS)
     return {paths[message["script"]] for message in said if message.get("shows") == 0 and "script" in message}
