@@ -46,6 +46,9 @@ NAMES = {
     "to_numpy": "lambda x: x.detach().cpu().numpy()",
 }
 
+# What torch documents for the keywords of the array namespace.
+KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
+
 AUTOGRAD = {
     "Function": "torch.autograd.Function",
     "once_differentiable": "torch.autograd.function.once_differentiable",
@@ -144,7 +147,7 @@ SCRIPT = ScriptText(
     imports=IMPORTS,
     package="torch",
     names=NAMES,
-    keywords={"axis": "dim", "keepdims": "keepdim"},
+    keywords=KEYWORDS,
     ag=AUTOGRAD,
     tensor=tensor,
     prelude=PRELUDE,
