@@ -177,7 +177,7 @@ def _compiled(w: Words) -> str:
 
 
 def _autocast(w: Words) -> str:
-    lines = f'with torch.autocast("{w.shown.device}", dtype=torch.bfloat16):\n    {w.forward()}'
+    lines = f'with torch.autocast("{w.shown.device}", dtype=torch.{w.shown.cast}):\n    {w.forward()}'
     if w.shown.kind == "output":
         return lines + w.compare(w.shown.outputs[w.shown.number])
     cast = [f"{g.name}.to({y}.dtype)" for g, y in zip(w.cotangents, w.ends, strict=True) if g]
