@@ -148,7 +148,8 @@ class TorchImplementation(adapting.RecordingImplementation):
         return found if _IS_TORCH else replace(found, version=f"{found.version.partition('+')[0]}+{torch.__name__}")
 
     def checked(self) -> tuple[str, ...]:
-        if not _IS_TORCH:
+        # What sits on top of torch has releases of its own.
+        if not _IS_TORCH or self.package is not torch:
             return ()
         # Also those on which none of them is listed.
         return by_release(version for each in DEVIATIONS for version in each.cause.checked)
