@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from autograd_conformance.harness.views import summary
 from autograd_conformance.implementations import IMPORTS, PACKAGE, load
@@ -18,6 +19,7 @@ from autograd_conformance.implementations.importing import aliases
 from autograd_conformance.implementations.importing.missing import Missing, Placeholder, StandIns, missing_part
 from autograd_conformance.implementations.importing.piecewise import executed
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.implementations.torch import memory
 from autograd_conformance.selftests.conftest import outside_with
 
 
@@ -98,6 +100,10 @@ def test_a_use_of_it_names_the_part(package, use):
     _, module = imported(package)
     with pytest.raises(Missing, match=r"needs scant\."):
         use(module)
+
+
+def test_what_only_the_adapter_reads_has_a_default():
+    assert memory.kind(SimpleNamespace(layout=torch.strided)) == ""
 
 
 def test_nothing_stays_in_the_package(package):
