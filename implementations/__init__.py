@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib import import_module, metadata, util
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -18,8 +19,9 @@ from typing import Any, TypeVar
 
 from packaging.specifiers import SpecifierSet
 
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.deviations import Deviation
-from autograd_conformance.implementations.importing import aliases
+from autograd_conformance.implementations.importing import aliases, failing
 from autograd_conformance.implementations.importing.missing import StandIns
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
@@ -56,7 +58,7 @@ PACKAGE = "AUTOGRAD_CONFORMANCE_PACKAGE"
 ENTRY_POINTS = "autograd_conformance.implementations"
 
 # The variable that names what every process imports before it uses an implementation, comma-separated: packages that
-# register a device. Child processes inherit it.
+# register a device, or with a colon the function of one that does. Child processes inherit it.
 IMPORTS = "AUTOGRAD_CONFORMANCE_IMPORT"
 
 # The variable that names the only devices to use, comma-separated, the one where everything is tried first.
@@ -88,7 +90,7 @@ def load(given: str) -> Implementation:
     _alias(given)
     with _staying(), stand_ins.until_the_end():
         module = _tried(given, cure, partial(stand_ins.importing, partial(_module, path)))
-        added = [_tried(f"{name} of --import", "", partial(_imported, name)) for name in to_import()]
+        added = {name: _tried(f"{name} of --import", "", partial(_set_up, name), name) for name in to_import()}
     found = _made(given, module, attribute)
     if found.drop_in and not isinstance(getattr(found.ag, "Function", None), type):
         raise Unavailable(
@@ -99,10 +101,10 @@ def load(given: str) -> Implementation:
     return found
 
 
-def _add(found: Implementation, packages: Sequence[ModuleType]) -> None:
+def _add(found: Implementation, packages: Mapping[str, ModuleType]) -> None:
     """Let packages be parts of an implementation, with what their devices are known not to keep."""
-    found.parts = (*found.parts, *(each for each in packages if each not in found.parts))
-    found.added = {each.__name__: _version(each) for each in packages}
+    found.parts = tuple(dict.fromkeys((*found.parts, *packages.values())))
+    found.added = {name: _version(each) for name, each in packages.items()}
     found.of_accelerators = tuple(chain.from_iterable(map(of_device, found.added)))
 
 
@@ -125,7 +127,7 @@ def _alias(given: str) -> None:
     if package and given not in _PACKAGES:
         raise Unavailable(f"--package {package} goes with {', '.join(_PACKAGES)}, and not with {given}")
     if package:
-        _tried(f"{package} of --package", "", lambda: aliases.use(_PACKAGES[given], package))
+        _tried(f"{package} of --package", "", lambda: aliases.use(_PACKAGES[given], package), package)
 
 
 def _module(path: str) -> ModuleType:
@@ -142,20 +144,26 @@ def _version(module: ModuleType) -> str:
 
 def of_device(package: str) -> tuple[Deviation, ...]:
     """The known deviations of a package that registers a device."""
-    place = f"{_HERE}.deviations.devices.{package.partition('.')[0]}"
+    place = f"{_HERE}.deviations.devices.{re.split('[.:]', package)[0]}"
     return import_module(place).DEVIATIONS if util.find_spec(place) is not None else ()
 
 
 def to_import() -> list[str]:
-    """The names of the packages that ``IMPORTS`` asks for."""
+    """The names of the packages, or of their functions, that ``IMPORTS`` asks for."""
     return _listed(IMPORTS)
+
+
+def statements(name: str) -> str:
+    """The lines that do in a script what ``IMPORTS`` does."""
+    module, _, function = name.partition(":")
+    return f"import {module}\n" + f"\n{module}.{function}()\n" * bool(function)
 
 
 def _listed(variable: str) -> list[str]:
     return list(dict.fromkeys(filter(None, map(str.strip, os.environ.get(variable, "").split(",")))))
 
 
-def _tried(what: str, cure: str, importing: Callable[[], _Imported]) -> _Imported:
+def _tried(what: str, cure: str, importing: Callable[[], _Imported], package: str = "") -> _Imported:
     try:
         return importing()
     except Unavailable:
@@ -164,8 +172,9 @@ def _tried(what: str, cure: str, importing: Callable[[], _Imported]) -> _Importe
     except Exception as problem:
         # Whoever has the package needs no advice to install another one.
         absent = isinstance(problem, ModuleNotFoundError) and "." not in str(problem.name)
-        said = " ".join(f"{type(problem).__name__}: {problem}".split())
-        raise Unavailable(f"{what} cannot be imported ({said}){cure if absent else ''}") from problem
+        said = ", because of ".join(failing.reasons(problem))
+        cures = (cure if absent else "") + "".join(f"; {each}" for each in failing.unmet(package))
+        raise Unavailable(f"{what} cannot be imported ({said}){cures}") from problem
 
 
 @contextmanager
@@ -183,6 +192,22 @@ def _imported(name: str) -> ModuleType:
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     return import_module(name)
+
+
+@cache
+def _set_up(name: str) -> ModuleType:
+    """Import a package, and call the function that is named behind a colon, once in a process."""
+    path, _, function = name.partition(":")
+    module = _imported(path)
+    if function:
+        if not callable(getattr(module, function, None)):
+            raise Unavailable(f"{name} of --import: {path} has no function {function!r}")
+        try:
+            getattr(module, function)()
+        except Exception as problem:
+            said = ", because of ".join(failing.reasons(problem))
+            raise Unavailable(f"{name} of --import cannot be called ({said})") from problem
+    return module
 
 
 @dataclass(frozen=True)
@@ -215,7 +240,7 @@ def _made(given: str, module: ModuleType, attribute: str) -> Implementation:
     mine = [
         name
         for name, value in vars(module).items()
-        if isinstance(value, type) and issubclass(value, Implementation) and value.__module__ == module.__name__
+        if derives(value, Implementation) and value.__module__ == module.__name__
     ]
     if not attribute and len(mine) != 1:
         found = ", ".join(mine) or "none"

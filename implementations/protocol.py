@@ -203,6 +203,8 @@ class Implementation(ABC):
     drop_in: str = ""
     # The dtypes that were found not to be taken by the device that the adapter is for.
     untaken: frozenset[str] = frozenset()
+    # The dtypes that autocast computes in, the usual one first; of an accelerator those that were found out.
+    autocast_dtypes: tuple[str, ...] = ("bfloat16", "float16")
     # The versions of packages that the user adds, by name: of one that registers a device, say.
     added: Mapping[str, str] = MappingProxyType({})
 

@@ -48,7 +48,8 @@ class Shown:
     part of it that is data, ``choices`` what its test varied. ``more`` makes further values that a property needs.
     ``own`` marks a Function of which only the code is known, ``literal`` says that the number in the finding does not
     depend on it. Elsewhere the plain call in the dtype ``wide`` is what is right, or a ``reference`` in its place; and
-    ``slope_of`` is what finite differences are taken of, empty where their result is in the finding.
+    ``slope_of`` is what finite differences are taken of, empty where their result is in the finding. ``cast`` is the
+    dtype of the device's autocast.
     """
 
     apply: str
@@ -76,6 +77,7 @@ class Shown:
     literal: bool
     slope_of: str
     wide: str
+    cast: str
     more: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
 
     @property

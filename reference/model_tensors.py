@@ -236,6 +236,15 @@ operations: dict[str, Operation] = {}
 _sequence = itertools.count()
 
 
+class _Freeing(threading.local):
+    """The edges of each thread's nodes that ended while another one ends; None if none does."""
+
+    edges: list[Sequence[Edge | None]] | None = None
+
+
+_freeing = _Freeing()
+
+
 class Node:
     """A node of the graph. It has one edge per argument, to an output of an earlier node, or None."""
 
@@ -243,6 +252,16 @@ class Node:
     def __init__(self, edges: Sequence[Edge | None] = ()) -> None:
         self._edges = edges
         self._sequence = next(_sequence)
+
+    def __del__(self) -> None:
+        """Free the nodes behind this one in turn. Each inside the one before it would need a stack of any size."""
+        if _freeing.edges is not None:
+            _freeing.edges.append(self._edges)
+            return
+        _freeing.edges, self._edges = [self._edges], ()
+        while _freeing.edges:
+            _freeing.edges.pop()
+        _freeing.edges = None
 
     def _run(self, cotangents: dict[int, Tensor], retain: bool) -> Sequence[Tensor | None]:
         """One gradient per edge, from the cotangents of the outputs that were used."""

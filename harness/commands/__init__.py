@@ -47,17 +47,26 @@ def _verify_module(option: str, name: str, example: str) -> None:
         raise Problem(f"{option} must be the name of a package, as in {option} {example}, got {name!r}")
 
 
+def _verify_import(name: str) -> None:
+    path, colon, function = name.partition(":")
+    _verify_module("--import", path, "torchvulkan")
+    if colon and not function.isidentifier():
+        raise Problem(
+            f"--import calls a function of a package, as in --import mypackage:register, got {function!r} as its name"
+        )
+
+
 def _import_everywhere(context: click.Context, option: click.Parameter, names: tuple[str, ...]) -> None:  # noqa: ARG001
     """Let this process and all its children import these packages."""
     for name in names:
-        _verify_module("--import", name, "torchvulkan")
+        _verify_import(name)
     if names:
         os.environ[implementations.IMPORTS] = ",".join(dict.fromkeys((*implementations.to_import(), *names)))
 
 
 import_option = click.option(
-    "--import", multiple=True, metavar="PACKAGE", expose_value=False, callback=_import_everywhere,
-    help="Import this package in every process, as one that registers a device; repeatable.",
+    "--import", multiple=True, metavar="PACKAGE[:FUNCTION]", expose_value=False, callback=_import_everywhere,
+    help="Import this package in every process, as one that registers a device, and call its function; repeatable.",
 )  # fmt: skip
 
 

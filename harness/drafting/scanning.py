@@ -24,6 +24,7 @@ from autograd_conformance.harness.drafting.uses import once
 from autograd_conformance.harness.drafting.writing import Drafted
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.processes import child
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.protocol import Implementation, Unavailable
 
 _NOWHERE = (
@@ -129,7 +130,7 @@ def _functions(
     seen: set[Any] = set()
     for module in modules:
         for value in list(vars(module).values()):
-            mine = isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
+            mine = derives(value, base) and value.__module__ == module.__name__
             if mine and value not in seen and value.forward is not base.forward:
                 seen.add(value)
                 yield _about(value, module), value, value

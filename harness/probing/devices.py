@@ -38,7 +38,8 @@ class Facts:
     """What a device does not take, with the reason, and what it computes less accurately than its dtype says.
 
     ``accurate_as`` maps a dtype to the one whose accuracy the built-in operations reach, and ``coarse`` says which one
-    shows it. ``elsewhere`` has the operations that the device leaves to the CPU.
+    shows it. ``elsewhere`` has the operations that the device leaves to the CPU, ``autocast`` the dtypes that its
+    autocast does not take, if it takes another one.
     """
 
     dtypes: Mapping[str, str] = field(default_factory=dict)
@@ -46,11 +47,14 @@ class Facts:
     accurate_as: Mapping[str, str] = field(default_factory=dict)
     coarse: Mapping[str, str] = field(default_factory=dict)
     elsewhere: Sequence[str] = ()
+    autocast: Mapping[str, str] = field(default_factory=dict)
 
     def sentences(self) -> Iterator[str]:
         """The facts in words."""
         for name, reason in (*self.dtypes.items(), *self.capabilities.items()):
             yield f"without {name}: {textwrap.shorten(reason, _LONGEST, placeholder=' ...')}"
+        if self.autocast:
+            yield f"autocast without {', '.join(self.autocast)}"
         for dtype, shown in self.coarse.items():
             yield f"{dtype} is only as accurate as {self.accurate_as[dtype]}: {shown}"
         if self.elsewhere:
@@ -61,9 +65,10 @@ class Facts:
 
     def adapter(self, implementation: Implementation) -> Implementation:
         """The adapter for this device: with the dtypes that it takes."""
-        if not self.dtypes:
+        if not (self.dtypes or self.autocast):
             return implementation
         mine = copy(implementation)
+        mine.autocast_dtypes = tuple(dtype for dtype in implementation.autocast_dtypes if dtype not in self.autocast)
         mine.untaken = frozenset(self.dtypes)
         mine.dtypes = tuple(dtype for dtype in implementation.dtypes if dtype not in mine.untaken)
         return mine
@@ -137,7 +142,8 @@ def find_out(given: str, device: str) -> Facts:
 
 
 def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
-    raised: dict[str, dict[str, str]] = {"dtypes": {}, "capabilities": {}}
+    raised: dict[str, dict[str, str]] = {"dtypes": {}, "capabilities": {}, "autocast": {}}
+    cast = [each for each in known if each["kind"] == "autocast"]
     coarse: dict[str, tuple[str, str]] = {}
     elsewhere: set[str] = set()
     for each in known:
@@ -149,6 +155,9 @@ def _facts(known: Sequence[Mapping[str, Any]]) -> Facts:
             coarse[name] = each["found"]
         elif kind == "elsewhere":
             elsewhere.update(each.get("found", ()))
+    if cast and len(raised["autocast"]) == len(cast):
+        raised["capabilities"]["autocast"] = cast[0]["raised"]
+        raised["autocast"].clear()
     accurate_as = {name: found[0] for name, found in coarse.items()}
     of_parts = {name: accurate_as[real] for name, real in REAL_OF.items() if real in accurate_as}
     shown = {name: found[1] for name, found in coarse.items()}
@@ -169,9 +178,11 @@ class Trial:
 
 def trials(i: Implementation) -> list[Trial]:
     """The trials of an implementation's devices."""
+    casting = i.autocast_dtypes if "autocast" in i.capabilities else ()
     return [
         *(Trial("dtypes", name, partial(_made, dtype=name)) for name in i.dtypes),
         *(Trial("capabilities", name, run) for name, run in _CAPABILITIES.items() if name in i.capabilities),
+        *(Trial("autocast", name, partial(_cast, dtype=name)) for name in casting),
         *(Trial("accuracy", name, partial(coarseness, dtype=name)) for name in REAL if name in i.dtypes),
         *(Trial("elsewhere", use.text, partial(_elsewhere, use=use)) for use in USES if not use.needs),
     ]
@@ -236,12 +247,12 @@ def _saved(i: Implementation, device: str) -> None:
         _backward(i, device, lambda f: f)
 
 
-def _cast(i: Implementation, device: str) -> None:
+def _cast(i: Implementation, device: str, dtype: str) -> None:
     x = i.array(np.eye(2), "float32", device)
-    with i.autocast(device, "bfloat16"):
+    with i.autocast(device, dtype):
         found = i.describe(i.xp.matmul(x, x)).dtype
-    if found != "bfloat16":
-        raise TypeError(f"under autocast in bfloat16, a product of matrices is {found}")
+    if found != dtype:
+        raise TypeError(f"under autocast in {dtype}, a product of matrices is {found}")
 
 
 def _viewed(i: Implementation, device: str) -> None:
@@ -271,7 +282,6 @@ _CAPABILITIES: dict[str, Callable[[Implementation, str], None]] = {
     "checkpoint": lambda i, device: _backward(i, device, i.checkpoint),
     "compile": lambda i, device: _backward(i, device, i.compile),
     "saved_hooks": _saved,
-    "autocast": _cast,
     "views": _viewed,
     "sparse": _sparse,
     "numpy": _numpy,

@@ -48,7 +48,7 @@ def problems(given: str, *, seconds: float = SECONDS) -> list[str]:
 
     Raises UsageProblem if there is no such adapter, or its framework is not installed.
     """
-    forks = given in child.FORKABLE and given not in sys.modules and sys.platform == "linux"
+    forks = child.CAN_FORK and given in child.FORKABLE and given not in sys.modules
     limit = f"it is ended after {seconds:g} s"
     with waiting.during(f"the import of {given} and the calls of its smoke stage; {limit}"):
         if forks and _holds_in_fork(given, seconds):

@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from autograd_conformance import implementations
@@ -25,6 +25,10 @@ from autograd_conformance import implementations
 # These survive a fork, so that what is imported once serves several processes. Others start threads when they are
 # imported.
 FORKABLE = ("torch", "hips", "mygrad", "model")
+
+# Whether a process with threads can be forked and used: on Windows there are no forks, and on macOS the system's
+# libraries do not survive them.
+CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
 
 # The first word of each line with a message; a framework may print other lines.
 MARK = "autograd-conformance-says"
@@ -37,10 +41,11 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended: ``how`` in words, and whether it was ended because it took too long."""
+    """How a process ended: ``how`` in words, whether it was ended because it took too long, or its exit status."""
 
     how: str
     late: bool = False
+    code: int | None = None
 
 
 def exit_status(code: int | None) -> str:
@@ -56,7 +61,7 @@ def _late(seconds: float) -> Ended:
 
 
 def _died(code: int | None) -> Ended:
-    return Ended(f"ended the process ({exit_status(code)})")
+    return Ended(f"ended the process ({exit_status(code)})", code=code)
 
 
 # Commands.
@@ -97,7 +102,8 @@ def command(
     except OSError as problem:
         return [], Ended(f"cannot be started: {problem.strerror}")
     *_, last = [b"it printed nothing", *done.stderr.strip().splitlines()]
-    return _messages(done.stdout), Ended(f"{_died(done.returncode).how}: {last.decode(errors='replace')}")
+    died = _died(done.returncode)
+    return _messages(done.stdout), replace(died, how=f"{died.how}: {last.decode(errors='replace')}")
 
 
 def _messages(printed: bytes) -> list[Message]:
@@ -115,9 +121,8 @@ def _messages(printed: bytes) -> list[Message]:
 
 def forks(implementation: str) -> bool:
     """Whether processes with this implementation can be forks of this one."""
-    able = implementation in FORKABLE and hasattr(os, "fork")
     # A forked process cannot use the driver of an accelerator.
-    return able and not implementations.load(implementation).accelerators()
+    return CAN_FORK and implementation in FORKABLE and not implementations.load(implementation).accelerators()
 
 
 @contextmanager

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
 import contextlib
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -93,7 +93,10 @@ class Watchdog(threading.Thread):
 
         def interrupt() -> None:
             late.set()
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            if hasattr(signal, "pthread_kill"):
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            else:
+                _thread.interrupt_main()
 
         timer = threading.Timer(self._start_limit, interrupt)
         timer.daemon = True
@@ -134,11 +137,11 @@ class Watchdog(threading.Thread):
         """End a worker, and let xdist know even if its connection stays open, as in a process that it forked."""
         node = found.node
         box = self._boxes / node.gateway.id
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(OSError, ValueError, psutil.Error):
             number = int(box.with_suffix(".pid").read_text())
             with box.open("a") as file:
                 file.write(f"{TIMEOUT}\n")
-            os.kill(number, signal.SIGKILL)
+            psutil.Process(number).kill()
         # Of one that has left no number, the connection.
         with contextlib.suppress(Exception):
             node.gateway._io.kill()

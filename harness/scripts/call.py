@@ -96,6 +96,7 @@ class Pieces:
             literal=self.source.call is None or (self.source.literal_outputs and kind == "output"),
             slope_of=self._slope_of(),
             wide=function.dtypes[0],
+            cast=self.implementation.autocast_dtypes[0],
             more=self._more,
         )
 

@@ -15,6 +15,7 @@ from autograd_conformance.harness.scripts.definitions import Sources
 from autograd_conformance.harness.scripts.names import Names
 from autograd_conformance.harness.testing.settings import kept
 from autograd_conformance.harness.testing.source import Source
+from autograd_conformance.implementations import statements
 from autograd_conformance.implementations.protocol import Implementation, ScriptText
 from autograd_conformance.implementations.scripting import Named, NoScript
 from autograd_conformance.reference.definitions import Function
@@ -149,7 +150,7 @@ def _prelude(text: ScriptText, pieces: Pieces) -> str:
     """The lines that prepare the device: what it needs itself, or the imports that register it."""
     device, implementation = pieces.call.device, pieces.implementation
     added = implementation.added if device != "cpu" else ()
-    return text.prelude.get(device, "") or "".join(f"import {name}\n" for name in added)
+    return text.prelude.get(device, "") or "".join(map(statements, added))
 
 
 def _spaced(body: str) -> str:

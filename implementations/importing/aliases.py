@@ -59,5 +59,5 @@ def use(name: str, package: str) -> None:
     """Let ``name`` mean ``package`` in this process. Raises ImportError if there is no such package."""
     import_module(package)
     alias = Alias(name, package)
-    if alias not in sys.meta_path:
+    if package != name and alias not in sys.meta_path:
         sys.meta_path.insert(0, alias)

@@ -32,7 +32,7 @@ from autograd_conformance.implementations.protocol import (
     as_tuple,
 )
 from autograd_conformance.implementations.torch import memory, plain, settings
-from autograd_conformance.implementations.torch.script import SCRIPT
+from autograd_conformance.implementations.torch.script import KEYWORDS, SCRIPT
 
 # torch imports this, and sympy with it, for the first gradient: done here, once for all processes that are forked.
 with suppress(ImportError):
@@ -48,8 +48,11 @@ def _release() -> Version:
 
 RELEASE = _release()
 
-# Other packages are imported as torch, too, without its native code. What they lack is named where it is used.
-_IS_TORCH = str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(tuple(EXTENSION_SUFFIXES))
+# Other packages are imported as torch, too: by their own name, or without native code. What they lack is named where it
+# is used.
+_IS_TORCH = torch.__name__ == "torch" and str(getattr(getattr(torch, "_C", None), "__file__", "")).endswith(
+    tuple(EXTENSION_SUFFIXES)
+)
 _memory: Any = memory if _IS_TORCH else plain
 
 
@@ -90,6 +93,15 @@ def _is_available(device: str) -> bool:
     return True
 
 
+def _documented(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of torch, which is called by the keywords that torch documents. Others need not take NumPy's."""
+
+    def call(*args: Any, **options: Any) -> Any:
+        return function(*args, **{KEYWORDS.get(name, name): value for name, value in options.items()})
+
+    return call
+
+
 def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) -> Any:
     return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True) @ b
 
@@ -104,14 +116,20 @@ class TorchImplementation(adapting.RecordingImplementation):
     package = torch
     xp = adapting.namespace(
         torch,
+        argmax=_documented(torch.argmax),
+        argsort=_documented(torch.argsort),
+        concat=_documented(torch.concat),
         copy=lambda x: x.clone(),
         expand_dims=lambda x, axis: torch.unsqueeze(x, axis),
         flip=lambda x, axis: torch.flip(x, (axis,) if isinstance(axis, int) else axis),
         from_numpy=lambda a, like: torch.from_numpy(np.array(a, order="C")).to(like.device),
         matrix_transpose=lambda x: x.mT,
-        max=torch.amax,
+        max=_documented(torch.amax),
+        mean=_documented(torch.mean),
         permute_dims=torch.permute,
         sparse_matmul=_sparse_matmul,
+        stack=_documented(torch.stack),
+        sum=_documented(torch.sum),
         take=lambda x, indices, axis: torch.index_select(x, axis, indices),
         take_along_axis=lambda x, indices, axis: torch.take_along_dim(x, indices, axis),
         to_numpy=lambda x: x.detach().cpu().numpy(),
@@ -130,7 +148,8 @@ class TorchImplementation(adapting.RecordingImplementation):
         return found if _IS_TORCH else replace(found, version=f"{found.version.partition('+')[0]}+{torch.__name__}")
 
     def checked(self) -> tuple[str, ...]:
-        if not _IS_TORCH:
+        # What sits on top of torch has releases of its own.
+        if not _IS_TORCH or self.package is not torch:
             return ()
         # Also those on which none of them is listed.
         return by_release(version for each in DEVIATIONS for version in each.cause.checked)

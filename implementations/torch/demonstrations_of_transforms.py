@@ -130,10 +130,7 @@ def _duals(w: Words) -> str:
         duals[n] = f"fwAD.make_dual({w.names[n]}.detach(), {tangent})"
     forward = w.forward(duals).replace(".clone()", "")
     unpacked = ", ".join(f"fwAD.unpack_dual({y}).tangent" for y in w.shown.outputs)
-    return (
-        "import torch.autograd.forward_ad as fwAD\n\n"
-        f"with fwAD.dual_level():\n    {forward}    tangents = [{unpacked}]\n"
-    )
+    return f"with fwAD.dual_level():\n    {forward}    tangents = [{unpacked}]\n"
 
 
 def _tangent(w: Words) -> str:
@@ -180,7 +177,7 @@ def _compiled(w: Words) -> str:
 
 
 def _autocast(w: Words) -> str:
-    lines = f'with torch.autocast("{w.shown.device}", dtype=torch.bfloat16):\n    {w.forward()}'
+    lines = f'with torch.autocast("{w.shown.device}", dtype=torch.{w.shown.cast}):\n    {w.forward()}'
     if w.shown.kind == "output":
         return lines + w.compare(w.shown.outputs[w.shown.number])
     cast = [f"{g.name}.to({y}.dtype)" for g, y in zip(w.cotangents, w.ends, strict=True) if g]

@@ -16,9 +16,14 @@ _VALUES = {
 }
 
 
+def _nested(tensor: Any) -> bool:
+    """Whether a tensor is nested; one that cannot say so is not."""
+    return bool(getattr(tensor, "is_nested", False))
+
+
 def kind(tensor: Any) -> str:
     """The kind of a tensor whose memory is not an array with strides, in words; empty for any other."""
-    if tensor.is_nested:
+    if _nested(tensor):
         return "nested"
     return "" if tensor.layout is torch.strided else str(tensor.layout).removeprefix("torch.").lstrip("_")
 
@@ -26,12 +31,12 @@ def kind(tensor: Any) -> str:
 def read(tensor: Any) -> Any:
     """A NumPy copy of the values: float64 or complex128, or as they are. Raises `Unreadable` if there is none."""
     tensor = tensor.detach()
-    if tensor.is_nested:
+    if _nested(tensor):
         raise Unreadable("a nested tensor has no shape, so that its values are no array")
     if tensor.layout is torch.strided and tensor.numel() > 0 and tensor.untyped_storage().size() == 0:
         raise RuntimeError("the memory of this tensor was freed")
     try:
-        if tensor.is_quantized:
+        if getattr(tensor, "is_quantized", False):
             tensor = tensor.dequantize()
         elif tensor.layout is torch.sparse_coo:
             # to_dense() loses the only value if it has no strides, as in the gradient of a sum.
@@ -62,7 +67,7 @@ def fill(tensor: Any, value: Any) -> None:
 
 def shared(a: Any, b: Any) -> bool:
     """Whether an element of one tensor has a byte in common with an element of the other."""
-    if a.is_nested or b.is_nested:
+    if _nested(a) or _nested(b):
         return False
     known = (torch.strided, *_VALUES)
     if a.layout not in known or b.layout not in known:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 
 from autograd_conformance.implementations.protocol import ScriptText
 from autograd_conformance.implementations.scripting import Named
@@ -15,15 +16,19 @@ from autograd_conformance.implementations.torch.series import listed
 
 WIDTH = 116
 
+# By its own name: another package may have been imported as torch.
+PACKAGE = torch.__name__
+
 IMPORTS = {
     "functools": "import functools",
     "gc": "import gc",
     "sys": "import sys",
     "weakref": "import weakref",
     "np": "import numpy as np",
-    "torch": "import torch",
-    "FakeTensorMode": "from torch._subclasses.fake_tensor import FakeTensorMode",
-    "checkpoint": "from torch.utils.checkpoint import checkpoint",
+    "torch": "import torch" if PACKAGE == "torch" else f"import {PACKAGE} as torch",
+    "FakeTensorMode": f"from {PACKAGE}._subclasses.fake_tensor import FakeTensorMode",
+    "fwAD": f"import {PACKAGE}.autograd.forward_ad as fwAD",
+    "checkpoint": f"from {PACKAGE}.utils.checkpoint import checkpoint",
 }
 
 # The names of the array namespace that torch spells otherwise; see `TorchImplementation.xp` in torch.py.
@@ -40,6 +45,9 @@ NAMES = {
     "take_along_axis": "lambda x, indices, axis: torch.take_along_dim(x, indices, axis)",
     "to_numpy": "lambda x: x.detach().cpu().numpy()",
 }
+
+# What torch documents for the keywords of the array namespace.
+KEYWORDS = {"axis": "dim", "keepdims": "keepdim"}
 
 AUTOGRAD = {
     "Function": "torch.autograd.Function",
@@ -139,7 +147,7 @@ SCRIPT = ScriptText(
     imports=IMPORTS,
     package="torch",
     names=NAMES,
-    keywords={"axis": "dim", "keepdims": "keepdim"},
+    keywords=KEYWORDS,
     ag=AUTOGRAD,
     tensor=tensor,
     prelude=PRELUDE,

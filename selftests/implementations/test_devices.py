@@ -112,6 +112,43 @@ def test_a_right_device_lacks_nothing():
     assert list(found.sentences()) == []
 
 
+# torch, whose autocast on a device of that name takes these dtypes; in others it says so and is off.
+CASTING = """
+import torch
+from autograd_conformance.implementations.torch import TorchImplementation
+
+
+class Casting(TorchImplementation):
+    def autocast(self, device, dtype):
+        return torch.autocast(device, dtype=getattr(torch, dtype), enabled=dtype in {taken})
+"""
+
+
+_OFF = "under autocast in bfloat16, a product of matrices is float32"
+
+
+@pytest.mark.parametrize(
+    ("taken", "usual", "lacking"),
+    [
+        (("float16",), ("float16",), ["autocast without bfloat16"]),
+        (("bfloat16",), ("bfloat16",), ["autocast without float16"]),
+        (("bfloat16", "float16"), ("bfloat16", "float16"), []),
+        (
+            (),
+            ("bfloat16", "float16"),
+            ["without autocast: TypeError: under autocast in bfloat16, a product of matrices is float32"],
+        ),
+    ],
+)
+def test_a_device_is_asked_in_the_dtypes_of_its_autocast(tmp_path, taken, usual, lacking):
+    path = tmp_path / "casting.py"
+    path.write_text(CASTING.format(taken=taken))
+    found = devices.find_out(str(path), "cpu")
+    assert [each for each in found.sentences() if "autocast" in each] == lacking
+    assert found.adapter(implementations.load("torch")).autocast_dtypes == usual
+    assert ("autocast" in found.capabilities) is not bool(taken)
+
+
 def test_a_device_that_cannot_be_tried_is_said():
     with pytest.raises(UsageProblem, match=r"what cpu takes cannot be found out: .*exit status 1.*there is no file"):
         devices.find_out("nothing.py", "cpu")
@@ -340,6 +377,12 @@ def test_what_a_device_is_known_not_to_keep_is_nothing_of_the_cpu(monkeypatch):
             ("run", "model", "--import", "a-b"),
             "--import must be the name of a package, as in --import torchvulkan",
         ),
+        (
+            ("run", "model", "--import", "a:b-c"),
+            "--import calls a function of a package, as in --import mypackage:register, got 'b-c' as its name",
+        ),
+        (("run", "model", "--import", "a:"), "got '' as its name"),
+        (("run", "model", "--import", "a:b:c"), "got 'b:c' as its name"),
         (
             ("run", "torch", "--package", "1x"),
             "--package must be the name of a package, as in --package mindtorch",

@@ -48,6 +48,13 @@ def test_of_several_adapters_in_a_file_one_is_named(folder):
         implementations.load("two.py")
 
 
+def test_what_only_looks_like_a_class_is_no_adapter(folder):
+    # In Python 3.10 the first one says so, too.
+    proxy = "class Proxy:\n    __class__ = property(lambda _: type)\n"
+    (folder / "typed.py").write_text(f"{ONE}Shape = list[int]\n{proxy}lazy = Proxy()\n")
+    assert implementations.load("typed.py").name == "mine"
+
+
 def test_a_module_joins_by_module_and_attribute(folder):
     (folder / "joined_module.py").write_text(ONE)
     assert implementations.load("joined_module:Mine").name == "mine"

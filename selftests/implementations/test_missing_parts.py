@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
+from ast import literal_eval
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from autograd_conformance.harness.views import summary
 from autograd_conformance.implementations import IMPORTS, PACKAGE, load
 from autograd_conformance.implementations.importing import aliases
 from autograd_conformance.implementations.importing.missing import Missing, Placeholder, StandIns, missing_part
+from autograd_conformance.implementations.importing.piecewise import executed
 from autograd_conformance.implementations.protocol import Unavailable
+from autograd_conformance.implementations.torch import memory
+from autograd_conformance.selftests.conftest import outside_with
 
 
 @pytest.fixture
@@ -66,6 +72,23 @@ def test_a_module_is_imported_whatever_is_missing(package):
     assert module.HERE == 1
 
 
+def test_what_raises_otherwise_costs_what_needs_it(package, tmp_path):
+    path = tmp_path / "wanting.py"
+    path.write_text(
+        "import scant\nBAD = scant.inner.HERE.real.of()\nRIGHT, WRONG = 1, 1 / 0\ndef used(): return BAD[1]\n"
+    )
+    with pytest.raises(AttributeError):
+        imported(package)
+    stand_ins = StandIns(package)
+    with stand_ins.until_the_end():
+        module = executed("wanting", path, stand_ins)
+    assert module.scant.inner.HERE == 1
+    with pytest.raises(Missing, match=r"needs wanting.py:2, which raises AttributeError: 'int' object"):
+        module.used()
+    with pytest.raises(Missing, match=r"needs wanting.py:3, which raises ZeroDivisionError"):
+        module.RIGHT()
+
+
 @pytest.mark.parametrize(
     "use",
     [
@@ -77,6 +100,10 @@ def test_a_use_of_it_names_the_part(package, use):
     _, module = imported(package)
     with pytest.raises(Missing, match=r"needs scant\."):
         use(module)
+
+
+def test_what_only_the_adapter_reads_has_a_default():
+    assert memory.kind(SimpleNamespace(layout=torch.strided)) == ""
 
 
 def test_nothing_stays_in_the_package(package):
@@ -148,6 +175,48 @@ def test_another_package_stands_for_a_name(package, monkeypatch):
     assert import_module("other.inner") is import_module("scant.inner")
     with pytest.raises(ModuleNotFoundError, match=r"other\.nothing"):
         import_module("other.nothing")
+
+
+# What stands for torch, with native code.
+STANDING = {
+    "__init__": """
+        from types import SimpleNamespace
+        from . import autograd
+        __version__ = "1.0.0"
+        _C = SimpleNamespace(__file__="_C.abi3.so")
+        class Tensor: pass
+        """,
+    "autograd/__init__": "from . import function",
+    "autograd/function": "class Function: pass",
+}
+
+SAYS = """
+from autograd_conformance import implementations
+found = implementations.load("torch")
+imports = found.script.imports
+print([found.drop_in, found.environment().version, found.checked(), imports["torch"], imports["fwAD"]])
+"""
+
+
+def said_of(folder, **environment):
+    words, environment = [sys.executable, "-c", SAYS], {**outside_with(folder), **environment}
+    return literal_eval(subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout)
+
+
+def test_native_code_makes_no_torch_of_another_package(tmp_path):
+    for name, text in STANDING.items():
+        path = tmp_path / "standing" / f"{name}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+    scripts = ["import standing as torch", "import standing.autograd.forward_ad as fwAD"]
+    assert said_of(tmp_path, **{PACKAGE: "standing"}) == ["torch", "1.0.0+standing", (), *scripts]
+
+
+@pytest.mark.parametrize("package", ["", "torch"])
+def test_torch_is_torch_by_its_own_name(tmp_path, package):
+    drop_in, *_, releases, torch, forward = said_of(tmp_path, **{PACKAGE: package})
+    assert (drop_in, torch, forward) == ("", "import torch", "import torch.autograd.forward_ad as fwAD")
+    assert "2.13.0" in releases
 
 
 @pytest.mark.parametrize(

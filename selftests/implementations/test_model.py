@@ -256,11 +256,25 @@ def test_the_mode_belongs_to_the_thread():
     assert seen == [[[4.0]]] * 8
 
 
-def test_a_long_chain():
-    y = x = leaf([1.0])
-    for _ in range(50_000):
-        y = identity.apply(y)
-    assert values(grad([y], [x])) == [[1]]
+@pytest.mark.parametrize("step", [identity.apply, lambda y: y + 1.0], ids=["Function", "operation"])
+def test_a_long_chain_is_differentiated_and_freed_on_a_small_stack(step):
+    def chained():
+        y = x = leaf([1.0])
+        for _ in range(50_000):
+            y = step(y)
+        nodes.append(weakref.ref(y.grad_fn))
+        gradients.append(values(grad([y], [x])))
+
+    nodes, gradients = [], []
+    before = threading.stack_size(2**18)
+    try:
+        thread = threading.Thread(target=chained)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    assert gradients == [[[1]]]
+    assert nodes[0]() is None
 
 
 def test_forward_mode_runs_the_functions_own_rule():

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.probing import adapter_checks
-from autograd_conformance.implementations.adapting import template
-from autograd_conformance.implementations.adapting.filling import FILL_IN, NAME, Unfilled
+from autograd_conformance.implementations.adapting import template, template_over
+from autograd_conformance.implementations.adapting.filling import FILL_IN, NAME, Unfilled, unfilled
 from autograd_conformance.implementations.protocol import CAPABILITIES, Implementation
 from autograd_conformance.reference.namespace import ARRAY_NAMES
 from autograd_conformance.reference.uses import ALWAYS, FUNCTIONS
@@ -125,6 +125,34 @@ def test_a_part_of_the_rest_is_checked_before_all_is_filled_in(tmp_path):
     assert "unknown capability teleport" in found[1]
 
 
+# What sits on top of torch: right, and once it loses the graph.
+OVERLAYS = {
+    "return apply": "",
+    "return lambda *args: apply(*args)": "",
+    "return lambda *args: apply(*(a.detach() if hasattr(a, 'detach') else a for a in args))": "gives None instead of",
+    "return lambda *args: apply(*args) * 2 if args[1:] == () else apply(*args)": "instead of",
+}
+
+
+@pytest.mark.parametrize(("call", "mistake"), OVERLAYS.items())
+def test_what_sits_on_top_of_torch_is_called_through_it(tmp_path, command, call, mistake):
+    path = tmp_path / "over.py"
+    text = template_over.text("over", "torch")
+    path.write_text(text)
+    assert unfilled(implementations.load(str(path))) == [
+        "over.py, line 21: fill in package",
+        "over.py, line 37: write the function call: A function of the arguments of apply that calls it through the "
+        "package: package.jit(apply), say.",
+    ]
+    (tmp_path / "overlay.py").write_text("__version__ = '0.3'\n")
+    text = text.replace("import torch\n", "import overlay\nimport torch\n", 1)
+    path.write_text(text.replace(f"package = {NAME}", "package = overlay").replace(f"raise {NAME}", call))
+    done = command("over.py", "--profile", "quick", "--functions", "Exp", "--properties", "VJP-REF", folder=tmp_path)
+    assert (done.status, mistake in done.err) == ((2, True) if mistake else (0, True)), done.err
+    if not mistake:
+        assert "over 0.3: 3 of 3 test ids hold" in done.out
+
+
 def test_what_is_to_be_filled_in_can_only_be_raised():
     with pytest.raises(Unfilled):
         FILL_IN(1)
@@ -141,6 +169,11 @@ def test_what_is_to_be_filled_in_can_only_be_raised():
     [
         (("mine.py",), "mine.py exists, and is not overwritten"),
         (("new.py", "--like", "touch"), "unknown kind --like 'touch'; choose from: torch, jax (did you mean torch?)"),
+        (("new.py", "--over", "torhc"), "unknown kind --over 'torhc'; choose from: torch"),
+        (
+            ("new.py", "--over", "torch", "--like", "jax"),
+            "--like jax and --over torch write different adapters; give one",
+        ),
         (("new",), "give one, as in: new-adapter new.py"),
         (("new.py", "--name", "a b"), "--name 'a b' is not a word"),
         (("nowhere/new.py",), "nowhere/new.py cannot be written: No such file"),

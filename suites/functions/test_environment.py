@@ -25,12 +25,13 @@ def test_env_compile(subject, data):
 
 @holds("ENV-AUTOCAST", where=lambda f: not f.inplace, needs="autocast", dtypes=("float32",), examples=0.6)
 def test_env_autocast(subject, data):
-    """Under autocast, outputs and gradients match the reference in bfloat16, or the call is refused."""
+    """Under autocast, outputs and gradients match the reference in its precision, or the call is refused."""
+    dtype = subject.implementation.autocast_dtypes[0]
     calls = subject.calls(replace(PLAIN, smooth=True))
     example = subject.example(data.draw(calls, label="call"))
-    expected = example.in_precision("bfloat16").expected
+    expected = example.in_precision(dtype).expected
     whole = (expected.outputs, expected.gradients())
-    outputs, gradients = subject.unless_refused(lambda: transforms.autocast(example, "bfloat16"), otherwise=whole)
+    outputs, gradients = subject.unless_refused(lambda: transforms.autocast(example, dtype), otherwise=whole)
     subject.assert_close(example.call, example.output_names, got=outputs, expected=whole[0])
     subject.assert_close(example.call, example.names, got=gradients, expected=whole[1])
 

@@ -13,6 +13,7 @@ from typing import Any
 from autograd_conformance.harness.check.declaration.freedom import Canonical
 from autograd_conformance.harness.outcomes import OutOfTime, one_line
 from autograd_conformance.harness.testing.steering import STEERING
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.misbehaving import Misbehaves
 from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
 
@@ -71,9 +72,8 @@ def unseeded(implementation: Implementation) -> Implementation:
 
 def _same(cls: Any, other: Any) -> bool:
     """Whether two classes or `Native` are the same Function, which may be observed."""
-    if isinstance(cls, type) and isinstance(other, type):
-        return issubclass(cls, other)
-    return isinstance(cls, Native) and isinstance(other, Native) and cls.apply == other.apply
+    both_native = isinstance(cls, Native) and isinstance(other, Native)
+    return cls.apply == other.apply if both_native else derives(cls, other)
 
 
 class Steered(Misbehaves):

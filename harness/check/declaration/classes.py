@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from autograd_conformance.harness.check.declaration.calling import Native
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.protocol import Implementation
 
 
@@ -12,7 +13,7 @@ def native(function: Any, implementation: Implementation) -> Any:
     """The Function class that the user gave, directly or as its `apply`; any other callable as a `Native`."""
     base = getattr(implementation.ag, "Function", None)
     for given in (function, getattr(function, "__self__", None)):
-        if isinstance(given, type) and isinstance(base, type) and issubclass(given, base):
+        if derives(given, base):
             return given
     return Native(function)
 

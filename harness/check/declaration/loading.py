@@ -22,7 +22,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.declaration.facts import Facts
 from autograd_conformance.harness.check.declaration.naming import Options, importing, name_of
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from, one_line
-from autograd_conformance.implementations import to_import
+from autograd_conformance.implementations import statements, to_import
 from autograd_conformance.implementations.protocol import Implementation
 
 # The folder of this suite's own frames.
@@ -155,7 +155,7 @@ def _operator(
         )
     thing, text = known
     found = _described(target, thing, arguments, options, implementation)
-    found.named = "".join(f"import {name}\n" for name in to_import()), text
+    found.named = "".join(map(statements, to_import())), text
     return found
 
 

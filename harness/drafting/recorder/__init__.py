@@ -39,7 +39,8 @@ _LAST_LOOK = 64
 def start(folder: str) -> None:
     """Record from now on, or as soon as torch is imported."""
     _WRITING.append(_Lines(folder))
-    os.register_at_fork(after_in_child=_WRITING[0].forget)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_WRITING[0].forget)
     atexit.register(_WRITING[0].end)
     if _DEFINES in sys.modules:
         _patch(sys.modules[_DEFINES])

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor, distributed
 
+from autograd_conformance.implementations.classes import derives
 from autograd_conformance.implementations.misbehaving import Misbehaves
 from autograd_conformance.implementations.torch.processes.group import Group, each_part
 from autograd_conformance.implementations.torch.processes.serving import differing
@@ -47,7 +48,7 @@ def in_processes(
     each process, and RuntimeError if a process raises, takes too long, or disagrees with the first on what is
     replicated.
     """
-    if isinstance(function, type) and issubclass(function, torch.autograd.Function):
+    if derives(function, torch.autograd.Function):
         function = function.apply
     if type(processes) is not int or processes < 1:
         raise ValueError(f"processes must be an integer of at least 1, got {processes!r}")

@@ -9,13 +9,16 @@ import torch
 from autograd_conformance.harness.testing.clauses import ClauseSubject
 
 LOWER = ("bfloat16", "float16")
-# The state of autocast: off, or the dtype in which it is on.
-STATES = ("off", *LOWER)
+
+
+def states(subject: ClauseSubject) -> tuple[str, ...]:
+    """The states of autocast on the subject's device: off, or the dtype in which it is on."""
+    return ("off", *subject.implementation.autocast_dtypes)
 
 
 def autocast(subject: ClauseSubject, state: str) -> Any:
     """Autocast of the subject's device in this state."""
-    dtype = getattr(torch, "bfloat16" if state == "off" else state)
+    dtype = getattr(torch, subject.implementation.autocast_dtypes[0] if state == "off" else state)
     return torch.autocast(subject.device, dtype=dtype, enabled=state != "off")
 
 

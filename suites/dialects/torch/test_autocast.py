@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from torch.utils.checkpoint import checkpoint
 
 from autograd_conformance.harness.testing.marks import keeps
-from autograd_conformance.suites.dialects.torch._autocast import LOWER, STATES, autocast, autocast_state
+from autograd_conformance.suites.dialects.torch._autocast import LOWER, autocast, autocast_state, states
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 
 
@@ -86,8 +86,8 @@ def _assert_product(subject, factors, output, gradients, dtypes):
 def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
     """backward runs in forward's autocast state, whatever the state around the pass."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
-    around = subject.draw(data, STATES, "autocast around the pass")
+    state = subject.draw(data, states(subject), "autocast around the call")
+    around = subject.draw(data, states(subject), "autocast around the pass")
     leaves, seen = _leaves(subject, factors), {}
     product = _product(subject, seen, **_decorated(subject))
     with autocast(subject, state):
@@ -104,8 +104,8 @@ def test_backward_runs_in_the_autocast_state_of_forward(subject, data):
 def test_a_checkpoint_keeps_the_autocast_state(subject, data):
     """Under checkpointing forward runs twice in its autocast state, and then backward."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
-    around = subject.draw(data, STATES, "autocast around the pass")
+    state = subject.draw(data, states(subject), "autocast around the call")
+    around = subject.draw(data, states(subject), "autocast around the pass")
     reentrant = subject.draw(data, (False, True), "use_reentrant")
     leaves, seen = _leaves(subject, factors), {}
     product = _product(subject, seen, **_decorated(subject))
@@ -124,7 +124,7 @@ def test_a_checkpoint_keeps_the_autocast_state(subject, data):
 def test_the_autocast_state_is_that_of_the_innermost_block(subject, data):
     """Forward and backward run in the state of the block around the call, however others and methods were left."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
+    state = subject.draw(data, states(subject), "autocast around the call")
     decorates = subject.draw(data, (False, True), "autocast is a decorator")
     fails = subject.draw(data, ("neither", "forward", "backward"), "method of an earlier call that raises")
     cast = subject.draw(data, (None, "float32"), "cast_inputs of that call")
@@ -133,7 +133,7 @@ def test_the_autocast_state_is_that_of_the_innermost_block(subject, data):
     wrong = _product(subject, {}, **_decorated(subject, **({"cast_inputs": getattr(torch, cast)} if cast else {})))
 
     def call():
-        pass_blocks(subject, data, lambda other: autocast(subject, other), STATES)
+        pass_blocks(subject, data, lambda other: autocast(subject, other), states(subject))
         if fails != "neither":
             subject.assert_raises(Exception, lambda: _run_wrong(subject, wrong, fails), f"an error in {fails}")
         return product.apply(*leaves), autocast_state(subject)
@@ -162,7 +162,7 @@ def _run_wrong(subject, cls, method):
 def test_backward_without_decorators_does_not_have_the_state_of_forward(subject, data):
     """Without custom_bwd, autocast is off in backward and mixed dtypes raise."""
     factors = _factors(subject, data)
-    state = subject.draw(data, LOWER, "autocast around the call")
+    state = subject.draw(data, subject.implementation.autocast_dtypes, "autocast around the call")
     used = subject.draw(data, ((), ("custom_fwd",)), "decorators")
     decorators = {name: _decorated(subject)[name] for name in used}
     leaves, seen = _leaves(subject, factors), {}
@@ -180,10 +180,10 @@ def test_backward_without_decorators_does_not_have_the_state_of_forward(subject,
 def test_cast_inputs_casts_under_autocast_and_switches_it_off(subject, data):
     """Under autocast, cast_inputs casts the floating tensors and switches autocast off inside."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
+    state = subject.draw(data, states(subject), "autocast around the call")
     dtype = subject.draw(data, ("float32", *LOWER), "dtype of the arguments")
     cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
-    around = subject.draw(data, STATES, "autocast around the pass")
+    around = subject.draw(data, states(subject), "autocast around the pass")
     leaves, seen = _leaves(subject, factors, dtype), {}
     product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
     with autocast(subject, state):
@@ -215,7 +215,7 @@ HOLDERS = {
 @keeps("AMP-03", variant="containers")
 def test_cast_inputs_looks_into_containers(subject, data):
     """cast_inputs casts the floating tensors in lists, tuples and dicts, and leaves text, arrays and other devices."""
-    state = subject.draw(data, LOWER, "autocast around the call")
+    state = subject.draw(data, subject.implementation.autocast_dtypes, "autocast around the call")
     cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
     put, take = HOLDERS[subject.draw(data, HOLDERS, "tensors held by")]
     array, seen = np.ones(2, "float32"), []
@@ -245,7 +245,7 @@ def test_cast_inputs_casts_double_precision_too(subject, data):
     cast = subject.draw(data, ("float32", *LOWER), "cast_inputs")
     leaves, seen = _leaves(subject, factors, "float64"), {}
     product = _product(subject, seen, **_decorated(subject, cast_inputs=getattr(torch, cast)))
-    with autocast(subject, subject.draw(data, LOWER, "autocast around the call")):
+    with autocast(subject, subject.draw(data, subject.implementation.autocast_dtypes, "autocast around the call")):
         product.apply(*leaves)
     subject.assert_equal("dtypes of double factors in forward", got=seen["forward"][1:], expected=(cast, cast))
 
@@ -254,7 +254,7 @@ def test_cast_inputs_casts_double_precision_too(subject, data):
 def test_the_decorators_can_be_used_bare(subject, data):
     """Bare custom_fwd and custom_bwd work like decorators with arguments."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
+    state = subject.draw(data, states(subject), "autocast around the call")
     leaves, seen = _leaves(subject, factors), {}
     bare = {"custom_fwd": torch.amp.custom_fwd, "custom_bwd": torch.amp.custom_bwd}
     product = subject.assert_accepted(lambda: _product(subject, seen, **bare), "bare custom_fwd and custom_bwd")
@@ -271,7 +271,7 @@ def test_the_decorators_can_be_used_bare(subject, data):
 def test_the_decorators_work_with_setup_context(subject, data):
     """A Function with setup_context runs backward in forward's autocast state, under func.grad too."""
     factors = _factors(subject, data)
-    state = subject.draw(data, STATES, "autocast around the call")
+    state = subject.draw(data, states(subject), "autocast around the call")
     transformed = subject.draw(data, (False, True), "gradients by func.grad")
     seen = {}
     product = _product(subject, seen, **_decorated(subject), separate=True)

@@ -8,7 +8,7 @@ import torch.utils.checkpoint
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.testing.marks import keeps
-from autograd_conformance.suites.dialects.torch._autocast import STATES, autocast, autocast_state
+from autograd_conformance.suites.dialects.torch._autocast import autocast, autocast_state, states
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
@@ -240,7 +240,8 @@ def test_where_the_recomputation_stops(subject, data):
 def test_forward_runs_again_under_its_autocast(subject, data):
     """The gradient of a function that depends on autocast is that of the state around the call, not around the pass."""
     x, g = drawn_pair(subject, data)
-    around, later = (subject.draw(data, STATES, f"autocast around {where}") for where in ("the call", "the pass"))
+    around = subject.draw(data, states(subject), "autocast around the call")
+    later = subject.draw(data, states(subject), "autocast around the pass")
     reentrant = subject.draw(data, st.booleans(), "use_reentrant")
     apply, _ = multiplying(subject, lambda x: torch.full_like(x, 2 if autocast_state(subject) == around else 3))
     with autocast(subject, around):

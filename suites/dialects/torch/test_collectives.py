@@ -1,5 +1,6 @@
 """Collectives in two processes: the gradients of the functional ones, of one's own, and those that processes share."""
 
+import os
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -34,7 +35,7 @@ def _drawn(subject, data, what, shape=PARTS):
 
 def _joint(subject, function, **options):
     """The function in two processes. Skips the test on another device than the CPU."""
-    if subject.device != "cpu" or subject.implementation.accelerators():
+    if subject.device != "cpu" or subject.implementation.accelerators() or not hasattr(os, "fork"):
         pytest.skip("collectives are checked over gloo on the CPU, in processes that are forked without an accelerator")
     return in_processes(function, **options)
 

@@ -330,6 +330,7 @@ def test_a_rule_for_autocast_casts(subject, data):
     by_name = subject.draw(data, st.booleans(), "registered by name")
     listed = subject.draw(data, st.booleans(), "in a list")
     given = subject.draw(data, (torch.float32, torch.float16, torch.bfloat16), "dtype of the tensor")
+    cast = getattr(torch, subject.implementation.autocast_dtypes[0])
     seen = []
 
     def watched(x: Tensor, more: list[Tensor], n: Tensor) -> Tensor:
@@ -338,14 +339,14 @@ def test_a_rule_for_autocast_casts(subject, data):
 
     op = _define("watched", watched)
     if by_name:
-        torch.library.register_autocast(f"{SPACE}::watched", subject.device, torch.bfloat16)
+        torch.library.register_autocast(f"{SPACE}::watched", subject.device, cast)
     else:
-        op.register_autocast(subject.device, torch.bfloat16)
+        op.register_autocast(subject.device, cast)
     x = subject.tensor([1.0, -2.0]).to(given)
     n = torch.tensor([2, 3], device=x.device)
-    with torch.autocast(subject.device, dtype=torch.bfloat16, enabled=on):
+    with torch.autocast(subject.device, dtype=cast, enabled=on):
         y = op(x, [x] if listed else [], n)
-    dtype = torch.bfloat16 if on else given
+    dtype = cast if on else given
     expected = (dtype, *([dtype] if listed else []), torch.int64, False)
     subject.assert_equal("dtypes in the operator, and whether autocast is on", got=seen, expected=[expected])
     subject.assert_equal("values of the output", got=y.tolist(), expected=[2.0, -6.0])
@@ -354,7 +355,8 @@ def test_a_rule_for_autocast_casts(subject, data):
 @keeps("LIB-10", variant="double")
 def test_a_rule_for_autocast_casts_double_precision(subject, data):
     """Within autocast double precision arrives in the rule's dtype, too: it is a floating-point dtype."""
-    dtype = subject.draw(data, (torch.bfloat16, torch.float16), "dtype of the rule")
+    lower = [getattr(torch, name) for name in subject.implementation.autocast_dtypes]
+    dtype = subject.draw(data, lower, "dtype of the rule")
     seen = []
 
     def noted(x: Tensor) -> Tensor:
