@@ -50,6 +50,9 @@ _FEW, _SOME, _MANY = 8, 32, 256
 
 # From one radius to the next, the change from the point itself shrinks by this factor at least; otherwise it is a jump.
 _SHRINKS = 3.0
+# Slopes that differ from place to place by more than this factor of what a radius changes have a kink between them. They
+# do not where the function is smooth, nor where rounding disturbs it.
+_APART = 4.0
 
 
 @dataclass(frozen=True)
@@ -79,16 +82,19 @@ class Slopes:
 class Spread:
     """The smallest and the largest slope of each entry of an output near a point, and their errors.
 
-    The error is infinite where the output jumps.
+    The error is infinite where the output jumps. At ``kinks`` the slopes do not come together as the places do.
     """
 
     low: Any
     high: Any
     tolerance: Any
+    kinks: Any
 
     def off(self, value: Any) -> Any:
-        """How far the slopes are from a value, at most."""
-        return np.maximum(np.abs(self.low - value), np.abs(self.high - value)) + self.tolerance
+        """How far the slopes are from a value, at most; 0 where there is no kink, and the value is one of them."""
+        far = np.maximum(np.abs(self.low - value), np.abs(self.high - value)) + self.tolerance
+        among = (self.low - self.tolerance <= value) & (value <= self.high + self.tolerance)
+        return np.where(self.kinks | ~among, far, 0.0)
 
 
 class Near:
@@ -154,8 +160,11 @@ class Near:
         size, largest = np.max(np.abs(self._start[number]), initial=0.0), np.max(np.abs(near), axis=0)
         coarse = 1e-6 * largest + self._reach.noise * (size + self._length * largest)
         jumps = np.max(inner, axis=0) > np.max(outer, axis=0) / _SHRINKS + 64 * self._reach.unit * size
-        tolerance = 4 * np.max(np.abs(far - near), axis=0) + coarse
-        return Spread(np.min(near, axis=0), np.max(near, axis=0), np.where(jumps, np.inf, tolerance))
+        changes = np.abs(far - near)
+        low, high, tolerance = np.min(near, axis=0), np.max(near, axis=0), 4 * np.max(changes, axis=0) + coarse
+        # A few of the differences may be taken across the kink.
+        kinks = high - low > _APART * np.quantile(changes, 0.9, axis=0)
+        return Spread(low, high, np.where(jumps, np.inf, tolerance), jumps | kinks)
 
     def _look(self, place: Arrays, direction: Arrays, found: _Found) -> bool:
         """Add the slopes near one place; False if the function has none there."""

@@ -21,6 +21,7 @@ from autograd_conformance.harness.check.refusals.exceptions import (
     IN_FORWARD,
     RETURN_EARLY,
     WHEN_EMPTY,
+    accidental,
     mistake,
 )
 from autograd_conformance.harness.check.refusals.refused import runs
@@ -78,7 +79,7 @@ class Lenient(Policy):
 
     def meaning(self, call: Call, raised: Exception) -> Meaning:
         known = mistake(raised)
-        if refused.raises_when_empty(self.subject, call):
+        if not accidental(raised) and refused.raises_when_empty(self.subject, call):
             which = empty_tensors.where(self.function, self.function.facts.emptied)
             words = (WHEN_EMPTY, which, known or RETURN_EARLY)
             return Meaning("without elements", "; ".join(filter(None, words)))

@@ -6,11 +6,12 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from autograd_conformance.implementations.protocol import Implementation
+from autograd_conformance.implementations.protocol import Implementation, as_tuple
 from autograd_conformance.reference.definitions import FLOATING
 
 
@@ -22,6 +23,8 @@ class Observation:
     backwards: int = 0
     needs_in_forward: Any = None
     needs_in_backward: Any = None
+    # Which outputs are tensors, and the cotangents of these.
+    tensors: tuple[bool, ...] = ()
     cotangents: tuple[Any, ...] = ()
     gradients: tuple[Any, ...] = ()
 
@@ -51,13 +54,18 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
     def enter(ctx: Any, *args: Any, **kwargs: Any) -> Any:
         seen.forwards += 1
         seen.needs_in_forward = needs_of(ctx)
-        return getattr(cls, entry)(ctx, *args, **kwargs)
+        returned = getattr(cls, entry)(ctx, *args, **kwargs)
+        outputs = as_tuple(args[-1] if separate else returned)
+        # The engine passes None for an output that is no tensor.
+        seen.tensors = tuple(hasattr(y, "shape") for y in outputs)
+        return returned
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
         seen.backwards += 1
         seen.needs_in_backward = needs_of(ctx)
         boxed = len(cotangents) == 1 and isinstance(cotangents[0], list)
-        seen.cotangents = tuple(cotangents[0] if boxed else cotangents)
+        given = cotangents[0] if boxed else cotangents
+        seen.cotangents = tuple(compress(given, seen.tensors) if len(given) == len(seen.tensors) else given)
         gradients = cls.backward(ctx, *cotangents)
         seen.gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         return gradients

@@ -44,9 +44,8 @@ def gradients_of_formula(example: Example) -> tuple[Any, ...] | None:
     made: list[Any] = []
 
     def noted(*primals: Any) -> Any:
-        outputs = example.call_with(f, *primals)
-        made.extend(as_tuple(outputs))
-        return outputs
+        made.extend(filter(implementation.is_tensor, as_tuple(example.call_with(f, *primals))))
+        return tuple(made)
 
     try:
         _, pullback = implementation.vjp(noted, example.primals, track=example.track)

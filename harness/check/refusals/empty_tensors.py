@@ -57,6 +57,9 @@ def where(function: Function, raising: Iterable[Shapes]) -> str:
         # From the end, as the last one is of any rank.
         for axis in range(-1, -1 - max((len(each[number]) for each in known), default=0), -1):
             if found and found == {each for each in known if len(each[number]) >= -axis and each[number][axis]}:
+                if all(len(each[number]) < 2 for each in known):
+                    # Of one dimension that goes without saying.
+                    return ""
                 which = {-1: "the last dimension"}.get(axis, f"dimension {axis}")
                 return f"only where {which} of argument {function.arguments.index(array)} ({array.name}) is 0"
     return "whatever dimension is 0" if found and found == set(known) else ""

@@ -39,6 +39,11 @@ def deliberate(raised: BaseException) -> bool:
     return isinstance(raised, _REFUSALS) and not mistake(raised) and not any(words in text for words in _ACCIDENTS)
 
 
+def accidental(raised: BaseException) -> bool:
+    """Whether an exception shows a mistake whatever the arguments are."""
+    return isinstance(raised, NameError | AttributeError | Misbehaves)
+
+
 def mistake(raised: BaseException) -> str:
     """What an exception says is wrong with the code; empty if it may be a refusal."""
     if isinstance(raised, NameError):

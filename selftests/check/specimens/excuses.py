@@ -69,6 +69,16 @@ class Unbound(Sine):
         return y
 
 
+class UnboundInBackward(Sine):
+    """backward returns a name that has a value only if there are elements."""
+
+    @staticmethod
+    def backward(ctx, g):
+        if g.numel():
+            found = g * ctx.saved_tensors[0].cos()
+        return found
+
+
 class NoSuchAttribute(Sine):
     """forward uses an attribute that tensors lack, unless they are contiguous."""
 
@@ -310,6 +320,7 @@ SPECIMENS = (
             (DtypeInBackward, _ONE, "VJP-REF", "raises", _BACKWARD),
             (MaskInBackward, _TWO, "VJP-MASK", "raises", _NO_VALUE),
             (Unbound, _ONE, "FWD-EMPTY", "raises", _NO_VALUE),
+            (UnboundInBackward, _ONE, "FWD-EMPTY", "raises", _NO_VALUE),
             (NoSuchAttribute, _ONE, "FWD-LAYOUT", "raises", _NO_ATTRIBUTE),
             (NoSuchFunction, _ONE, "VJP-REF", "raises", _NO_ATTRIBUTE),
             (MisfitWhenEmpty, _ONE, "FWD-EMPTY", "edge", _MISFIT),

@@ -208,6 +208,21 @@ OTHER_TANGENTS = {
     "relu, the other side": with_jvp(torch.relu, lambda x: (_step(x),), lambda x: ((x < 0).to(x.dtype),)),
     "abs without a sign": with_jvp(torch.abs, lambda x: (x.sign(),), lambda x: (torch.ones_like(x),)),
 }
+# A part of a slope is no freedom where the function is smooth.
+SMOOTH_TANGENTS = {
+    "a cube, a little too much": (
+        with_jvp(lambda x: x**3, lambda x: (3 * x * x,), lambda x: (3.0006 * x * x,)),
+        "float64",
+    ),
+    "a cube, a twentieth too much": (
+        with_jvp(lambda x: x**3, lambda x: (3 * x * x,), lambda x: (3.15 * x * x,)),
+        "float32",
+    ),
+    "a square, a little too much": (
+        with_jvp(torch.square, lambda x: (2 * x,), lambda x: (2.0008 * x,)),
+        "float64",
+    ),
+}
 _OF_STEPS = with_jvp(torch.round, lambda x: (torch.ones_like(x),))
 _TWICE = with_jvp(torch.round, lambda x: (torch.ones_like(x),), lambda x: (2 * torch.ones_like(x),))
 
@@ -236,6 +251,10 @@ SPECIMENS = (
         for name, (f, arguments) in TANGENTS.items()
     ),
     *(wrong(f"jvp of {name}", "JVP-REF", f, *ONE, tests=FORWARD_MODE) for name, f in OTHER_TANGENTS.items()),
+    *(
+        wrong(f"jvp of {name}", "JVP-REF", f, *ONE, tests=FORWARD_MODE, dtypes=dtype, profile="quick")
+        for name, (f, dtype) in SMOOTH_TANGENTS.items()
+    ),
     right("jvp of a straight-through estimator", "JVP-REF", _OF_STEPS, *ONE, soft=lambda x: x * 1),
     wrong("jvp of a straight-through estimator, twice too large", "JVP-REF", _TWICE, *ONE, soft=lambda x: x * 1),
     right("another of the largest under vmap", "BATCH-VMAP", _first_but_last_in_batches(), *ROWS, sizes=LENGTHS),

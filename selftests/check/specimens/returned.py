@@ -82,7 +82,26 @@ def _narrow(factor=1.0):
 narrow_gradient = Declaration(function(torch.exp, lambda g, y, _: (g * y).float()), "float[...]")
 PRODUCTS = ("float[...,n]", "float[...,n]")
 
+
+def _beside(*others, doubled=1):
+    """The exponential and the sum, with what is no tensor between them."""
+
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.exp(), *others, x.sum()
+
+    def backward(ctx, g, *rest):
+        (x,) = ctx.saved_tensors
+        return doubled * g * x.exp() + rest[-1]
+
+    return custom(forward=forward, backward=backward)
+
+
+OF_OUTPUTS = "VJP-FD VJP-UNUSED VJP-NONDIFF VJP-REF VJP-FINITE VJP-REF/range VJP-FINITE/far"
 SPECIMENS = (
+    right("None among the outputs", OF_OUTPUTS, _beside(None), "float[...]", decided=False),
+    right("a text among the outputs", OF_OUTPUTS, _beside("hello", 3), "float[...]", decided=False),
+    wrong("another factor beside None", "VJP-FD", _beside(None, doubled=2), "float[...]"),
     right("a sparse gradient", SEVERAL, embedding, decided=False),
     # Their rounding is no fault.
     right(
