@@ -55,7 +55,7 @@ _EPILOG = (
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|SPACE::OPERATOR|FILE.py|MODULE...")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--arg",
     "arguments",
@@ -123,10 +123,10 @@ def check(
 ) -> None:  # fmt: skip
     """Check your own Functions.
 
-    A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes;
-    or a file or module with declarations. Exit status: 1 if a fault was found that is no edge; 2 if none was, but
-    something could not be checked, the gradient could not be verified, declared calls or an --also were refused, or the
-    check was interrupted; otherwise 0.
+    A TARGET is MODULE:NAME, a Function class, its apply or any callable, or SPACE::OPERATOR, a registered operator,
+    whose arguments --arg describes; or FILE.py or MODULE, with declarations. Exit status: 1 if a fault was found that
+    is no edge; 2 if none was, but something could not be checked, the gradient could not be verified, declared calls or
+    an --also were refused, or the check was interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {

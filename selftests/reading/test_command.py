@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.check.session.child_session import Following
+from autograd_conformance.harness.commands import Number
 from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
@@ -94,21 +96,38 @@ def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
 def test_a_mistake_is_one_sentence_with_what_is_valid(said, words, parts):
     status, out, err = said(*words)
     assert (status, out) == (2, "")
-    message = err.splitlines()[-1]
+    (message,) = err.splitlines()
     assert message.startswith("Error: ")
     assert all(part in message for part in parts)
 
 
-# Every option with a value, and every argument, as a variable that is not set leaves them.
-EMPTY = [
-    (*words, parameter.opts[-1], "")
-    for words, each in (
-        *(((name,), cli.main.get_command(None, name)) for name in cli.main.list_commands(None)),
-        *((("list", name), each) for name, each in cli.main.get_command(None, "list").commands.items()),
-    )
-    for parameter in each.params
-    if isinstance(parameter, click.Option) and not parameter.is_flag
+COMMANDS = [
+    *(((name,), cli.main.get_command(None, name)) for name in cli.main.list_commands(None)),
+    *((("list", name), each) for name, each in cli.main.get_command(None, "list").commands.items()),
 ]
+OPTIONS = [(words, each) for words, command in COMMANDS for each in command.params if isinstance(each, click.Option)]
+WITH_VALUE = [((*words, each.opts[-1]), each) for words, each in OPTIONS if not each.is_flag]
+
+# What click itself refuses.
+MISUSED = [
+    *((*words, "--bogus") for words, _ in [((), None), *COMMANDS]),
+    *(words for words, _ in WITH_VALUE),
+    *((*words, "x") for words, each in WITH_VALUE if isinstance(each.type, Number)),
+    *((*words, f"{each.opts[-1]}=x") for words, each in OPTIONS if each.is_flag and each.opts[-1].startswith("--")),
+    ("check",), ("compare", "a"), ("accept",), ("new-adapter",), ("accept", "a", "b"), ("list", "functions", "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MISUSED, ids=" ".join)
+def test_a_misuse_is_one_line_that_names_the_help(said, words):
+    status, out, err = said(*words)
+    assert (status, out) == (2, "")
+    (message,) = err.splitlines()
+    assert re.fullmatch(rf"Error: [a-z].*; see (main {words[0]}|main).* --help", message), message
+
+
+# Every option with a value, and every argument, as a variable that is not set leaves them.
+EMPTY = [(*words, "") for words, _ in WITH_VALUE]
 
 
 @pytest.mark.parametrize("words", [*EMPTY, ("run", ""), ("check", ""), ("compare", "", "b")], ids=" ".join)
