@@ -49,6 +49,8 @@ BAD = [
     (("run", "mine.py"), ("there is no file mine.py",)),
     (("run", "no_such_module:Mine"), ("no_such_module:Mine cannot be imported",)),
     (("run", "model", "--suite", "nowhere"), ("nowhere", "functions")),
+    (("run", "model", "--suite", "small.ndjson"), ("small.ndjson is no Python file with a function test_", "@holds")),
+    (("run", "model", "--suite", "empty.py"), ("empty.py is no Python file with a function test_", "@keeps")),
     (("run", "model", "--replay", "old.ndjson"), ("--profile replay",)),
     (("run", "model", "--profile", "replay"), ("autograd-conformance.ndjson", "No such file")),
     (("run", "model", "--profile", "replay", "--replay", "a", "--report", "a"), ("overwrite",)),
@@ -82,6 +84,7 @@ def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
     # A process that imports the framework for every mistake would take minutes.
     monkeypatch.setattr(run_command.smoke, "verify", lambda _, **__: "")
     (tmp_path / "old").write_text("a file")
+    (tmp_path / "empty.py").write_text("def check():\n    pass\n")
     write(tmp_path / "begun.ndjson", lines([])[:1])
     write(tmp_path / "small.ndjson", lines([result("VJP-REF[Exp-cpu]")]))
 
