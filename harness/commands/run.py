@@ -293,8 +293,8 @@ def _tests(suite: str | None) -> Path:
         # Workers would start before pytest says so.
         if place.is_file() and (place.suffix != ".py" or not re.search(rb"\btest", place.read_bytes())):
             raise UsageProblem(
-                f"--suite {suite} is no Python file with a function test_...; give a folder of tests, or a file in which "
-                'they are marked with @holds("PROPERTY") or @keeps("CLAUSE")'
+                f"--suite {suite} is no Python file with a function test_...; give a folder of tests, or a file in "
+                'which they are marked with @holds("PROPERTY") or @keeps("CLAUSE")'
             )
         if place.exists():
             return place.resolve()
