@@ -233,6 +233,14 @@ def test_a_random_profile_says_how_to_repeat_it(command):
     assert figures(command(*SMALL, "-n", "0", "--seed", seed)) == figures(first)
 
 
+def test_nothing_counts_the_tests_otherwise_than_the_verdict(command):
+    done = command("model", "-n", "0", "--functions", "Exp", "--properties", "VJP-REF,BATCH-VMAP", "--profile", "quick")
+    verdict, _, took = done.out.splitlines()[-3:]
+    assert "test ids hold; " in verdict
+    assert re.fullmatch(r"took \d+:\d\d", took)
+    assert not re.search(r"\d (passed|skipped)", done.out)
+
+
 def test_nothing_to_check(command):
     empty = command("model", "--functions", "Exp", "--properties", "VJP-MASK", "-n", "0")
     assert empty.status == 2
