@@ -29,10 +29,9 @@ from autograd_conformance.harness.processes.blackbox import last_words
 from autograd_conformance.harness.processes.memory import Guard
 from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import corpus, header, results
-from autograd_conformance.harness.running.progress import clock
 from autograd_conformance.harness.running.selection import inputs
 from autograd_conformance.harness.running.watchdog import Watchdog, why_not_started
-from autograd_conformance.harness.text import shown
+from autograd_conformance.harness.text import clock, shown
 from autograd_conformance.harness.views import clause_table, summary
 
 if TYPE_CHECKING:
