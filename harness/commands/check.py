@@ -27,7 +27,7 @@ from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.drafting.assuming import assumed
-from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, UsageProblem, choose_from, combined
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.testing.profiles import PROFILES
@@ -162,6 +162,9 @@ def check(
             status = combined(*[run.of(Plan(target, arguments, described, examples=examples)) for target in targets])
             if len(run.statuses) > 1:
                 echo(summary(run.statuses, run.with_edges), err=run.is_alone)
+            # For a person who met the words for the first time; in a file they would be another result.
+            if status != HOLDS and run.functions and sys.stdout.isatty():
+                echo("what the words mean: autograd-conformance list verdicts", err=run.is_alone)
     except KeyboardInterrupt as interrupt:
         run.refuse("check", str(interrupt) or INTERRUPTED)
         run.tell(UNDECIDED)

@@ -54,7 +54,11 @@ def test_the_readme_is_short():
 def test_each_has_a_page_that_the_index_leads_to(folder, names):
     assert {path.stem for path in (DOCS / folder).glob("*.md")} - {"index"} == names
     index = (DOCS / folder / "index.md").read_text("utf-8")
-    assert "<!-- table of properties -->" in index or all(f"]({name}.md)" in index for name in names)
+    assert f"<!-- table of {folder} -->" in index or all(f"]({name}.md)" in index for name in names)
+
+
+def test_each_verdict_has_a_meaning():
+    assert set(verdicts.MEANINGS) == VERDICTS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.check.report.verdicts import MEANINGS
 from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.commands import Number
 from autograd_conformance.harness.commands import run as run_command
@@ -71,7 +72,7 @@ BAD = [
     (("frobnicate",), ("frobnicate", "run, check, record, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
-    (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, verdicts, findings, implementations")),
 ]
 
 
@@ -189,6 +190,7 @@ def test_lists(said):
     assert [name for name, *_ in rows("functions")] == list(FUNCTIONS)
     assert rows("properties") == [(p.id, p.sentence) for p in PROPERTIES.values()]
     assert [row[:4] for row in rows("clauses")] == [(c.id, c.level, c.sentence, c.document) for c in CLAUSES.values()]
+    assert rows("verdicts") == list(MEANINGS.items())
     assert [name for name, _ in rows("implementations")] == list(implementations.ADAPTERS)
 
 
