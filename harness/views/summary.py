@@ -190,10 +190,9 @@ def not_run(results: Sequence[Line]) -> list[str]:
     """Why test ids are unsupported or skipped, a line for each reason with the number of them and one of them."""
     ids: dict[tuple[str, str], list[str]] = {}
     for line in results:
-        if line["outcome"] in NOT_RUN:
-            ids.setdefault((describe.WORDS.get(line["outcome"], line["outcome"]), line["reason"]), []).append(
-                line["id"]
-            )
+        outcome: str = line["outcome"]
+        if outcome in NOT_RUN:
+            ids.setdefault((describe.WORDS.get(outcome, outcome), line["reason"]), []).append(line["id"])
     rows = sorted(ids.items(), key=lambda row: -len(row[1]))
     lines = [f"{word}: {_several(len(f), 'test id')}, such as {f[0]}: {reason}" for (word, reason), f in rows[:PARTS]]
     rest = rows[PARTS:]
