@@ -44,6 +44,9 @@ from autograd_conformance.reference.clauses.definitions import DOCUMENTS, Clause
 from autograd_conformance.reference.clauses.definitions import ROOT as DOCUMENTATION  # noqa: E402
 from autograd_conformance.reference.properties import PROPERTIES  # noqa: E402
 
+# A verdict in an output, as check prints it.
+_VERDICT = re.compile(rf"\b({'|'.join(map(str.upper, MEANINGS))})(?=: )")
+
 
 def on_config(config: MkDocsConfig) -> None:
     """Let mkdocstrings find the package, and put the pages of folders into the navigation."""
@@ -93,6 +96,17 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     markdown = markdown.replace("<!-- pages of clauses -->", _contents())
     markdown = re.sub(r"<!-- (fault|output|fix) ([\w-]+) -->", lambda found: _part(found[1], found[2]), markdown)
     return _relinked(markdown, uri)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Link the words of verdicts in outputs to their pages."""
+    folder = posixpath.dirname(page.file.dest_uri) or "."
+
+    def linked(found: re.Match[str]) -> str:
+        target = f"verdicts/{found[0].lower().replace(' ', '-')}.html"
+        return f'<a href="{posixpath.relpath(target, folder)}">{found[0]}</a>'
+
+    return re.sub(r'<span class="go">.*?</span>', lambda line: _VERDICT.sub(linked, line[0]), html, flags=re.S)
 
 
 # Properties.
