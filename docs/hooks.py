@@ -4,7 +4,7 @@ A page says where with a comment:
 
 * ``<!-- sentence -->``: the sentence of the property that the page is about
 * ``<!-- fault NAME -->``, ``<!-- output NAME -->``, ``<!-- fix NAME -->``: the parts of docs/faults/NAME.py and .txt
-* ``<!-- table of properties -->``, ``<!-- pages of clauses -->``
+* ``<!-- table of properties -->``, ``<!-- table of verdicts -->``, ``<!-- pages of clauses -->``
 """
 
 from __future__ import annotations
@@ -38,10 +38,14 @@ _links = tempfile.TemporaryDirectory(prefix="autograd-conformance-docs-")
 sys.path.insert(0, _links.name)
 
 from autograd_conformance.harness import catalogue  # noqa: E402
+from autograd_conformance.harness.check.report.verdicts import MEANINGS  # noqa: E402
 from autograd_conformance.reference.clauses import CONTRACT, DIALECTS  # noqa: E402
 from autograd_conformance.reference.clauses.definitions import DOCUMENTS, Clause  # noqa: E402
 from autograd_conformance.reference.clauses.definitions import ROOT as DOCUMENTATION  # noqa: E402
 from autograd_conformance.reference.properties import PROPERTIES  # noqa: E402
+
+# A verdict in an output, as check prints it.
+_VERDICT = re.compile(rf"\b({'|'.join(map(str.upper, MEANINGS))})(?=: )")
 
 
 def on_config(config: MkDocsConfig) -> None:
@@ -88,9 +92,21 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         # Outputs need the width, and these pages are short.
         page.meta["hide"] = ["toc"]
     markdown = markdown.replace("<!-- table of properties -->", _table())
+    markdown = markdown.replace("<!-- table of verdicts -->", _verdicts())
     markdown = markdown.replace("<!-- pages of clauses -->", _contents())
     markdown = re.sub(r"<!-- (fault|output|fix) ([\w-]+) -->", lambda found: _part(found[1], found[2]), markdown)
     return _relinked(markdown, uri)
+
+
+def on_page_content(html: str, page: Page, **_: Any) -> str:
+    """Link the words of verdicts in outputs to their pages."""
+    folder = posixpath.dirname(page.file.dest_uri) or "."
+
+    def linked(found: re.Match[str]) -> str:
+        target = f"verdicts/{found[0].lower().replace(' ', '-')}.html"
+        return f'<a href="{posixpath.relpath(target, folder)}">{found[0]}</a>'
+
+    return re.sub(r'<span class="go">.*?</span>', lambda line: _VERDICT.sub(linked, line[0]), html, flags=re.S)
 
 
 # Properties.
@@ -108,6 +124,11 @@ def _table() -> str:
             lines += ["", f"## {group[0].upper()}{group[1:]}", "", "| property | what must hold |", "| --- | --- |"]
         lines.append(f"| [{property.id}]({property.id}.md) | {_escaped(_sentence(property.sentence))} |")
     return "\n".join(lines)
+
+
+def _verdicts() -> str:
+    rows = [f"| [{word}]({word.replace(' ', '-')}.md) | {meaning} |" for word, meaning in MEANINGS.items()]
+    return "\n".join(["| verdict | meaning |", "| --- | --- |", *rows])
 
 
 def _part(kind: str, name: str) -> str:

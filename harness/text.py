@@ -58,3 +58,9 @@ def origin(raised: BaseException) -> str:
     while raised.__cause__ or raised.__context__:
         raised = raised.__cause__ or raised.__context__ or raised
     return " ".join(f"{type(raised).__name__}: {raised}".split())
+
+
+def clock(seconds: float) -> str:
+    """The time as minutes and seconds, or with hours: 2:05, 1:02:05."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

@@ -208,8 +208,7 @@ class Implementation(ABC):
     # The versions of packages that the user adds, by name: of one that registers a device, say.
     added: Mapping[str, str] = MappingProxyType({})
 
-    # The settings of the process that belong to the framework, and the generators that Functions draw from; with the
-    # capability "settings", to which `reseed` belongs too.
+    # The framework's settings and generators of the process; with the capability "settings", as `reseed`.
     settings: tuple[Setting, ...] = ()
     random_states: tuple[RandomState, ...] = ()
 
@@ -310,6 +309,10 @@ class Implementation(ABC):
 
     def operators(self) -> Sequence[str]:
         """The names of all registered operators."""
+        return ()
+
+    def parameters_of(self, function: Any, count: int) -> Sequence[str]:
+        """The names of an operator's arguments, if it can be called with this number of them; else empty."""
         return ()
 
     def keywords_of(self, function: Any) -> Sequence[str]:

@@ -6,6 +6,8 @@ import math
 import os
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -88,15 +90,38 @@ def echo(text: str, *, err: bool = False) -> None:
     click.echo(shown(text), err=err)
 
 
+@contextmanager
+def _in_a_sentence(context: click.Context | None = None) -> Iterator[None]:
+    """A context in which click's usage errors, which take five lines or one, become a Problem as all others.
+
+    Click does not say of every error which command it is about; then it is that of ``context``.
+    """
+    try:
+        yield
+    except click.UsageError as error:
+        about = error.ctx or context
+        help_ = f"{about.command_path} --help" if about is not None else "autograd-conformance --help"
+        said = error.format_message().removesuffix(".")
+        if isinstance(error, click.NoSuchOption):
+            near = " or ".join(error.possibilities or ())
+            said = f"unknown option {error.option_name}" + (f" (did you mean {near}?)" if near else "")
+        raise Problem(f"{said[0].lower()}{said[1:]}; see {help_}") from None
+
+
 class Group(click.Group):
     @property
     def names(self) -> tuple[str, ...]:
         """The names of its commands, those that are used most first."""
         return tuple(self.commands)
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _in_a_sentence():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _in_a_sentence(ctx):
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         # A crash is not a failure of the implementation, which would be exit status 1.
@@ -118,7 +143,8 @@ class Group(click.Group):
 
 def _refuse_empty(command: click.Command, context: click.Context, args: list[str]) -> None:
     """Raise Problem for an empty option or argument, as a variable that is not set leaves."""
-    given, _, _ = command.make_parser(context).parse_args(list(args))
+    with _in_a_sentence(context):
+        given, _, _ = command.make_parser(context).parse_args(list(args))
     for parameter in command.params:
         found = given.get(parameter.name)
         several = found if isinstance(found, list | tuple) else (found,)

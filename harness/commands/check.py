@@ -27,7 +27,7 @@ from autograd_conformance.harness.check.session.child_session import Following
 from autograd_conformance.harness.check.session.display import Display
 from autograd_conformance.harness.commands import Number, Problem, echo, import_option, package_option
 from autograd_conformance.harness.drafting.assuming import assumed
-from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, UsageProblem, choose_from, combined
+from autograd_conformance.harness.outcomes import FAILS, HOLDS, UNDECIDED, UsageProblem, choose_from, combined
 from autograd_conformance.harness.reports import files
 from autograd_conformance.harness.running.patterns import matching, without_variants
 from autograd_conformance.harness.testing.profiles import PROFILES
@@ -55,7 +55,7 @@ _EPILOG = (
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("targets", nargs=-1, required=True, metavar="MODULE:NAME|SPACE::OPERATOR|FILE.py|MODULE...")
+@click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
 @click.option(
     "--arg",
     "arguments",
@@ -123,10 +123,10 @@ def check(
 ) -> None:  # fmt: skip
     """Check your own Functions.
 
-    A target is a Function class, its apply, a registered operator or any callable, whose arguments --arg describes;
-    or a file or module with declarations. Exit status: 1 if a fault was found that is no edge; 2 if none was, but
-    something could not be checked, the gradient could not be verified, declared calls or an --also were refused, or the
-    check was interrupted; otherwise 0.
+    A TARGET is MODULE:NAME, a Function class, its apply or any callable, or SPACE::OPERATOR, a registered operator,
+    whose arguments --arg describes; or FILE.py or MODULE, with declarations. Exit status: 1 if a fault was found that
+    is no edge; 2 if none was, but something could not be checked, the gradient could not be verified, declared calls or
+    an --also were refused, or the check was interrupted; otherwise 0.
     """
     described: dict[str, Any] = {name: True for name in _FLAGS if given.pop(name)}
     listed = {
@@ -162,6 +162,9 @@ def check(
             status = combined(*[run.of(Plan(target, arguments, described, examples=examples)) for target in targets])
             if len(run.statuses) > 1:
                 echo(summary(run.statuses, run.with_edges), err=run.is_alone)
+            # For a person who met the words for the first time; in a file they would be another result.
+            if status != HOLDS and run.functions and sys.stdout.isatty():
+                echo("what the words mean: autograd-conformance list verdicts", err=run.is_alone)
     except KeyboardInterrupt as interrupt:
         run.refuse("check", str(interrupt) or INTERRUPTED)
         run.tell(UNDECIDED)

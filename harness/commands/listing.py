@@ -1,4 +1,4 @@
-"""``autograd-conformance list``: Functions, properties, clauses, findings and implementations."""
+"""``autograd-conformance list``: Functions, properties, clauses, verdicts, findings and implementations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tabulate import tabulate
 
 from autograd_conformance import implementations
 from autograd_conformance.harness import catalogue
+from autograd_conformance.harness.check.report import verdicts
 from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import reading
@@ -72,6 +73,12 @@ def _clauses_of(path: Path) -> str:
             "which checks them all"
         )
     return clause_table.markdown(results)
+
+
+@list_.command("verdicts")
+def list_verdicts() -> None:
+    """List the words with which check says what is wrong with a Function."""
+    _table(("verdict", "meaning"), list(verdicts.MEANINGS.items()))
 
 
 @list_.command("findings")

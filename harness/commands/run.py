@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -289,6 +290,12 @@ def _tests(suite: str | None) -> Path:
     # A name means a folder of the suite, even if there is one with this name in the working directory.
     places = [Path(suite)] if suite.startswith(".") else [SUITES / suite, Path(suite)]
     for place in places:
+        # Workers would start before pytest says so.
+        if place.is_file() and (place.suffix != ".py" or not re.search(rb"\btest", place.read_bytes())):
+            raise UsageProblem(
+                f"--suite {suite} is no Python file with a function test_...; give a folder of tests, or a file in "
+                'which they are marked with @holds("PROPERTY") or @keeps("CLAUSE")'
+            )
         if place.exists():
             return place.resolve()
     parts = ", ".join(sorted(path.name for path in SUITES.iterdir() if path.is_dir() and path.name[0] not in "_."))

@@ -13,8 +13,9 @@ from contextlib import contextmanager, suppress
 
 from autograd_conformance.harness.text import shown
 
-# Seconds without any event after which a run says what it waits for, and again after twice the time.
-SECONDS = 10.0
+# Seconds without any event after which a run says what it waits for, and again after twice the time. On a busy machine
+# an import alone takes a third of them.
+SECONDS = 30.0
 
 _STEP = 0.5
 
@@ -48,7 +49,7 @@ class Watch(threading.Thread):
         # What runs may end while it is asked for, and stderr may be full or closed.
         with suppress(OSError, RuntimeError, ValueError):
             named = what if isinstance(what, str) else what()
-            os.write(self._file, f"silent for {silent:.0f} s, waiting for {shown(named)}\n".encode())
+            os.write(self._file, f"still waiting after {silent:.0f} s for {shown(named)}\n".encode())
 
 
 _WATCH: list[Watch] = []

@@ -31,7 +31,7 @@ from autograd_conformance.harness.reports import files, ndjson
 from autograd_conformance.harness.running import corpus, header, results
 from autograd_conformance.harness.running.selection import inputs
 from autograd_conformance.harness.running.watchdog import Watchdog, why_not_started
-from autograd_conformance.harness.text import shown
+from autograd_conformance.harness.text import clock, shown
 from autograd_conformance.harness.views import clause_table, summary
 
 if TYPE_CHECKING:
@@ -383,6 +383,9 @@ class Controller:
         if self.results or not self.finished or self.config.option.suite_of_run:
             terminalreporter.section("verdict")
             write(shown("\n".join(self._verdict())))
+            write(f"took {clock(time.monotonic() - self.started)}")
+            # Pytest counts otherwise, and says of an interrupt where in the suite it came.
+            terminalreporter.summary_stats = terminalreporter._report_keyboardinterrupt = lambda: None
 
     def _verdict(self) -> list[str]:
         nothing_left = self._empty()
@@ -404,7 +407,8 @@ class Controller:
         collected = self.collected or set()
         missing = len(collected - self.finished)
         if missing:
-            lines.append(f"the run did not finish: {missing} of {len(collected)} test ids have no result")
+            why = "; it was interrupted" if self.interrupted else ""
+            lines.append(f"the run did not finish: {missing} of {len(collected)} test ids have no result{why}")
         lines += _unfound(self.selection, self.results)
         if not self._checked():
             foreign = f"no test in {self.config.option.suite_of_run} is about a property or clause"

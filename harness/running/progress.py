@@ -19,6 +19,7 @@ import pytest
 from autograd_conformance.harness.outcomes import FAILING, MISSING
 from autograd_conformance.harness.processes import waiting
 from autograd_conformance.harness.processes.blackbox import last_words
+from autograd_conformance.harness.text import clock
 from autograd_conformance.harness.views import describe
 
 if TYPE_CHECKING:
@@ -249,9 +250,3 @@ def _terminal_of(config: pytest.Config) -> Any:
     if not refreshes() or config.option.capture == "no":
         return None
     return os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="replace")
-
-
-def clock(seconds: float) -> str:
-    """The time as minutes and seconds, or with hours: 2:05, 1:02:05."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"

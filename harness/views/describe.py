@@ -75,15 +75,16 @@ def causes(known: Iterable[Line]) -> dict[str, dict[str, list[str]]]:
 
 # The outcomes that are counted apart from the test ids that were checked.
 _APART = ("unsupported", "skip", "known")
+# Outcomes as they are counted.
+WORDS = {"skip": "skipped", "fail": "failed", "error": "errors"}
 
 
 def counts(found: Counter[str]) -> str:
     """How many of the checked test ids hold, and the outcomes of the others."""
     total = sum(found.values()) - sum(found[name] for name in (*_APART, *UNCLAIMED))
     held = found["pass"] + found["emulated"]
-    words = {"skip": "skipped", "fail": "failed", "error": "errors"}
     others = [name for name in (*sorted(FAILING), "emulated", *_APART) if found[name]]
-    listed = ", ".join(f"{found[name]} {words.get(name, name)}" for name in others)
+    listed = ", ".join(f"{found[name]} {WORDS.get(name, name)}" for name in others)
     return f"{held} of {total} test ids hold" + (f"; {listed}" if listed else "") + unclaimed(found)
 
 

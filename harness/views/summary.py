@@ -17,7 +17,7 @@ from autograd_conformance.implementations.deviations import in_a_row
 WITH_SCRIPT = 2
 IN_FULL = 8
 BY_NAME = 40
-# The most parts of a package shown that it lacks.
+# The most parts of a package shown that it lacks, and the most reasons for which tests are not run.
 PARTS = 12
 
 _SHOWN = ("got", "expected", "bound", "chosen", "hint", "message", "reason")
@@ -187,10 +187,14 @@ def unchecked(header: Line) -> str:
 
 
 def not_run(results: Sequence[Line]) -> list[str]:
-    """Why test ids are unsupported, a line for each reason with the number of them and one of them."""
-    ids: dict[str, list[str]] = {}
+    """Why test ids are unsupported or skipped, a line for each reason with the number of them and one of them."""
+    ids: dict[tuple[str, str], list[str]] = {}
     for line in results:
-        if line["outcome"] == "unsupported":
-            ids.setdefault(line["reason"], []).append(line["id"])
+        outcome: str = line["outcome"]
+        if outcome in NOT_RUN:
+            ids.setdefault((describe.WORDS.get(outcome, outcome), line["reason"]), []).append(line["id"])
     rows = sorted(ids.items(), key=lambda row: -len(row[1]))
-    return [f"unsupported: {_several(len(f), 'test id')}, such as {f[0]}: {reason}" for reason, f in rows]
+    lines = [f"{word}: {_several(len(f), 'test id')}, such as {f[0]}: {reason}" for (word, reason), f in rows[:PARTS]]
+    rest = rows[PARTS:]
+    more = f"not run for other reasons: {_several(sum(len(f) for _, f in rest), 'test id')}, in the report"
+    return [*lines, *([more] if rest else [])]

@@ -102,6 +102,14 @@ def _documented(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _schemas(function: Any) -> list[Any]:
+    """The arguments of each overload of an operator, as its schema has them."""
+    function = getattr(function, "_opoverload", function)
+    named = getattr(function, "overloads", None)
+    overloads = [function] if named is None else [getattr(function, name) for name in named()]
+    return [each._schema.arguments for each in overloads if hasattr(each, "_schema")]
+
+
 def _sparse_matmul(indices: Any, values: Any, shape: tuple[int, int], b: Any) -> Any:
     return torch.sparse_coo_tensor(indices, values, shape, check_invariants=True) @ b
 
@@ -225,15 +233,17 @@ class TorchImplementation(adapting.RecordingImplementation):
         listed = getattr(getattr(torch, "_C", None), "_dispatch_get_all_op_names", tuple)
         return tuple(listed())
 
+    def parameters_of(self, function: Any, count: int) -> Sequence[str]:
+        for arguments in _schemas(function):
+            placed = [each for each in arguments if not each.kwarg_only]
+            if len(placed) >= count >= sum(not each.has_default_value() for each in placed):
+                return [each.name for each in placed[:count]]
+        return ()
+
     def keywords_of(self, function: Any) -> Sequence[str]:
-        function = getattr(function, "_opoverload", function)
-        overloads = getattr(function, "overloads", None)
-        if overloads is not None:
-            # Of several overloads the call chooses one.
-            named = overloads()
-            function = getattr(function, named[0]) if len(named) == 1 else None
-        arguments = getattr(getattr(function, "_schema", None), "arguments", ())
-        return [each.name for each in arguments if each.kwarg_only]
+        found = _schemas(function)
+        # Of several overloads the call chooses one.
+        return [each.name for each in found[0] if each.kwarg_only] if len(found) == 1 else []
 
     def foretells(self, function: Any) -> bool:
         known = getattr(importlib.import_module("torch._library.custom_ops"), "OPDEFS", {})

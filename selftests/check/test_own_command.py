@@ -128,6 +128,7 @@ class Bare(ModelImplementation):
         (("nowhere.py",), "file not found: nowhere.py"),
         (("user_ops:Missing", "--arg", "float[n]"), "user_ops has no 'Missing'; choose from: "),
         (("user_ops:Kept",), "is not a declaration; describe its arguments in order, as in --arg 'float[n,m]'"),
+        (("user_ops:Kept",), "; or check user_ops as a whole: if it declares nothing, arguments are assumed"),
         (("os",), "os has no declarations and no custom Functions; add NAME = Declaration"),
         (("user_ops", "--once"), "--once needs --arg"),
         (("user_ops:scaled", "--arg", "float[n]"), "is a declaration and already has arguments"),

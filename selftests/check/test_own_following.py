@@ -95,6 +95,14 @@ def test_an_interrupted_check_says_what_it_knew(folder):
     says_what_it_knew(folder, done, "interrupted", 40)
 
 
+@pytest.mark.parametrize(("name", "named"), [("Waiting", 1), ("After", 0)])
+def test_the_words_of_a_fault_are_explained_by_a_command(folder, name, named):
+    words = [COMMAND, "check", "mine.py", "--functions", name, "--properties", "VJP-FD", "--profile", "quick"]
+    done = screen.run(words, folder, columns=120)
+    assert done.status == named
+    assert sum("what the words mean: autograd-conformance list verdicts" in line for line in done.screen.text) == named
+
+
 def test_a_terminated_check_says_what_it_knew(terminated):
     says_what_it_knew(*terminated, "terminated", 120)
 

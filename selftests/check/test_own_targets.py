@@ -10,7 +10,10 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
+
 from autograd_conformance import implementations
+from autograd_conformance.harness.check import Declaration
 from autograd_conformance.harness.check.declaration import loading
 from autograd_conformance.harness.check.declaration.naming import module_name
 from autograd_conformance.harness.outcomes import UsageProblem
@@ -88,6 +91,31 @@ def test_operators_that_are_not_there(target, said):
     with pytest.raises(UsageProblem) as raised:
         loading.declarations(target, ["float[n]"], {}, TORCH)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("target", "names"),
+    [
+        # Of several overloads the first that takes so many; what is given by keyword has no place.
+        ("aten::softmax", ["self", "dim"]),
+        ("aten::sum", ["self"]),
+        ("aten::sum", ["self", "dim"]),
+        ("aten::sin", ["argument0", "argument1"]),
+    ],
+)
+def test_the_arguments_of_an_operator_have_the_names_of_its_schema(target, names):
+    (found,) = loading.declarations(target, ["float[n]", "int(0..0)"][: len(names)], {}, TORCH)
+    assert [each.name for each in found.parsed.found] == names
+
+
+def test_the_arguments_of_a_declared_operator_have_the_names_of_its_schema():
+    scaled = torch.library.custom_op("conformance_named::scaled", mutates_args=())(_scaled)
+    for operator in (scaled, torch.ops.conformance_named.scaled, torch.ops.conformance_named.scaled.default):
+        assert [each.name for each in Declaration(operator, "float[n]", "int(1..2)").parsed.found] == ["x", "k"]
+
+
+def _scaled(x: torch.Tensor, k: int) -> torch.Tensor:
+    return x * k
 
 
 def test_operators_need_arguments_and_a_framework_that_has_them():

@@ -54,7 +54,11 @@ def test_the_readme_is_short():
 def test_each_has_a_page_that_the_index_leads_to(folder, names):
     assert {path.stem for path in (DOCS / folder).glob("*.md")} - {"index"} == names
     index = (DOCS / folder / "index.md").read_text("utf-8")
-    assert "<!-- table of properties -->" in index or all(f"]({name}.md)" in index for name in names)
+    assert f"<!-- table of {folder} -->" in index or all(f"]({name}.md)" in index for name in names)
+
+
+def test_each_verdict_has_a_meaning():
+    assert set(verdicts.MEANINGS) == VERDICTS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
@@ -78,12 +82,12 @@ def anchors(page: Path) -> set[str]:
 
 
 def broken(page: Path) -> Iterator[str]:
-    """The relative links of a page that lead nowhere."""
+    """The relative links of a page that lead nowhere. The site has a page for a file, and none for a folder."""
     text = re.sub(r"^ *```.*?^ *```|`[^`\n]*`(?!\])", "", page.read_text("utf-8"), flags=re.M | re.S)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         path, _, place = link.partition("#")
         target = page.parent / path if path else page
-        if "://" not in link and not (target.exists() and (not place or place in anchors(target))):
+        if "://" not in link and not (target.is_file() and (not place or place in anchors(target))):
             yield link
 
 
@@ -94,8 +98,8 @@ def test_every_relative_link_resolves(page):
 
 def test_a_broken_link_is_found(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("# One heading\n\n[a](page.md) [b](page.md#one-heading) [c](none.md) [d](#none)\n")
-    assert list(broken(page)) == ["none.md", "#none"]
+    page.write_text("# One heading\n\n[a](page.md) [b](page.md#one-heading) [c](none.md) [d](#none) [e](.)\n")
+    assert list(broken(page)) == ["none.md", "#none", "."]
 
 
 # Commands.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,9 @@ from click.testing import CliRunner
 from autograd_conformance import implementations
 from autograd_conformance.harness import cli
 from autograd_conformance.harness.catalogue import PACKAGE
+from autograd_conformance.harness.check.report.verdicts import MEANINGS
 from autograd_conformance.harness.check.session.child_session import Following
+from autograd_conformance.harness.commands import Number
 from autograd_conformance.harness.commands import run as run_command
 from autograd_conformance.harness.outcomes import UsageProblem, choose_from
 from autograd_conformance.harness.reports import ndjson
@@ -47,6 +50,8 @@ BAD = [
     (("run", "mine.py"), ("there is no file mine.py",)),
     (("run", "no_such_module:Mine"), ("no_such_module:Mine cannot be imported",)),
     (("run", "model", "--suite", "nowhere"), ("nowhere", "functions")),
+    (("run", "model", "--suite", "small.ndjson"), ("small.ndjson is no Python file with a function test_", "@holds")),
+    (("run", "model", "--suite", "empty.py"), ("empty.py is no Python file with a function test_", "@keeps")),
     (("run", "model", "--replay", "old.ndjson"), ("--profile replay",)),
     (("run", "model", "--profile", "replay"), ("autograd-conformance.ndjson", "No such file")),
     (("run", "model", "--profile", "replay", "--replay", "a", "--report", "a"), ("overwrite",)),
@@ -67,7 +72,7 @@ BAD = [
     (("frobnicate",), ("frobnicate", "run, check, record, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
-    (("list", "things"), ("things", "functions, properties, clauses, findings, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, verdicts, findings, implementations")),
 ]
 
 
@@ -80,6 +85,7 @@ def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
     # A process that imports the framework for every mistake would take minutes.
     monkeypatch.setattr(run_command.smoke, "verify", lambda _, **__: "")
     (tmp_path / "old").write_text("a file")
+    (tmp_path / "empty.py").write_text("def check():\n    pass\n")
     write(tmp_path / "begun.ndjson", lines([])[:1])
     write(tmp_path / "small.ndjson", lines([result("VJP-REF[Exp-cpu]")]))
 
@@ -94,21 +100,38 @@ def said(monkeypatch, tmp_path, one_process):  # noqa: ARG001
 def test_a_mistake_is_one_sentence_with_what_is_valid(said, words, parts):
     status, out, err = said(*words)
     assert (status, out) == (2, "")
-    message = err.splitlines()[-1]
+    (message,) = err.splitlines()
     assert message.startswith("Error: ")
     assert all(part in message for part in parts)
 
 
-# Every option with a value, and every argument, as a variable that is not set leaves them.
-EMPTY = [
-    (*words, parameter.opts[-1], "")
-    for words, each in (
-        *(((name,), cli.main.get_command(None, name)) for name in cli.main.list_commands(None)),
-        *((("list", name), each) for name, each in cli.main.get_command(None, "list").commands.items()),
-    )
-    for parameter in each.params
-    if isinstance(parameter, click.Option) and not parameter.is_flag
+COMMANDS = [
+    *(((name,), cli.main.get_command(None, name)) for name in cli.main.list_commands(None)),
+    *((("list", name), each) for name, each in cli.main.get_command(None, "list").commands.items()),
 ]
+OPTIONS = [(words, each) for words, command in COMMANDS for each in command.params if isinstance(each, click.Option)]
+WITH_VALUE = [((*words, each.opts[-1]), each) for words, each in OPTIONS if not each.is_flag]
+
+# What click itself refuses.
+MISUSED = [
+    *((*words, "--bogus") for words, _ in [((), None), *COMMANDS]),
+    *(words for words, _ in WITH_VALUE),
+    *((*words, "x") for words, each in WITH_VALUE if isinstance(each.type, Number)),
+    *((*words, f"{each.opts[-1]}=x") for words, each in OPTIONS if each.is_flag and each.opts[-1].startswith("--")),
+    ("check",), ("compare", "a"), ("accept",), ("new-adapter",), ("accept", "a", "b"), ("list", "functions", "x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", MISUSED, ids=" ".join)
+def test_a_misuse_is_one_line_that_names_the_help(said, words):
+    status, out, err = said(*words)
+    assert (status, out) == (2, "")
+    (message,) = err.splitlines()
+    assert re.fullmatch(rf"Error: [a-z].*; see (main {words[0]}|main).* --help", message), message
+
+
+# Every option with a value, and every argument, as a variable that is not set leaves them.
+EMPTY = [(*words, "") for words, _ in WITH_VALUE]
 
 
 @pytest.mark.parametrize("words", [*EMPTY, ("run", ""), ("check", ""), ("compare", "", "b")], ids=" ".join)
@@ -167,6 +190,7 @@ def test_lists(said):
     assert [name for name, *_ in rows("functions")] == list(FUNCTIONS)
     assert rows("properties") == [(p.id, p.sentence) for p in PROPERTIES.values()]
     assert [row[:4] for row in rows("clauses")] == [(c.id, c.level, c.sentence, c.document) for c in CLAUSES.values()]
+    assert rows("verdicts") == list(MEANINGS.items())
     assert [name for name, _ in rows("implementations")] == list(implementations.ADAPTERS)
 
 
@@ -209,6 +233,14 @@ def test_a_random_profile_says_how_to_repeat_it(command):
     seed = str(first.header["seed"])
     assert f"(repeat with --seed {seed})" in first.out
     assert figures(command(*SMALL, "-n", "0", "--seed", seed)) == figures(first)
+
+
+def test_nothing_counts_the_tests_otherwise_than_the_verdict(command):
+    done = command("model", "-n", "0", "--functions", "Exp", "--properties", "VJP-REF,BATCH-VMAP", "--profile", "quick")
+    verdict, _, took = done.out.splitlines()[-3:]
+    assert "test ids hold; " in verdict
+    assert re.fullmatch(r"took \d+:\d\d", took)
+    assert not re.search(r"\d (passed|skipped)", done.out)
 
 
 def test_nothing_to_check(command):

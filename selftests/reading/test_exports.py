@@ -146,7 +146,7 @@ MISTAKES = [
     (("r.ndjson", "--markdown", "."), "the file of --markdown cannot be written to .: it is a folder"),
     (("r.ndjson", "--markdown", "r.ndjson"), "--markdown r.ndjson would overwrite the report"),
     (("r.ndjson", "--markdown"), "--markdown"),
-    (("r.ndjson", "--junit", "x"), "No such option '--junit'"),
+    (("r.ndjson", "--junit", "x"), "unknown option --junit"),
     (("--markdown", "x"), "REPORT"),
 ]
 

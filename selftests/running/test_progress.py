@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from autograd_conformance.harness import text
 from autograd_conformance.harness.processes.blackbox import BlackBox
 from autograd_conformance.harness.running import progress
 from autograd_conformance.selftests.conftest import COMMAND
@@ -278,4 +279,4 @@ def test_a_test_whose_worker_was_lost_does_not_run(followed):
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (125, "2:05"), (3725, "1:02:05")])
 def test_times_are_reported_as_a_clock_shows_them(seconds, shown):
-    assert progress.clock(seconds) == shown
+    assert text.clock(seconds) == shown

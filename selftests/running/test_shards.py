@@ -87,7 +87,7 @@ MODEL = {**HEADER["implementation"], "name": "model"}
         (("--shard", "1/2", "--balance", "quick.ndjson"), ("quick.ndjson", "profile is quick")),
         (("--shard", "1/2", "--balance", "empty.ndjson"), ("empty.ndjson", "no results")),
         (("--shard", "1/2", "--balance", "old.ndjson", "--report", "old.ndjson"), ("overwrite",)),
-        (("--tx", "2*popen"), ("No such option '--tx'",)),
+        (("--tx", "2*popen"), ("unknown option --tx",)),
         (("--", "--tx", "2*popen"), ("--tx after -- would change what the suite loads or runs",)),
         (("--", "--numprocesses=2"), ("give -n", 'before "--"')),
         (("--", "-xn2"), ("give -n", 'before "--"')),

@@ -71,10 +71,10 @@ def after(watch, seconds, monkeypatch):
 def test_a_run_that_is_silent_says_what_it_waits_for(watch, monkeypatch):
     watch.what = "an import"
     assert after(watch, 0.9, monkeypatch) == ""
-    assert after(watch, 1.2, monkeypatch) == "silent for 1 s, waiting for an import\n"
+    assert after(watch, 1.2, monkeypatch) == "still waiting after 1 s for an import\n"
     # Not again at once.
     assert after(watch, 1.8, monkeypatch) == ""
-    assert after(watch, 2.1, monkeypatch) == "silent for 2 s, waiting for an import\n"
+    assert after(watch, 2.1, monkeypatch) == "still waiting after 2 s for an import\n"
     watch.moved()
     assert after(watch, 0.9, monkeypatch) == ""
     watch.what = None
@@ -105,7 +105,7 @@ def test_the_tests_that_run_are_named(monkeypatch, tmp_path, watch):
     shown = progress.Progress(SimpleNamespace(collected={"a::t[m-1]"}, results=[]), config, tmp_path)
     shown.pytest_runtest_logstart("a::t[m-1]")
     said = after(watch, 12, monkeypatch)
-    assert said == "silent for 12 s, waiting for t[m-1] (0:12); a test is ended after 5:00\n"
+    assert said == "still waiting after 12 s for t[m-1] (0:12); a test is ended after 5:00\n"
     shown.pytest_sessionfinish()
     assert watch.what == "the workers to end"
 
@@ -117,4 +117,4 @@ def test_a_run_watches_from_its_start(monkeypatch, tmp_path, capfd):
     monkeypatch.setattr(waiting, "_WATCH", [])
     with waiting.watched():
         assert smoke.problems(str(tmp_path / "mine.py")) == []
-    assert "s, waiting for a process that imports " in capfd.readouterr().err
+    assert "s for a process that imports " in capfd.readouterr().err

@@ -198,7 +198,7 @@ class Declaration:
 
     def _parsed(self) -> Arguments:
         found = Arguments()
-        names = parameter_names(self.function, len(self.arguments))
+        names = parameter_names(self.function, len(self.arguments), self.implementation)
         try:
             for given, name in zip(self.arguments, names, strict=True):
                 if isinstance(given, str):

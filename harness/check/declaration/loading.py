@@ -128,9 +128,11 @@ def _described(
     target: str, thing: Any, arguments: Sequence[str], options: dict[str, Any], implementation: Implementation | None
 ) -> _Described:
     if not arguments:
+        place = "" if "::" in target else target.rpartition(":")[0]
         raise UsageProblem(
             f"{target} is not a declaration; describe its arguments in order, as in "
             "--arg 'float[n,m]' --arg 'int(0..3)'"
+            + (f"; or check {place} as a whole: if it declares nothing, arguments are assumed" if place else "")
         )
     found = _Described(thing, *arguments, where=target, **options)
     if implementation is not None:

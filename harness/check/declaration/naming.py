@@ -7,14 +7,18 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from autograd_conformance.implementations import load
+from autograd_conformance.implementations.protocol import Unavailable
 
-def parameter_names(function: Any, count: int) -> list[str]:
-    """The names of the arguments: those of forward's parameters, if its signature can be read."""
+
+def parameter_names(function: Any, count: int, implementation: str) -> Sequence[str]:
+    """The names of the arguments: those of forward's parameters, or what the implementation knows of an operator's."""
     owner = getattr(function, "__self__", function)
     forward = getattr(owner, "forward", None) if isinstance(owner, type) else function
     try:
@@ -27,7 +31,14 @@ def parameter_names(function: Any, count: int) -> list[str]:
     required = [p for p in found if p.default is p.empty]
     found = found[1:] if [p.name for p in found[:1]] == ["ctx"] or len(required) == count + 1 else found
     fits = len(found) >= count >= sum(p.default is p.empty for p in found)
-    return [p.name for p in found[:count]] if fits else [f"argument{n}" for n in range(count)]
+    if fits:
+        return [p.name for p in found[:count]]
+    names: Sequence[str] = ()
+    if not isinstance(owner, type):
+        # If it cannot be imported, the check says so.
+        with suppress(Unavailable):
+            names = load(implementation).parameters_of(function, count)
+    return names or [f"argument{n}" for n in range(count)]
 
 
 def arity(function: Any, before: int = 0) -> tuple[int, int] | None:

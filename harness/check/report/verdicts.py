@@ -19,6 +19,29 @@ CRASHES, HANGS, ERROR = "crashes", "hangs", "error"
 REFUSED, UNKNOWN, UNVERIFIED, SLOW = "refused", "not known", "not verified", "too slow"
 DECLINED = "declared but refused"
 
+# What each word means: to a reader of the documentation, and of `list verdicts`.
+MEANINGS = {
+    WRONG: "a number is not what it should be, by more than rounding explains",
+    DETACHED: "a second derivative lacks the part that goes through the inputs, without an error",
+    NOT_FINITE: "NaN or infinite where the outputs are finite",
+    UNDETECTED: "a change in place makes the gradient wrong, without an error",
+    MUTATES: "an input, output or cotangent of the caller, or a setting of the process, is changed",
+    SHARES: "a gradient is stored in another tensor's memory",
+    LEAKS: "something stays alive after backward",
+    MISFITS: "an output or gradient has the wrong shape, dtype or device",
+    RAISES: "a declared call raised an exception",
+    EDGE: "backward alone raises for tensors without elements",
+    STALE: "a limitation is declared that does not exist",
+    CRASHES: "the process died",
+    HANGS: "a call did not end within the time limit",
+    ERROR: "a call could not be judged",
+    REFUSED: "an error for something that need not be supported: not a fault",
+    DECLINED: "forward refuses calls that the declaration describes, or what `also=` asks for is refused",
+    UNVERIFIED: "nothing shows that the gradient, or the second derivative, is right",
+    SLOW: "too few examples ended within the time limit",
+    UNKNOWN: "nothing could be compared",
+}
+
 # Verdicts that are not faults.
 NOTES = frozenset((REFUSED, UNKNOWN, UNVERIFIED, SLOW, DECLINED))
 # Verdicts on an exception.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from autograd_conformance.harness.running.progress import clock, refreshes
-from autograd_conformance.harness.text import shown
+from autograd_conformance.harness.running.progress import refreshes
+from autograd_conformance.harness.text import clock, shown
 
 if TYPE_CHECKING:
     from autograd_conformance.harness.check.session.child_session import Following
