@@ -50,9 +50,11 @@ _FEW, _SOME, _MANY = 8, 32, 256
 
 # From one radius to the next, the change from the point itself shrinks by this factor at least; otherwise it is a jump.
 _SHRINKS = 3.0
-# Slopes that differ from place to place by more than this factor of what a radius changes have a kink between them. They
-# do not where the function is smooth, nor where rounding disturbs it.
+# Slopes that differ from place to place by more than this factor of what a radius changes have a kink between them: they
+# do not if the function is smooth, nor by rounding.
 _APART = 4.0
+# Where a radius changes more than this share of the slopes, rounding may hide a kink.
+_CLEAR = 1 / 16
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class Slopes:
 class Spread:
     """The smallest and the largest slope of each entry of an output near a point, and their errors.
 
-    The error is infinite where the output jumps. At ``kinks`` the slopes do not come together as the places do.
+    The error is infinite where the output jumps. At ``kinks`` the slopes do not come together as the places do, or nothing
+    shows whether they do.
     """
 
     low: Any
@@ -163,7 +166,9 @@ class Near:
         changes = np.abs(far - near)
         low, high, tolerance = np.min(near, axis=0), np.max(near, axis=0), 4 * np.max(changes, axis=0) + coarse
         # A few of the differences may be taken across the kink.
-        kinks = high - low > _APART * np.quantile(changes, 0.9, axis=0)
+        usual, most = np.quantile(changes, 0.9, axis=0), np.maximum(np.abs(low), np.abs(high))
+        unclear = (usual > most * _CLEAR) | (coarse > most / 4)
+        kinks = unclear | (high - low > _APART * usual)
         return Spread(low, high, np.where(jumps, np.inf, tolerance), jumps | kinks)
 
     def _look(self, place: Arrays, direction: Arrays, found: _Found) -> bool:
