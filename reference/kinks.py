@@ -50,8 +50,8 @@ _FEW, _SOME, _MANY = 8, 32, 256
 
 # From one radius to the next, the change from the point itself shrinks by this factor at least; otherwise it is a jump.
 _SHRINKS = 3.0
-# Slopes that differ from place to place by more than this factor of what a radius changes have a kink between them: they
-# do not if the function is smooth, nor by rounding.
+# Slopes that differ from place to place by more than this factor of what a radius changes have a kink between them. No
+# smooth function has such, and rounding causes none.
 _APART = 4.0
 # Where a radius changes more than this share of the slopes, rounding may hide a kink.
 _CLEAR = 1 / 16
@@ -84,8 +84,8 @@ class Slopes:
 class Spread:
     """The smallest and the largest slope of each entry of an output near a point, and their errors.
 
-    The error is infinite where the output jumps. At ``kinks`` the slopes do not come together as the places do, or nothing
-    shows whether they do.
+    The error is infinite where the output jumps. At ``kinks`` the slopes do not come together as the places do, or
+    nothing shows whether they do.
     """
 
     low: Any
