@@ -235,6 +235,10 @@ class UsageProblem(Exception):
     """A wrong option, file or environment; the message says what is wrong and what is valid."""
 
 
+class Declared(ValueError):
+    """What a declaration says, and a call shows to be wrong."""
+
+
 class AlwaysWrong(UsageProblem):
     """What a user's Function does in every simple call, and no Function may: a fault, though nothing else is known."""
 

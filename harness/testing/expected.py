@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from autograd_conformance.implementations.misbehaving import Varies
 from autograd_conformance.implementations.protocol import Description
 from autograd_conformance.reference.definitions import REAL_OF, Array, Function, Static
 from autograd_conformance.reference.ladder import DOUBLE, RESOLUTIONS, directions
@@ -78,6 +79,8 @@ class Expected:
     def outputs(self) -> tuple[Tracked, ...]:
         """The reference outputs, with tracked errors; those of integer outputs are zero."""
         outputs = self.function.forward(*self.reference_arguments())
+        if len(outputs) != len(self.function.outputs):
+            raise Varies(f"{len(outputs)} tensors here, {len(self.function.outputs)} before")
         return tuple(y if isinstance(y, Tracked) else Tracked.exact(y, self.precision) for y in outputs)
 
     @cached_property

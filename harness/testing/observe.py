@@ -23,10 +23,16 @@ class Observation:
     backwards: int = 0
     needs_in_forward: Any = None
     needs_in_backward: Any = None
-    # Which outputs are tensors, and the cotangents of these.
+    # Which outputs are tensors, and the cotangents of all.
     tensors: tuple[bool, ...] = ()
     cotangents: tuple[Any, ...] = ()
     gradients: tuple[Any, ...] = ()
+
+    @property
+    def cotangents_of_tensors(self) -> tuple[Any, ...]:
+        """The cotangents of outputs that are tensors: the engine passes None for others."""
+        told = len(self.cotangents) == len(self.tensors)
+        return tuple(compress(self.cotangents, self.tensors)) if told else self.cotangents
 
     def gradient_of(self, argument: int) -> Any:
         """The gradient that backward returned for an argument, None if it returned none."""
@@ -56,7 +62,6 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
         seen.needs_in_forward = needs_of(ctx)
         returned = getattr(cls, entry)(ctx, *args, **kwargs)
         outputs = as_tuple(args[-1] if separate else returned)
-        # The engine passes None for an output that is no tensor.
         seen.tensors = tuple(hasattr(y, "shape") for y in outputs)
         return returned
 
@@ -64,8 +69,7 @@ def observed(cls: Any, base: Any, *, needs: bool = True) -> tuple[Any, Observati
         seen.backwards += 1
         seen.needs_in_backward = needs_of(ctx)
         boxed = len(cotangents) == 1 and isinstance(cotangents[0], list)
-        given = cotangents[0] if boxed else cotangents
-        seen.cotangents = tuple(compress(given, seen.tensors) if len(given) == len(seen.tensors) else given)
+        seen.cotangents = tuple(cotangents[0] if boxed else cotangents)
         gradients = cls.backward(ctx, *cotangents)
         seen.gradients = gradients if isinstance(gradients, tuple) else (gradients,)
         return gradients

@@ -11,11 +11,11 @@ from hypothesis.errors import HypothesisException
 from numpy.linalg import LinAlgError
 
 from autograd_conformance.harness.catalogue import PACKAGE
-from autograd_conformance.harness.outcomes import Broken, UsageProblem, Vacuous, one_line
+from autograd_conformance.harness.outcomes import Broken, Declared, UsageProblem, Vacuous, one_line
 from autograd_conformance.harness.testing.examined import raised_by_suite
 
 # What the suite raises on purpose, or what numbers of a user's Function may cause.
-_MEANT = (ArithmeticError, LinAlgError, HypothesisException, UsageProblem, Vacuous, Broken)
+_MEANT = (ArithmeticError, LinAlgError, HypothesisException, UsageProblem, Vacuous, Broken, Declared)
 
 _NOTICED: dict[str, None] = {}
 # All that this process has noticed, for tests of the suite.

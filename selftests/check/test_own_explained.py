@@ -29,7 +29,7 @@ from autograd_conformance.harness.check.report.printing import rows
 from autograd_conformance.harness.check.session.announcing import Announcer
 from autograd_conformance.harness.check.session.child_discovery import Found
 from autograd_conformance.harness.check.session.display import Display
-from autograd_conformance.harness.outcomes import FAILS, UNDECIDED, Broken, Finding
+from autograd_conformance.harness.outcomes import HOLDS, UNDECIDED, Broken, Finding
 from autograd_conformance.harness.testing import own_faults
 from autograd_conformance.selftests.check.checking import RESULT, lines_of
 from autograd_conformance.selftests.check.specimens.causes import dropped
@@ -184,7 +184,7 @@ def test_a_failure_is_explained_if_time_is_up_before_it_is_the_smallest():
 doubled_flat = custom("Flat", forward=lambda _, x: x + x, backward=lambda _, g: flat(g))
 
 
-def test_a_check_without_the_property_that_raises_when_empty_is_not_green(tmp_path):
+def test_a_check_without_the_property_that_shows_an_edge_is_not_green(tmp_path):
     checked = Checked(
         Declaration(doubled_flat, "float[n,m]", sizes={"n": (0, 1, 2), "m": (1, 3)}), seed=0, profile="quick"
     )
@@ -204,7 +204,7 @@ def test_a_check_without_the_property_that_raises_when_empty_is_not_green(tmp_pa
             announcer.end("", SimpleNamespace(total=0, results=[], of_devices=list))
         assert "backward raises for tensors without elements" in said.getvalue()
         statuses.append(announcer.statuses["Flat"])
-    assert statuses == [UNDECIDED, FAILS]
+    assert statuses == [UNDECIDED, HOLDS]
 
 
 class Cancelling(Function):

@@ -117,7 +117,7 @@ def test_vjp_unused(subject, data):
     expected = example.near(pullback(zeros), example.expected.gradients())
     got = pullback(example.cotangents)
     subject.assert_close(example.call, example.names, got=got, expected=expected, slack=2 * SAFETY)
-    absent = [seen.cotangents[n] is None for n in (example.expected.unused if seen.backwards else [])]
+    absent = [seen.cotangents_of_tensors[n] is None for n in (example.expected.unused if seen.backwards else [])]
     what = "whether the cotangents of unused outputs reach backward as None"
     materialized = [not subject.function.materialize] * len(absent)
     subject.assert_equal(example.call, what, got=absent, expected=materialized)

@@ -14,7 +14,7 @@ from autograd_conformance.harness.check.declaration.freedom import Canonical
 from autograd_conformance.harness.outcomes import OutOfTime, one_line
 from autograd_conformance.harness.testing.steering import STEERING
 from autograd_conformance.implementations.classes import derives
-from autograd_conformance.implementations.misbehaving import Misbehaves
+from autograd_conformance.implementations.misbehaving import Misbehaves, Varies
 from autograd_conformance.implementations.protocol import BackwardPass, Implementation, Mask, Tensors, as_tuple
 
 
@@ -39,12 +39,6 @@ class Native:
 
 class NotTensors(TypeError):
     """A Function returned no tensor."""
-
-
-class Varies(Misbehaves):
-    """A Function returned another number of tensors than before."""
-
-    cure = "return the same number of tensors in every call that is declared"
 
 
 def adapted(

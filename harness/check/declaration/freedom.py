@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from autograd_conformance.harness.outcomes import UsageProblem
+from autograd_conformance.harness.outcomes import Declared, UsageProblem
 from autograd_conformance.implementations.protocol import as_tuple
 
 Tensors = tuple[Any, ...]
@@ -37,7 +37,7 @@ def signs(*axes: int | None) -> Canonical:
 
     def canonical(outputs: Tensors, _: Tensors) -> Tensors:
         if len(outputs) != len(axes):
-            raise ValueError(f"signs{axes} is about {len(axes)} outputs, but the Function returns {len(outputs)}")
+            raise Declared(f"signs{axes} is about {len(axes)} outputs, but the Function returns {len(outputs)}")
         columns = [y if axis != -2 else y.swapaxes(-1, -2).conj() for y, axis in zip(outputs, axes, strict=True)]
         first = next(y for y, axis in zip(columns, axes, strict=True) if axis is not None)
         return tuple(y if axis is None else _product(y, first) for y, axis in zip(columns, axes, strict=True))

@@ -130,7 +130,8 @@ class Oracle:
         points = tuple(None if s is None else x for x, s in zip(values, scales, strict=True))
 
         def at(points: Sequence[Any]) -> Arrays:
-            return self._forward([x if p is None else p for x, p in zip(values, points, strict=True)], ())
+            found = self._forward([x if p is None else p for x, p in zip(values, points, strict=True)], ())
+            return tuple(y if d else np.zeros(0) for y, d in zip(found, self.differentiable, strict=True))
 
         # No step may be longer than the way to the nearby points.
         sizes = [(typical(x), float(np.max(np.abs(m), initial=0.0)))
