@@ -17,7 +17,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from autograd_conformance import implementations
@@ -45,7 +45,8 @@ class Ended:
 
     how: str
     late: bool = False
-    code: int | None = None
+    # Which ``how`` says as well.
+    code: int | None = field(default=None, compare=False)
 
 
 def exit_status(code: int | None) -> str:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, wraps
 from importlib.machinery import EXTENSION_SUFFIXES
 from typing import Any
 
@@ -96,6 +96,7 @@ def _is_available(device: str) -> bool:
 def _documented(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of torch, which is called by the keywords that torch documents. Others need not take NumPy's."""
 
+    @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         return function(*args, **{KEYWORDS.get(name, name): value for name, value in options.items()})
 
