@@ -17,7 +17,7 @@ from autograd_conformance.harness.check.declaration.declaration import Declarati
 from autograd_conformance.harness.check.discovery.nondeterminism import uses_random_numbers
 from autograd_conformance.harness.check.discovery.returned import differentiable
 from autograd_conformance.harness.check.refusals.declined import declined, in_words
-from autograd_conformance.harness.check.refusals.exceptions import miscounted
+from autograd_conformance.harness.check.refusals.exceptions import accidental, miscounted
 from autograd_conformance.harness.check.refusals.long_tensors import simple_call
 from autograd_conformance.harness.outcomes import UsageProblem, one_line
 from autograd_conformance.harness.testing.examined import own_frames, place
@@ -175,9 +175,13 @@ def _subject(declaration: Declaration, implementation: Implementation) -> Subjec
 
 
 def _refused(subject: Subject) -> str:
-    """Why forward refuses one of all simple calls that are declared; empty if it takes all."""
+    """Why forward refuses one of all simple calls that are declared; empty if it takes all.
+
+    The declaration is a guess: what may be an accident of the code, such as an index out of range, may as well come of
+    calls that it is not for.
+    """
     with kept(subject.implementation):
-        found, _ = declined(subject, subject.function.dtypes[0], lambda _: None)
+        found, _ = declined(subject, subject.function.dtypes[0], lambda _: None, lambda raised: not accidental(raised))
     return next((each.why for each in found), "")
 
 

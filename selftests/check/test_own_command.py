@@ -264,6 +264,12 @@ def test_a_declaration_that_fits_no_call_is_named():
         discover(declaration, TORCH)
 
 
+def test_a_number_of_outputs_that_the_arguments_decide_is_named():
+    with pytest.raises(UsageProblem, match=r"the same number of tensors in every call, but returns 1 in .* and 2 in "):
+        discover(Declaration(user_ops.Rows, "float[n,m]"), TORCH)
+    assert len(discover(Declaration(user_ops.Rows, "float[2,m]"), TORCH).outputs) == 2
+
+
 OWN = """
 from torch.autograd import Function
 from torch.nn.functional import relu

@@ -195,6 +195,15 @@ def test_a_check_that_decides_nothing_is_no_success(tmp_path):
     assert done.returncode == UNDECIDED
 
 
+@pytest.mark.parametrize(("second", "named"), [("forward", 0), ("setup_context", 1)])
+def test_an_exception_is_named_when_it_is_found(second, named):
+    finds, found = Finds(), []
+    for test, at in (("VJP-FD", "forward"), ("VJP-REF", second)):
+        raised = {"type": "IndexError", "at": at, "by": "function"}
+        found += finds.rows(_line(test, kind="raised", raised=raised, got="IndexError: tuple index out of range"))
+    assert found == [f"found: F: RAISES: IndexError (met in {test})" for test in ("VJP-FD", "VJP-REF")[: 1 + named]]
+
+
 def test_the_verdict_says_what_was_said_when_faults_were_found(tmp_path):
     declaration, finds = writing(3), Finds()
     lines = list(lines_of(Checked(declaration, profile="quick", seed=1), "VJP-FD", "VJP-REF", "VJP-PURE"))

@@ -61,6 +61,11 @@ FUNCTIONS = {
         function("F", "x, twice=False", "x * (1 + twice)", "g * (1 + ctx.kept), None", extra=KEPT.format("twice")),
         '"float[...]", "bool"',
     ),
+    "a flag that needs a dimension": (
+        function("F", "x, padded=False", "x * 2 if padded else x * 3", "g * ctx.kept, None",
+                 extra=KEPT.format("2 if padded and x.shape[0] else 3")),
+        '"float[...,n]", "bool"',
+    ),
     "an annotation": (
         function("F", "x: Tensor, k: int", "x * k", "g * ctx.kept, None", extra=KEPT.format("k")),
         '"float[...]", "1 | 2"',

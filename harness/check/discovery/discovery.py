@@ -248,14 +248,19 @@ def _simple_calls(function: Own) -> Iterator[Call]:
 def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call], list[tuple[Call, str]]]:
     """Some calls that the Function takes, and the calls that it refuses, with the reason.
 
-    If backward raises for all calls that forward takes, these calls are used.
+    If backward raises for all calls that forward takes, these calls are used. Raises UsageProblem if some calls return
+    more outputs than others.
     """
     working, raising, failures = [], [], []
     assert isinstance(subject.function, Own)
+    # The first call that returned so many outputs.
+    counts: dict[int, Call] = {}
     for call in _simple_calls(subject.function):
         found: list[_Found | str] = []
         for dtype in subject.function.dtypes:
             found.append(_tried(subject, recast(call, dtype, subject.function), note))
+            if isinstance(found[-1], _Found):
+                counts.setdefault(len(found[-1].dtypes), call)
             if _works(found[-1]):
                 break
         if _works(found[-1]):
@@ -267,6 +272,11 @@ def _working(subject: Subject, note: Callable[[Call], None]) -> tuple[list[Call]
             failures.append((call, [*first, "; with ".join(dict.fromkeys(str(each) for each in found))][0]))
         if len(working) >= _TRIED // 2:
             break
+    if len(counts) > 1:
+        several = " and ".join(f"{count} in {call}" for count, call in islice(counts.items(), 2))
+        raise subject.function.declaration.problem(
+            f"it must return the same number of tensors in every call, but returns {several}; declare calls of one kind"
+        )
     return working or raising, failures
 
 

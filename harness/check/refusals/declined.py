@@ -41,8 +41,16 @@ def kind(call: Call) -> str:
     return repr(tuple(each.shape if isinstance(each, Tensor) else each for each in call.args))
 
 
-def declined(subject: Subject, dtype: str, note: Callable[[Call], None]) -> tuple[tuple[Declined, ...], str]:
-    """What forward refuses of simple calls in the shapes that are declared; and how many were tried, if not all."""
+def declined(
+    subject: Subject,
+    dtype: str,
+    note: Callable[[Call], None],
+    refusal: Callable[[Exception], bool] = deliberate,
+) -> tuple[tuple[Declined, ...], str]:
+    """What forward refuses of simple calls in the shapes that are declared; and how many were tried, if not all.
+
+    ``refusal`` says whether an exception of forward is one.
+    """
     cut = ""
     found: dict[tuple[str, ...], list[tuple[Call, str]]] = {}
     tried, until = 0, time.monotonic() + _SECONDS
@@ -54,7 +62,7 @@ def declined(subject: Subject, dtype: str, note: Callable[[Call], None]) -> tupl
         note(call)
         raised = raised_by_forward(subject, call)
         # What is refused for its values is drawn in the tests.
-        if raised is not None and deliberate(raised) and not _takes(subject, call):
+        if raised is not None and refusal(raised) and not _takes(subject, call):
             why, at = one_line(raised)[:_LONG], place(own_frames(raised, subject.implementation))
             found.setdefault((type(raised).__name__, at, constant(why)), []).append((call, why))
     rows = [(refused[0][1], at, [call for call, _ in refused]) for (_, at, _), refused in found.items()]

@@ -18,6 +18,8 @@ _MISCOUNT = "returned an incorrect number of gradients"
 _NO_GRADIENTS = (_MISCOUNT, "a gradient different than None", "expected Variable or None", "return from backward")
 # Words of a message, each with what it means for the author of the Function.
 _WORDS = {
+    "forward grad to be floating point": "jvp must return a floating-point tangent for each floating-point output",
+    "expected Variable or None": "backward must return tensors or None, and returned something else",
     "INTERNAL ASSERT": "an assertion inside the framework failed: a tensor is used in a way that its metadata forbids",
     "expected layout": "backward returns a gradient in a layout that the engine does not take for this input; return "
     "a dense one, or a sparse COO tensor, by .to_dense() or .to_sparse()",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from autograd_conformance.harness.check.refusals.long_tensors import LONG, is_short
-from autograd_conformance.harness.check.report.verdicts import LOST, NOT_FINITE, ORDER, RAISED, Verdict, verdict
+from autograd_conformance.harness.check.report.verdicts import LOST, NOT_FINITE, ORDER, RAISED, RAISES, Verdict, verdict
 from autograd_conformance.harness.outcomes import Kind
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.reading import constant, lost_in
@@ -82,16 +82,18 @@ class Finds:
         v = _folded(line, v, follows)
         if v.word not in RAISED:
             follows |= dict.fromkeys(_names(line), v.follows or (_NAN if _is_nan(line) else ""))
-        # The verdict names what a fault follows from, and so does this.
-        head = v.follows or name
-        causes = {(line["function"], _cause(line, v, follows)), (line["function"], head)}
+        # The verdict names what a fault follows from, and so does this. An exception follows from no property.
+        by_itself = v.word == RAISES and not v.follows
+        head = line["failure"]["raised"]["type"] if by_itself else v.follows or name
+        causes = {(line["function"], _cause(line, v, follows))}
+        causes |= set() if by_itself else {(line["function"], head)}
         known = not causes.isdisjoint(self._causes)
         self._causes |= causes
         return [] if known else [f"found: {line['function']}: {v.word.upper()}: {met_in(head, name)}"]
 
 
 def met_in(head: str, test: str) -> str:
-    """The property that a fault is one of, and the test that met it, if that is about another one."""
+    """The property or exception that a fault is one of, and the test that met it, if its name is another one."""
     return head if head == test else f"{head} (met in {test})"
 
 

@@ -69,6 +69,22 @@ class Unbound(Sine):
         return y
 
 
+class NumberInBackward(Sine):
+    """backward returns a number."""
+
+    @staticmethod
+    def backward(ctx, g):
+        return float(g.numel() * ctx.saved_tensors[0].numel())
+
+
+class NoTangent(Sine):
+    """jvp returns None."""
+
+    @staticmethod
+    def jvp(ctx, t):
+        ctx.tangent = t
+
+
 class UnboundInBackward(Sine):
     """backward returns a name that has a value only if there are elements."""
 
@@ -324,6 +340,8 @@ SPECIMENS = (
             (NoSuchAttribute, _ONE, "FWD-LAYOUT", "raises", _NO_ATTRIBUTE),
             (NoSuchFunction, _ONE, "VJP-REF", "raises", _NO_ATTRIBUTE),
             (MisfitWhenEmpty, _ONE, "FWD-EMPTY", "edge", _MISFIT),
+            (NumberInBackward, _ONE, "VJP-NONE", "raises", "backward must return tensors or None"),
+            (NoTangent, _ONE, "JVP-REF", "raises", "jvp must return a floating-point tangent"),
             (AssertedInside, _ONE, "FWD-EMPTY", "raises", "an assertion inside the framework failed"),
             (MisfitWhenTwice, _ONE, "DBL-CORRECT", "raises", _MISFIT),
         )
