@@ -85,8 +85,9 @@ class Finds:
         # The verdict names what a fault follows from, and so does this. An exception follows from no property.
         by_itself = v.word == RAISES and not v.follows
         head = line["failure"]["raised"]["type"] if by_itself else v.follows or name
-        causes = {(line["function"], _cause(line, v, follows))}
-        causes |= set() if by_itself else {(line["function"], head)}
+        # Two exceptions of one type have two causes.
+        named = [] if by_itself else [head]
+        causes = {(line["function"], each) for each in (_cause(line, v, follows), *named)}
         known = not causes.isdisjoint(self._causes)
         self._causes |= causes
         return [] if known else [f"found: {line['function']}: {v.word.upper()}: {met_in(head, name)}"]
