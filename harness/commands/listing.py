@@ -1,4 +1,4 @@
-"""``autograd-conformance list``: Functions, properties, clauses, verdicts, findings and implementations."""
+"""``autograd-conformance list``: Functions, properties, clauses, sentences, verdicts, findings and implementations."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -17,11 +18,12 @@ from autograd_conformance.harness.check.report import verdicts
 from autograd_conformance.harness.commands import Group, Problem
 from autograd_conformance.harness.outcomes import UsageProblem
 from autograd_conformance.harness.reports import reading
-from autograd_conformance.harness.views import clause_table, findings
+from autograd_conformance.harness.views import clause_table, findings, sentence_table
 from autograd_conformance.implementations.protocol import Unavailable
 from autograd_conformance.reference.clauses import CLAUSES
 from autograd_conformance.reference.functions import FUNCTIONS
 from autograd_conformance.reference.properties import PROPERTIES
+from autograd_conformance.reference.sentences import Document, inventory
 
 
 @click.group("list", cls=Group)
@@ -73,6 +75,37 @@ def _clauses_of(path: Path) -> str:
             "which checks them all"
         )
     return clause_table.markdown(results)
+
+
+@list_.command("sentences")
+@click.option("--coverage", is_flag=True, help="Print how many sentences are asked instead, as Markdown.")
+@click.option(
+    "--changed", is_flag=True, help="Print what the docstrings of the installed torch say more instead, and no more."
+)
+def list_sentences(coverage: bool, changed: bool) -> None:
+    """List the sentences of PyTorch's documentation, with the clauses that ask them or why none does."""
+    if coverage and changed:
+        raise Problem("--coverage and --changed exclude each other; give one of them")
+    documents = inventory()
+    if coverage:
+        click.echo(sentence_table.coverage(documents))
+    elif changed:
+        _list_changes(documents)
+    else:
+        _table(("name", "sentence", "asked by"), [(s.name, s.text, s.answer) for d in documents for s in d.sentences])
+
+
+def _list_changes(documents: list[Document]) -> None:
+    try:
+        version = implementations.load("torch").environment().version
+    except Unavailable as problem:
+        raise Problem(str(problem)) from None
+    new, gone = import_module("autograd_conformance.implementations.torch.documents").changes(documents)
+    if not new and not gone:
+        click.echo(f"nothing changed: the docstrings of torch {version} say what the inventory has")
+        return
+    rows = [(word, name, text) for word, said in (("new", new), ("gone", gone)) for name, text in said]
+    _table(("change", "name", "sentence"), rows)
 
 
 @list_.command("verdicts")
