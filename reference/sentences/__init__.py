@@ -5,8 +5,8 @@ A file of this folder starts with what it covers: the public names whose docstri
     names: torch.autograd.function torch.Tensor.backward
     page: docs/source/notes/extending.md of pytorch/pytorch at 104998231faa
 
-A module stands for its public names, and a class for its public methods. Each name or section has a heading, and below
-it a sentence a line, with its answer in the line after it::
+A module stands for its public names, and a class for its public methods. Each name, and each section of a page
+(``# extending: Step 1``), has a heading, and below it a sentence a line, with its answer in the line after it::
 
     # torch.autograd.function.FunctionCtx.save_for_backward
     In forward, ``save_for_backward`` should be called at most once.
@@ -38,6 +38,7 @@ REASONS = {
     "definition": "it says what a thing is called, or what an argument means, and is used by what is asked elsewhere",
     "type": "it says what type a parameter or a result has",
     "example": "it belongs to an example",
+    "derivation": "it is a step of a derivation, of which clauses ask the result",
     "reference": "it points to another document",
     "performance": "it is about time or memory that no test can measure without guessing",
     "prototype": "it says that something may change",
