@@ -60,10 +60,7 @@ def test_a_name_is_documented_in_one_file():
 
 # Documents of clauses that the inventory leaves out, and clauses whose words it does not have.
 LEFT_OUT = {"tutorials", "compiler", "source"}
-UNNAMED = {
-    "NODE-08": "the docstring is newer than the pinned torch",
-    "CHECK-05": "the docstring leaves the option out",
-}
+UNNAMED = {"CHECK-05": "the docstring leaves the option out"}
 
 
 def test_each_clause_from_these_documents_is_named():
