@@ -16,6 +16,8 @@ A module stands for its public names, and a class for its public methods. Each n
     Tensors that are saved can be read on another thread.
     ! not asked: backward on another thread than forward
 
+The sentences are PyTorch's own (BSD-3-Clause), without examples and markup.
+
 ``=`` has the ids of clauses and properties that ask the sentence, ``-`` the kind of reason why none does (a word of
 REASONS, and after a colon more if need be), and ``!`` what a clause would ask that is still missing.
 """
@@ -36,7 +38,6 @@ REASONS = {
     "advice": "it tells the user what to do, and nothing follows from it that could be seen",
     "context": "it leads to what follows, or explains why",
     "definition": "it says what a thing is called, or what an argument means, and is used by what is asked elsewhere",
-    "type": "it says what type a parameter or a result has",
     "example": "it belongs to an example",
     "derivation": "it is a step of a derivation, of which clauses ask the result",
     "reference": "it points to another document",

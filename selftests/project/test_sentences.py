@@ -13,7 +13,7 @@ from autograd_conformance.harness.catalogue import PACKAGE
 from autograd_conformance.harness.cli import main
 from autograd_conformance.implementations.torch import documents
 from autograd_conformance.reference.clauses import CONTRACT
-from autograd_conformance.reference.sentences import Document, inventory, read
+from autograd_conformance.reference.sentences import REASONS, Document, inventory, read
 from autograd_conformance.reference.sentences.splitting import sentences
 
 PINNED = next(
@@ -72,6 +72,11 @@ def test_each_clause_from_these_documents_is_named():
     }
     assert len(cited) > 200
     assert cited - named == set(UNNAMED)
+
+
+def test_each_kind_of_reason_is_used():
+    used = {sentence.reason.partition(":")[0] for document in inventory() for sentence in document.sentences} - {""}
+    assert used == set(REASONS)
 
 
 def test_each_file_says_what_it_covers():
