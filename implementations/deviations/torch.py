@@ -1034,6 +1034,58 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("PROG-01/hooked",),
+        shows=(Found("gradients of compiled code, position 0"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="compiled ahead of time, a hook on an input is lost if the input is changed in place after it was "
+            "registered: the gradient is silently the one without the hook",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_hook_on_what_is_changed_later.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("PROG-01/unused",),
+        shows=(Raised("TypeError"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="compiled ahead of time, a hook on an input is called with None if the result does not depend on "
+            "the input: a hook that computes with its argument raises",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_hook_without_a_gradient.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("PROG-01/none",),
+        shows=(Found("gradients of compiled code, position 0"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="compiled ahead of time, an input that is changed in place has a gradient of zeros, and not None, "
+            "if the result does not depend on it",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_zeros_for_none.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("PROG-01/saved",),
+        shows=(Raised("RuntimeError"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="ahead-of-time compilation may save an input and compute from it again what a Function saves: a "
+            "change of the input before backward is then an error, where uncompiled code is right",
+            promise=_TRACING,
+            link=f"{_DOCS}user_guide/torch_compiler/compile/programming_model.non_strict_tracing_model.html",
+            script="compiled_code_saves_its_input.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("LIB-01/needs_input_grad",),
         shows=(Found("ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"),),
         cause=Cause(

@@ -22,6 +22,7 @@ from autograd_conformance.reference.clauses import (
     hooks,
     inplace,
     operators,
+    programs,
     saving,
     transforms,
 )
@@ -38,6 +39,7 @@ _PARTS = (
     hooks,
     environment,
     compilers,
+    programs,
     operators,
     distributed,
     devices,

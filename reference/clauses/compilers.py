@@ -2,8 +2,8 @@
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
-_TRACING = "compiler: Non-strict Tracing Programming Model"
-_SEMANTICS = (
+TRACING = "compiler: Non-strict Tracing Programming Model"
+SEMANTICS = (
     "Given a Python function, Dynamo Tracing captures a graph of Tensor operations and residual bytecode that when "
     "combined give the same semantics as the Python function."
 )
@@ -102,8 +102,8 @@ CLAUSES = (
         "documented",
         "Function transforms within compiled code, and of compiled code, use a Function's own rules; if it cannot be "
         "traced, demanding a full graph raises.",
-        _TRACING,
-        quote=_SEMANTICS,
+        TRACING,
+        quote=SEMANTICS,
         needs="compile jvp vmap",
         fault="compiled vmaps differentiate forward's operations",
     ),
@@ -121,8 +121,8 @@ CLAUSES = (
         "documented",
         "A compiled Function that returns one tensor twice, or a view of another output, gives the uncompiled results; "
         "if it cannot be traced, demanding a full graph raises.",
-        _TRACING,
-        quote=_SEMANTICS,
+        TRACING,
+        quote=SEMANTICS,
         needs="compile views",
         fault="of two outputs that share memory compiled code keeps one cotangent",
     ),
@@ -131,8 +131,8 @@ CLAUSES = (
         "documented",
         "In compiled code, too, backward gets None for an unused output after set_materialize_grads(False); if it "
         "cannot be traced, demanding a full graph raises.",
-        _TRACING,
-        quote=_SEMANTICS,
+        TRACING,
+        quote=SEMANTICS,
         needs="compile materialize",
         fault="compiled code ignores set_materialize_grads",
     ),
@@ -141,8 +141,8 @@ CLAUSES = (
         "documented",
         "Several calls of Functions in one compiled region, with hooks on what is in between, and several runs of it "
         "before the first backward pass give the uncompiled gradients.",
-        _TRACING,
-        quote=_SEMANTICS,
+        TRACING,
+        quote=SEMANTICS,
         needs="compile",
         fault="runs of compiled code share what their Functions save",
     ),
@@ -186,8 +186,8 @@ CLAUSES = (
         "documented",
         "What inductor compiles of a Function gives the uncompiled results where an argument, or a cotangent, is "
         "negated lazily, as z.conj().imag is.",
-        _TRACING,
-        quote=_SEMANTICS,
+        TRACING,
+        quote=SEMANTICS,
         needs="compile views",
         fault="compiled code reads the memory of a negated tensor",
     ),

@@ -187,4 +187,5 @@ FIXES = (
     Fix("COMPILE-14", compiled_as),
     Fix("COMPILE-17", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),
     Fix("COMPILE-19", compiled_as),
+    *(Fix("PROG-01", compiled_as, variant=variant) for variant in ("hooked", "unused", "none", "saved")),
 )
