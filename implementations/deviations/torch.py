@@ -29,6 +29,7 @@ _AT_KINKS = (
     "operations by applying the following rules in order: [...] If the function is convex (at least locally), use a "
     "subgradient of minimum norm."
 )
+_WHILE = "`while_loop` is equivalent to the following"
 _GRADCHECK = "Returns: True if all differences satisfy allclose condition"
 
 _GRAD_IS_A_VIEW_OF_THE_COTANGENT = Cause(
@@ -1031,6 +1032,35 @@ DEVIATIONS = (
             f"{_ISSUES}145093",
             script="compiled_negated_argument.py",
             seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("FLOW-05/none",),
+        shows=(Found(starting="gradients of what requires grad, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a while_loop that runs no round keeps its carry as if it came of one, and backward differentiates "
+            "that round: the gradient is silently wrong. The documentation says that training is not supported, so an "
+            "error would be right, too",
+            promise=_WHILE,
+            link=f"{_SOURCE}torch/_higher_order_ops/while_loop.py",
+            script="while_loop_without_a_round.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("FLOW-05/mixed",),
+        shows=(Found(starting="gradients of what requires grad, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a carry that requires no grad before a while_loop is a constant in the backward of every round, "
+            "also where it depends on something else from the second round on: the gradient is silently wrong, as that "
+            "of scan was until 2.13. The documentation says that training is not supported, so an error would be "
+            "right, too",
+            promise=_WHILE,
+            link=f"{_SOURCE}torch/_higher_order_ops/while_loop.py, https://github.com/pytorch/pytorch/pull/185332",
+            script="while_loop_of_a_carry_without_grad.py",
+            seen=("2.13.0",),
         ),
     ),
     Deviation(

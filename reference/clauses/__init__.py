@@ -11,6 +11,7 @@ from importlib import import_module
 
 from autograd_conformance.reference.clauses import (
     compilers,
+    control_flow,
     derivatives,
     devices,
     dialects,
@@ -38,6 +39,7 @@ _PARTS = (
     hooks,
     environment,
     compilers,
+    control_flow,
     operators,
     distributed,
     devices,
