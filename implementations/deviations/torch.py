@@ -1077,6 +1077,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("LIB-19/history",),
+        shows=(Found(starting="gradients after a change by an operator, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="the history of a tensor that an operator changes stays as it was, so that a backward pass goes "
+            "around the change: the gradient is silently that of a tensor that nothing changed, and what was put into "
+            "it gets none",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="change_by_an_operator.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("LIB-10/double",),
         shows=(Found("dtype of a tensor in double precision in the operator"),),
         cause=Cause(
