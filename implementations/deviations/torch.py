@@ -967,6 +967,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("COMPILE-12/later",),
+        shows=(Found("a backward pass of compiled code after a change of what was saved"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="with backend eager the backward of the traced graph does not look at the versions of what a "
+            "Function saved: after a change in place the gradient is silently that of the changed values, where "
+            "uncompiled code raises, and so does aot_eager",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="compiled_later_change_of_a_saved_tensor.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("COMPILE-13/twice",),
         shows=(Raised("AssertionError", starting="Placeholder node not found in env"),),
         cause=Cause(

@@ -13,23 +13,13 @@ from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.compile import COMPOSITE
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
 from autograd_conformance.selftests.faults.clauses.editing import edit
-from autograd_conformance.selftests.faults.planting import Plant, fault
+from autograd_conformance.selftests.faults.planting import fault
 
 _OPERATORS = "torch._higher_order_ops"
 _COND, _SCAN = f"{_OPERATORS}.cond:CondAutogradOp", f"{_OPERATORS}.scan"
 _MAP, _WHILE = f"{_OPERATORS}.map:MapAutogradOp.backward", f"{_OPERATORS}.while_loop:WhileLoopAutogradOp"
 _FLIPPED = "if reverse:\n        leaves"
 _ASSOCIATIVE = f"{_OPERATORS}.associative_scan:associative_scan"
-
-
-def _edit(place: str, old: str, new: str) -> Plant:
-    """An edit of a module that is imported when the fault is planted: it brings the compiler."""
-
-    def plant() -> AbstractContextManager[None]:
-        import_module(place.partition(":")[0])
-        return edit(place, old, new)()
-
-    return plant
 
 
 def _branch(pred: Any, true_fn: Any, false_fn: Any, operands: Any = ()) -> Any:
@@ -53,30 +43,30 @@ def _looped() -> AbstractContextManager[Any]:
 FAULTS = (
     fault(
         "FLOW-01",
-        _edit(f"{_COND}.backward", "true_bw_gm,\n            false_bw_gm", "false_bw_gm,\n            true_bw_gm"),
+        edit(f"{_COND}.backward", "true_bw_gm,\n            false_bw_gm", "false_bw_gm,\n            true_bw_gm"),
         "gradients",
     ),
     fault(
         "FLOW-01: cond gives its last operand no gradient",
-        _edit(f"{_COND}.backward", "fill_none_with_masks(grads, grads_tensor_masks)",
+        edit(f"{_COND}.backward", "fill_none_with_masks(grads, grads_tensor_masks)",
               "fill_none_with_masks(grads, grads_tensor_masks)[:-1], None"),
         "gradients",
     ),
-    fault("FLOW-02", _edit(f"{_SCAN}:ScanAutogradImpl.call_backward", "prev + cur", "cur"), "gradients"),
+    fault("FLOW-02", edit(f"{_SCAN}:ScanAutogradImpl.call_backward", "prev + cur", "cur"), "gradients"),
     fault(
         "FLOW-02: scan takes a carry that requires no grad at first for a constant",
-        _edit(f"{_SCAN}:scan_autograd", "and not t.requires_grad", "and False"),
+        edit(f"{_SCAN}:scan_autograd", "and not t.requires_grad", "and False"),
         "gradients",
     ),
-    fault("FLOW-02: scan ignores reverse", _edit(f"{_SCAN}:scan", _FLIPPED, "if False:\n        leaves"), "outputs"),
+    fault("FLOW-02: scan ignores reverse", edit(f"{_SCAN}:scan", _FLIPPED, "if False:\n        leaves"), "outputs"),
     fault(
         "FLOW-03",
-        _edit(_MAP, "*fill_none_with_masks(grads, grads_tensor_masks)",
+        edit(_MAP, "*fill_none_with_masks(grads, grads_tensor_masks)",
               "*fill_none_with_masks(grads, grads_tensor_masks)[:num_mapped_args], *[None] * num_pos_args"),
         "gradients",
     ),
-    fault("FLOW-04", _edit(_ASSOCIATIVE, _FLIPPED, "if False:\n        leaves"), "outputs"),
-    fault("FLOW-05", _edit(f"{_WHILE}.backward", "cur_grad + grad", "cur_grad"), "gradients"),
+    fault("FLOW-04", edit(_ASSOCIATIVE, _FLIPPED, "if False:\n        leaves"), "outputs"),
+    fault("FLOW-05", edit(f"{_WHILE}.backward", "cur_grad + grad", "cur_grad"), "gradients"),
     fault("FLOW-06", partial(plants.all_of, COMPOSITE, plants.put(torch, "cond", _branch)), "gradients"),
     fault("FLOW-07", plants.put(torch, "cond", _branch), "no error"),
 )  # fmt: skip
