@@ -43,20 +43,19 @@ def _arrays(*shapes):
     return [filled(shape, start) for start, shape in enumerate(shapes)]
 
 
-def _predicate(subject, data):
-    """What a predicate is made of, by the first operand and what it is to say."""
-    ways = {
-        "a tensor": lambda x, wanted: torch.tensor(wanted, device=x.device),
-        "of the operand": lambda x, wanted: (x.detach().square().sum() > 0) == wanted,
-        "a bool": lambda x, wanted: wanted,
-    }
-    return ways[subject.draw(data, tuple(ways), "predicate")]
+# A predicate that says what is wanted, by the first operand.
+_PREDICATES = {
+    "a tensor": lambda x, wanted: torch.tensor(wanted, device=x.device),
+    "of the operand": lambda x, wanted: (x.detach().square().sum() > 0) == wanted,
+    "a bool": lambda x, wanted: wanted,
+}
 
 
 @keeps("FLOW-01", slow=True, examples=0.08)
 def test_cond_is_the_chosen_branch(subject, data):
     """Outputs and gradients are those of the branch that runs, for operands and for what it captures."""
-    chosen, predicate = subject.draw(data, st.booleans(), "branch"), _predicate(subject, data)
+    chosen = subject.draw(data, st.booleans(), "branch")
+    predicate = _PREDICATES[subject.draw(data, tuple(_PREDICATES), "predicate")]
     given = subject.draw(data, CAPTURED, "operands that require grad")
     captured = subject.draw(data, CAPTURED, "captured tensors that require grad")
     count = subject.draw(data, (1, 2), "outputs")
