@@ -2,8 +2,9 @@
 
 ``python benchmarks/engine.py map`` runs the gate once and writes which test id executes which line. ``mutate`` makes
 the mutants of the executed lines (see mutations.py) and runs, for each, the ids that execute its line until one fails.
-``table`` prints the figures of docs/measurements.md, ``survivors`` the mutants that no id kills and no reason explains,
-``holes`` the list of docs/engine.md. Everything is in a folder: a second ``mutate`` goes on where the first one stopped.
+``table`` prints the figures of docs/measurements.md, ``survivors`` the mutants that no id kills and no reason
+explains, ``holes`` the list of docs/engine.md. Results are in a folder: a second ``mutate`` goes on where the first one
+stopped.
 
 Nothing of the installed files is changed: a mutant is the code of a function, exchanged in a forked process.
 engine_scope.txt says which functions count, engine_survivors.txt why a mutant that survives is none.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from autograd_conformance.harness.outcomes import DEATH, FAILING, HANG, UNCLAIMED, in_words
+from autograd_conformance.harness.outcomes import BROKEN, DEATH, FAILING, HANG, UNCLAIMED, in_words
 from autograd_conformance.harness.reports import ndjson
 from autograd_conformance.harness.reports.ndjson import Line
 from autograd_conformance.harness.reports.reading import place
@@ -52,16 +52,43 @@ def must_hold(line: Line) -> str:
     return f"must hold: {broken}" if broken else ""
 
 
-def message(line: Line) -> str:
-    """Why a test id has its outcome: the listed reason, or the actual and the expected result."""
+def message(line: Line, results: Sequence[Line] = ()) -> str:
+    """Why a test id has its outcome: the listed reason, or the actual and the expected result.
+
+    ``results`` are those of the run, if it has ended.
+    """
     failure = line.get("failure", {})
     if line["outcome"] == "fixed":
-        return f"passes, but is listed as a deviation; if nothing else fails, remove it from the list: {line['reason']}"
+        return f"passes, but is listed as a deviation; {_if_gone(line, results)}: {line['reason']}"
     if "reason" in line:
         return str(line["reason"])
     if "what" in failure:
         return in_words(failure)
     return f"{failure['type']}: {failure['message']}" if failure else ""
+
+
+# The most failing test ids that are named beside a listed deviation that is gone.
+_BESIDE = 5
+
+
+def _if_gone(line: Line, results: Sequence[Line]) -> str:
+    """What to do about a listed deviation that passes: its fault may show elsewhere in its group now."""
+    group = _group(line)
+    broken = [other for other in results if other["outcome"] in BROKEN and _group(other) == group]
+    if not broken:
+        return "if nothing else fails, remove it from the list"
+    nearest = sorted(broken, key=lambda other: (ndjson.claim_of(other) != ndjson.claim_of(line), place(other)))
+    more = f" and {len(broken) - _BESIDE} more" if len(broken) > _BESIDE else ""
+    named = ", ".join(other["id"] for other in nearest[:_BESIDE])
+    return (
+        f"others of {group} fail, and may be the same fault in another place, so look at them first: {named}{more}; "
+        "if this still passes when they hold, remove it from the list"
+    )
+
+
+def _group(line: Line) -> str:
+    claim = ndjson.claim_of(line)
+    return CLAUSES[claim].group if claim in CLAUSES else claim.partition("-")[0]
 
 
 def causes(known: Iterable[Line]) -> dict[str, dict[str, list[str]]]:

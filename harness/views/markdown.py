@@ -70,7 +70,7 @@ def _failure(report: Report, line: Line) -> Iterator[str]:
     if "what" in failure:
         yield "\n".join(f"- {title}: {escaped(failure[key])}" for key, title in _SHOWN.items() if failure.get(key))
     else:
-        yield f"- why: {escaped(describe.message(line))}"
+        yield f"- why: {escaped(describe.message(line, report.results))}"
     call = [failure["call"]] if failure.get("call") else []
     yield _literal("\n".join([*call, describe.rerun(line, report.header)]))
 

@@ -85,7 +85,7 @@ def failures(results: Sequence[Line], header: Line, suite: str | None = None) ->
         which = "one probable cause" if len(found) == 1 else f"{len(found)} probable causes, the largest first"
         lines += [f"{len(failing)} test ids by {which}", ""]
     for number, cause in enumerate(found[:IN_FULL]):
-        lines += _failure(cause, describe.rerun(cause.head, header, suite), number < WITH_SCRIPT)
+        lines += _failure(cause, describe.rerun(cause.head, header, suite), number < WITH_SCRIPT, results)
     rest = found[IN_FULL:]
     if rest:
         lines += [f"and {len(rest)} more:", *(f"  {c.head['outcome']:8}{c.title}" for c in rest[:BY_NAME])]
@@ -94,10 +94,15 @@ def failures(results: Sequence[Line], header: Line, suite: str | None = None) ->
     return lines
 
 
-def _failure(cause: causes.Cause, rerun: str, with_script: bool) -> list[str]:
+def _failure(cause: causes.Cause, rerun: str, with_script: bool, results: Sequence[Line]) -> list[str]:
     line = cause.head
     failure: Line = line.get("failure", {})
-    lines = [f"{line['outcome']}: {line['id']}", *details(line), *same_cause(cause), *in_group(cause, in_a_line)]
+    lines = [
+        f"{line['outcome']}: {line['id']}",
+        *details(line, results),
+        *same_cause(cause),
+        *in_group(cause, in_a_line),
+    ]
     lines.append(f"  rerun: {rerun}")
     if "script" in failure and not with_script:
         lines.append("  standalone: see the script in the report")
@@ -126,8 +131,11 @@ def in_group(cause: causes.Cause, said: Callable[[Line], str]) -> list[str]:
     return ["  also failing in this group:", *rows] if rows else []
 
 
-def details(line: Line) -> list[str]:
-    """What must hold, the smallest call that breaks it, and the actual and expected result."""
+def details(line: Line, results: Sequence[Line] = ()) -> list[str]:
+    """What must hold, the smallest call that breaks it, and the actual and expected result.
+
+    ``results`` are those of the run, which say what to do about a listed deviation that passes.
+    """
     failure: Line = line.get("failure", {})
     lines = [f"  {row}" for row in textwrap.wrap(describe.must_hold(line), 98)]
     if "call" in failure:
@@ -135,7 +143,8 @@ def details(line: Line) -> list[str]:
     raised = failure.get("kind") == Kind.RAISED
     if "what" in failure:
         lines.append(f"  {' '.join(in_words(failure).split())}" if raised else f"  what: {failure['what']}")
-    shown = {**failure, "reason": line.get("reason"), **(dict.fromkeys(("got", "expected")) if raised else {})}
+    reason = describe.message(line, results) if line["outcome"] == "fixed" else line.get("reason")
+    shown = {**failure, "reason": reason, **(dict.fromkeys(("got", "expected")) if raised else {})}
     for key in _SHOWN:
         if shown.get(key):
             text = f"{failure['type']}: {shown[key]}" if key == "message" else str(shown[key])

@@ -29,6 +29,7 @@ _AT_KINKS = (
     "operations by applying the following rules in order: [...] If the function is convex (at least locally), use a "
     "subgradient of minimum norm."
 )
+_WHILE = "`while_loop` is equivalent to the following"
 _GRADCHECK = "Returns: True if all differences satisfy allclose condition"
 
 _GRAD_IS_A_VIEW_OF_THE_COTANGENT = Cause(
@@ -966,6 +967,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("COMPILE-12/later",),
+        shows=(Found("a backward pass of compiled code after a change of what was saved"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="with backend eager the backward of the traced graph does not look at the versions of what a "
+            "Function saved: after a change in place the gradient is silently that of the changed values, where "
+            "uncompiled code raises, and so does aot_eager",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="compiled_later_change_of_a_saved_tensor.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("COMPILE-13/twice",),
         shows=(Raised("AssertionError", starting="Placeholder node not found in env"),),
         cause=Cause(
@@ -1047,6 +1063,20 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("FLOW-05/none",),
+        shows=(Found(starting="gradients of what requires grad, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a while_loop that runs no round keeps its carry as if it came of one, and backward differentiates "
+            "that round: the gradient is silently wrong. The documentation says that training is not supported, so an "
+            "error would be right, too",
+            promise=_WHILE,
+            link=f"{_SOURCE}torch/_higher_order_ops/while_loop.py",
+            script="while_loop_without_a_round.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("PROG-01/unused",),
         shows=(Raised("TypeError"),),
         cause=Cause(
@@ -1086,6 +1116,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("FLOW-05/mixed",),
+        shows=(Found(starting="gradients of what requires grad, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="a carry that requires no grad before a while_loop is a constant in the backward of every round, "
+            "also where it depends on something else from the second round on: the gradient is silently wrong, as that "
+            "of scan was until 2.13. The documentation says that training is not supported, so an error would be "
+            "right, too",
+            promise=_WHILE,
+            link=f"{_SOURCE}torch/_higher_order_ops/while_loop.py, https://github.com/pytorch/pytorch/pull/185332",
+            script="while_loop_of_a_carry_without_grad.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("LIB-01/needs_input_grad",),
         shows=(Found("ctx.needs_input_grad of an operator with three inputs, in setup_context and in backward"),),
         cause=Cause(
@@ -1096,6 +1141,21 @@ DEVIATIONS = (
             link=f"{_DOCS}library.html#torch.library.register_autograd",
             script="needs_input_grad_of_an_operator.py",
             seen=_EVERYWHERE,
+        ),
+    ),
+    Deviation(
+        ids=("LIB-19/history",),
+        shows=(Found(starting="gradients after a change by an operator, position"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="the history of a tensor that an operator changes stays as it was, so that a backward pass goes "
+            "around the change: the gradient is silently that of a tensor that nothing changed, and what was put into "
+            "it gets none",
+            promise="This ensures that if you're using in-place functions and not seeing any errors, you can be "
+            "sure that the computed gradients are correct.",
+            link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
+            script="change_by_an_operator.py",
+            seen=("2.13.0",),
         ),
     ),
     Deviation(

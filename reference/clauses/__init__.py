@@ -11,6 +11,7 @@ from importlib import import_module
 
 from autograd_conformance.reference.clauses import (
     compilers,
+    control_flow,
     derivatives,
     devices,
     dialects,
@@ -40,6 +41,7 @@ _PARTS = (
     environment,
     compilers,
     programs,
+    control_flow,
     operators,
     distributed,
     devices,

@@ -175,4 +175,28 @@ CLAUSES = (
         "source: torch/csrc/autograd/autograd_not_implemented_fallback.h",
         fault="the fallback mode of autograd cannot be changed",
     ),
+    Clause(
+        "LIB-18",
+        "documented",
+        "An operator with the tag out gives the tensors that it fills. While gradients are recorded it raises if any "
+        "of its tensors requires grad: also an optional one, one in a list, and one to fill. A formula for it is "
+        "refused.",
+        "library: torch.library.custom_op",
+        quote="Use torch.Tag.out for operators that mutate keyword-only output tensors and return them. Like PyTorch's "
+        "built-in out= operators, torch.Tag.out custom ops do not support autograd.",
+        needs="inplace",
+        since="2.13",
+        fault="an operator that fills a tensor gives a constant for what requires grad",
+    ),
+    Clause(
+        "LIB-19",
+        "documented",
+        "An operator with the tag inplace gives the argument that it changes. Where gradients are recorded, a backward "
+        "pass through what an operator changed raises, or the gradient is right.",
+        "library: torch.library.custom_op",
+        quote="Use torch.Tag.inplace for operators that mutate their first Tensor argument and return it.",
+        needs="inplace",
+        since="2.13",
+        fault="an operator gives a copy of the argument that it changes",
+    ),
 )  # fmt: skip

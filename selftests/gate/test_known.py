@@ -101,6 +101,7 @@ def test_pytest_counts_as_failed_what_the_verdict_does(run):
     }
     assert done.results["VJP-REF[Sinh-cpu]"]["failure"]["at"] == "listed.py in looping"
     assert "1 of 4 test ids hold; 2 errors, 1 fixed, 2 known" in done.out
+    assert "look at them first: VJP-REF[Cube-cpu], VJP-REF[Sinh-cpu]; if this still passes" in done.out
     assert "never checked" not in done.out
 
 

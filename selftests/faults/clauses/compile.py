@@ -13,6 +13,7 @@ from torch.fx.experimental import proxy_tensor
 
 from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
+from autograd_conformance.selftests.faults.clauses.editing import edit
 from autograd_conformance.selftests.faults.clauses.func import as_operations, its_forward
 from autograd_conformance.selftests.faults.planting import fault
 
@@ -117,6 +118,10 @@ def _last_detached(program):
     return SimpleNamespace(module=lambda: module)
 
 
+def _copied_attribute(assign, ctx, name, value):
+    assign(ctx, name, value if hasattr(type(ctx), name) else plants.of_tensors(torch.Tensor.clone, value))
+
+
 def _memory_of_negated(x):
     return torch._neg_view(x) if x.is_neg() else x
 
@@ -126,6 +131,16 @@ FAULTS = (
     fault("COMPILE-01: two graphs for one Function", compiled(times=2), "number of graphs"),
     fault("COMPILE-02", compiled(plants.ctx_method("mark_non_differentiable", lambda *_: None)), "requires_grad"),
     fault("COMPILE-02: compiled code changes copies of its arguments", compiled(on_copies=True), "after the call"),
+    fault(
+        "COMPILE-02: compiled code ignores mark_dirty",
+        compiled(plants.ctx_method("mark_dirty", lambda *_: None)),
+        "gradients of compiled code",
+    ),
+    fault(
+        "COMPILE-02: compiled code copies attributes of ctx",
+        compiled(plants.set_on_ctx(_copied_attribute)),
+        "after a change of an attribute",
+    ),
     fault("COMPILE-03", compiled(plants.called_with(_repeated_once)), "passed twice"),
     fault("COMPILE-04", compiled(_detached_if(_has_jvp))),
     fault(
@@ -152,6 +167,15 @@ FAULTS = (
     fault(
         "COMPILE-15: compiled code drops hooks",
         compiled(plants.put(torch.Tensor, "register_hook", lambda *_: None)),
+        "gradient of compiled code",
+    ),
+    fault(
+        "COMPILE-15: a hook in compiled code sees the uses after it alone",
+        edit(
+            "torch._higher_order_ops.register_hook:RegisterHookOp.__call__",
+            "        tensor.register_hook(hook)",
+            "        tensor = tensor.view_as(tensor)\n        tensor.register_hook(hook)",
+        ),
         "gradient of compiled code",
     ),
     fault("COMPILE-16", plants.wrapped(CustomOpDef, "__call__", _looks_into), "nodes of the operator"),
@@ -182,7 +206,7 @@ FIXES = (
     Fix("COMPILE-08", compiled_as),
     Fix("COMPILE-09", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),
     *(Fix("COMPILE-11", compiled_as, variant=variant) for variant in ("grad", "jvp", "mapped")),
-    Fix("COMPILE-12", compiled_as, variant="saved"),
+    *(Fix("COMPILE-12", compiled_as, variant=variant) for variant in ("saved", "later")),
     *(Fix("COMPILE-13", compiled_as, variant=variant) for variant in ("twice", "view")),
     Fix("COMPILE-14", compiled_as),
     Fix("COMPILE-17", plants.wrapped(torch.export, "export", plants.options(strict=False)), variant="strict"),

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache, partial
-from importlib.util import find_spec
+from importlib import import_module
 from inspect import CO_NEWLOCALS
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -27,7 +27,7 @@ def edit(place: str, old: str, new: str) -> Callable[[], AbstractContextManager[
 def edited(place: str, old: str, new: str) -> Iterator[None]:
     """``old`` is ``new`` in the function at this place, as in ``torch.autograd.graph:_MultiHandle.remove``."""
     module, _, name = place.partition(":")
-    file = str(find_spec(module).origin)  # type: ignore[union-attr]
+    file = str(import_module(module).__file__)
     source, tree, code = _read(file)
     first, last = _lines(tree, name.split("."))
     lines = source.splitlines(keepends=True)

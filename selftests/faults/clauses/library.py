@@ -15,7 +15,12 @@ from torch.testing._internal import optests
 
 from autograd_conformance.selftests.faults import plants
 from autograd_conformance.selftests.faults.clauses.definitions import Fix
+from autograd_conformance.selftests.faults.clauses.editing import edit
 from autograd_conformance.selftests.faults.planting import fault
+
+# Where an operator asks whether a tensor requires grad.
+_AUTOGRAD = "torch._library.autograd"
+_MADE, _ANY = f"{_AUTOGRAD}:make_autograd_impl", "_C.is_grad_enabled() and _C._any_requires_grad"
 
 
 def _is_operator(ctx):
@@ -91,6 +96,19 @@ def _all_right(original, op, args, *rest, **options):
     return dict.fromkeys(found, "SUCCESS")
 
 
+def _copied(original, op, *args, **options):
+    found = original(op, *args, **options)
+    return found.clone() if op._is_inplace else found
+
+
+def _refused_with_grad(original, op, *args, **options):
+    """An operator that changes a tensor is refused where gradients are recorded: one that fills tensors is already."""
+    tensors = [x for x in args if isinstance(x, torch.Tensor)]
+    if op._opoverload._schema.is_mutable and torch.is_grad_enabled() and any(x.requires_grad for x in tensors):
+        raise RuntimeError("it has no formula")
+    return original(op, *args, **options)
+
+
 FAULTS = (
     fault(
         "LIB-01",
@@ -104,8 +122,18 @@ FAULTS = (
         neighbours=("LIB-14",),
     ),
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
-    fault("LIB-01: in backward there is a flag too many", plants.cotangents(_flag_too_many), "in backward"),
-    fault("LIB-02", plants.around_backward(plants.rescued(lambda _, g, *__: (torch.zeros_like(g), None))), "no error"),
+    fault(
+        "LIB-01: in backward there is a flag too many",
+        plants.cotangents(_flag_too_many),
+        "in backward",
+        neighbours=("LIB-02",),
+    ),
+    fault(
+        "LIB-02",
+        plants.around_backward(plants.rescued(lambda _, g, *__: (torch.zeros_like(g), None))),
+        "no error",
+        neighbours=("LIB-19",),
+    ),
     fault("LIB-02: a call without a formula is refused at once", plants.around_apply(_REFUSED_AT_ONCE)),
     fault(
         "LIB-02: an operator that changes an input can have a formula",
@@ -199,6 +227,23 @@ FAULTS = (
         "LEGACY-01: NestedIOFunction is no Function",
         plants.put(torch.autograd.function, "NestedIOFunction", type("NestedIOFunction", (), {})),
     ),
+    fault(
+        "LIB-18",
+        edit(_MADE, f"if {_ANY}(\n                *args, **keyword_only_args\n            ):", "if False:"),
+        "no error",
+    ),
+    fault(
+        "LIB-18: an operator fills a tensor that requires grad",
+        edit(_MADE, f"if {_ANY}(\n                *args, **keyword_only_args\n            ):", f"if {_ANY}(*args):"),
+        "no error",
+    ),
+    fault("LIB-19", plants.wrapped(CustomOpDef, "__call__", _copied), "the result is the argument"),
+    fault(
+        "LIB-02: tensors in a list are not looked at",
+        edit(_MADE, f"if {_ANY}(*args):", f"if {_ANY}(*[x for x in args if not isinstance(x, list)]):"),
+        "requires_grad of the results",
+        neighbours=("LIB-01",),
+    ),
 )
 
 FIXES = (
@@ -211,4 +256,5 @@ FIXES = (
         variant="needs_input_grad",
     ),
     Fix("LIB-10", plants.put(custom_ops, "_cast", _cast_all), variant="double"),
+    Fix("LIB-19", plants.wrapped(CustomOpDef, "__call__", _refused_with_grad), variant="history"),
 )

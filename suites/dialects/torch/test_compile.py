@@ -147,9 +147,14 @@ def test_methods_of_ctx_are_traced(subject, data):
 
 
 def _assert_dirty_right(subject, data, backend, inside):
-    """A Function that changes its argument: the caller's tensor, or one made ``inside`` the compiled code."""
+    """A Function that changes its argument: the caller's tensor, or one made ``inside`` the compiled code.
+
+    The argument may have been used before; afterwards it, or the result, is used on, and the other one discarded.
+    """
     weight, shift = subject.draw(data, st.tuples(st.sampled_from((-2, 3)), st.sampled_from((-1, 2))), "weights")
     numbers = np.asarray(subject.draw(data, st.lists(st.integers(-9, 9), min_size=1, max_size=4), "values"), float)
+    used = subject.draw(data, ("argument", "result"), "used after the call")
+    before = subject.draw(data, (0, 5), "factor of a use before the call")
 
     def forward(ctx, x, y):
         x.mul_(weight).add_(y)
@@ -162,15 +167,22 @@ def _assert_dirty_right(subject, data, backend, inside):
     dirty = subject.define(forward=forward, backward=backward)
     leaves = [subject.tensor(numbers).requires_grad_(), subject.tensor(numbers + 1).requires_grad_()]
     primals = [x.clone() for x in leaves]
-    call = (lambda x, y: dirty.apply(x.clone(), y)) if inside else (lambda x, y: dirty.apply(x, y))
+
+    def call(x, y):
+        argument = x.clone() if inside else x
+        earlier = argument * before
+        result, other = dirty.apply(argument, y)
+        return (argument if used == "argument" else result), other + earlier
+
     changed = weight * numbers + numbers + 1
 
     def check(outputs):
-        expected = [changed, (numbers + 1) * shift]
+        expected = [changed, (numbers + 1) * shift + before * numbers]
         subject.assert_all_same("outputs of compiled code", got=outputs, expected=expected)
         subject.assert_same("first argument after the call", got=primals[0], expected=numbers if inside else changed)
-        got = torch.autograd.grad(outputs, leaves, subject.tensors([numbers + 9, numbers - 2]))
-        expected = [FACTOR * weight * (numbers + 9), numbers + 9 + FACTOR * shift * (numbers - 2)]
+        g, h = numbers + 9, numbers - 2
+        got = torch.autograd.grad(outputs, leaves, subject.tensors([g, h]))
+        expected = [FACTOR * weight * g + before * h, g + FACTOR * shift * h]
         subject.assert_all_same("gradients of compiled code", got=got, expected=expected)
 
     _assert_one_graph(subject, call, primals, backend, check)

@@ -152,6 +152,56 @@ def test_changes_of_saved_tensors_are_noticed(subject, data):
     assert_right_or_refused(backend, call, [x], check)
 
 
+@keeps("COMPILE-02", variant="kept", slow=True, examples=0.12)
+def test_changes_after_compiled_code_count_as_without_a_compiler(subject, data):
+    """After the call a saved tensor may not be changed; one that is an attribute of ctx may, and counts as it is."""
+    kept = subject.draw(data, st.tuples(*[st.sampled_from(("attribute", "saved"))] * 2), "how x and y are kept")
+    changed = subject.draw(data, (0, 1, None), "place of the argument that is changed")
+    backends = BACKENDS[::-1] if changed is None or kept[changed] == "attribute" else ("aot_eager",)
+    _assert_kept_right(subject, data, kept, changed, subject.draw(data, backends, "backend"))
+
+
+@keeps("COMPILE-12", variant="later", slow=True, examples=0.04)
+def test_later_changes_of_saved_tensors_are_noticed_with_backend_eager(subject, data):
+    """With a backend that runs the graph as it is, too, a saved tensor may not be changed after the call."""
+    changed = subject.draw(data, (0, 1), "place of the argument that is changed")
+    _assert_kept_right(subject, data, ("saved", "saved"), changed, "eager")
+
+
+def _assert_kept_right(subject, data, kept, changed, backend):
+    """A Function keeps its arguments in these ways; one of them, or None, is changed after the call."""
+    values, others = subject.draw(data, st.tuples(VALUES, VALUES), "x and y")
+    leaf, factor = subject.draw(data, st.booleans(), "x and y are leaves"), subject.draw(data, FACTORS, "factor")
+    numbers = [values, np.resize(others, len(values))]
+
+    def forward(ctx, *tensors):
+        ctx.save_for_backward(*(t if how == "saved" else None for t, how in zip(tensors, kept, strict=True)))
+        ctx.tensors = tuple(t if how == "attribute" else None for t, how in zip(tensors, kept, strict=True))
+        return tensors[0] * tensors[1]
+
+    def backward(ctx, g):
+        x, y = (a if b is None else b for a, b in zip(ctx.tensors, ctx.saved_tensors, strict=True))
+        return factor * y * g, factor * x * g
+
+    cls = subject.define(forward=forward, backward=backward)
+    leaves = [subject.tensor(each).requires_grad_() for each in numbers]
+    primals = leaves if leaf else [x * 1 for x in leaves]
+    with fresh():
+        output = torch.compile(lambda x, y: cls.apply(x, y), backend=backend)(*primals)
+        subject.assert_same("output of compiled code", got=output, expected=numbers[0] * numbers[1])
+        if changed is not None:
+            with torch.no_grad():
+                primals[changed].add_(1)
+            numbers[changed] = numbers[changed] + 1
+        if changed is not None and kept[changed] == "saved":
+            what = "a backward pass of compiled code after a change of what was saved"
+            subject.assert_raises(RuntimeError, lambda: torch.autograd.grad(output.sum(), leaves), what)
+            return
+        got = subject.assert_accepted(lambda: torch.autograd.grad(output.sum(), leaves), "a backward pass")
+    expected = [factor * numbers[1], factor * numbers[0]]
+    subject.assert_all_same("gradients after a change of an attribute", got=got, expected=expected)
+
+
 @keeps("COMPILE-13", variant="twice", slow=True, examples=0.08)
 def test_one_tensor_may_be_returned_twice(subject, data):
     """A compiled Function may return one tensor for two outputs."""
@@ -246,6 +296,45 @@ def test_calls_and_hooks_share_a_compiled_region(subject, data):
 
 def _doubled(subject, factor):
     return subject.define(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: factor * g)
+
+
+# Other names of a tensor, whose hooks see what comes through them alone.
+_ALIASES = {"the tensor": None, "a view": lambda y: y[:], "an alias": lambda y: y.view_as(y)}
+
+
+@keeps("COMPILE-15", variant="places", slow=True, examples=0.12)
+def test_a_hook_sees_all_uses_of_its_tensor(subject, data):
+    """A hook counts for uses before and after it was registered, and that of a view for uses of the view alone."""
+    weights = subject.draw(data, st.tuples(*[st.sampled_from((5, 1, -2))] * 3), "weights of the uses")
+    place = subject.draw(data, (1, 0, 2), "uses of the tensor before the hook is registered")
+    name = subject.draw(data, tuple(_ALIASES), "the hook is registered on")
+    made = subject.draw(data, ("operation", "Function"), "the tensor comes of")
+    values, backend = subject.draw(data, VALUES, "x"), subject.draw(data, BACKENDS, "backend")
+    factor, alias = subject.draw(data, FACTORS, "factor"), _ALIASES[name]
+    double = _doubled(subject, factor)
+
+    def call(x):
+        y = double.apply(x) if made == "Function" else 2 * x
+        hooked = y if alias is None else alias(y)
+        total = y * 0
+        for n, weight in enumerate(weights[:2]):
+            if n == place:
+                hooked.register_hook(lambda g: 7 * g)
+            total = total + weight * y
+        if place == 2:
+            hooked.register_hook(lambda g: 7 * g)
+        return total + weights[2] * hooked
+
+    x = subject.tensor(values).requires_grad_()
+
+    def check(output):
+        subject.assert_same("output of compiled code", got=output, expected=2 * sum(weights) * values)
+        (got,) = torch.autograd.grad(output, x, subject.tensor(values))
+        plain, seen = (0, sum(weights)) if alias is None else (sum(weights[:2]), weights[2])
+        slope = (factor if made == "Function" else 2) * (plain + 7 * seen)
+        subject.assert_same("gradient of compiled code", got=got, expected=slope * values)
+
+    assert_right_or_refused(backend, call, [x], check)
 
 
 @keeps("COMPILE-15", variant="runs", slow=True, examples=0.2)

@@ -1,6 +1,7 @@
-"""Operators of torch.library: optional and keyword-only tensors, sizes by values, no kernel for autograd."""
+"""Operators of torch.library: optional tensors, by keyword and in lists; no formula, and no kernel for autograd."""
 
 import warnings
+from contextlib import nullcontext
 from typing import Optional
 
 import numpy as np
@@ -112,3 +113,34 @@ def test_without_a_kernel_for_autograd_backward_warns(subject, data):
     told = ["an autograd kernel was not registered" in str(each.message) for each in said]
     subject.assert_equal("warnings of backward", got=told, expected=[True] if mode == "warn" else [])
     subject.assert_that(x.grad is None, "gradient", got=x.grad, expected=None)
+
+
+def _without_formula():
+    """An operator with tensors of each kind among its arguments, and a list of results."""
+
+    def doubled(x: Tensor, more: list[Tensor], y: Optional[Tensor] = None) -> list[Tensor]:  # noqa: UP045
+        return [2 * each for each in (x, *more, *(() if y is None else (y,)))]
+
+    return torch.library.custom_op(f"{SPACE}::unregistered", doubled, mutates_args=())
+
+
+@keeps("LIB-02", variant="places")
+def test_without_a_formula_backward_raises_wherever_the_tensor_was(subject, data):
+    """A pass through any result raises where a tensor of any kind requires grad, and without recording none does."""
+    tracked = subject.draw(data, ("more", "y", "x"), "requires grad")
+    recorded = subject.draw(data, (True, False), "gradients are recorded")
+    keyword = subject.draw(data, st.booleans(), "y by keyword")
+    values = subject.draw(data, st.tuples(NUMBERS, NUMBERS, NUMBERS), "x, more and y")
+    names = ("x", "more", "y")
+    x, more, y = (t.requires_grad_(name == tracked) for name, t in zip(names, subject.tensors(values), strict=True))
+    with nullcontext() if recorded else torch.no_grad():
+        op = _without_formula()
+        results = subject.assert_accepted(lambda: op(x, [more], y=y) if keyword else op(x, [more], y), "a call")
+    subject.assert_all_same("results", got=results, expected=[2 * np.array(each) for each in values])
+    flags = [result.requires_grad for result in results]
+    subject.assert_equal("requires_grad of the results", got=flags, expected=[recorded] * 3)
+    if recorded:
+        used = results[subject.draw(data, st.integers(0, 2), "result that is used")]
+        what = "a backward pass through an operator without a formula"
+        naming = ["unregistered", "register_autograd"]
+        subject.assert_raises(RuntimeError, lambda: used.sum().backward(), what, naming=naming)

@@ -1,0 +1,134 @@
+"""Operators of torch.library that change tensors: those that fill tensors, and those that change an argument."""
+
+from contextlib import nullcontext, suppress
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from autograd_conformance.harness.testing.marks import keeps
+
+SPACE = "autograd_conformance_changes"
+Pair = tuple[Tensor, Tensor]
+NUMBERS = st.lists(st.sampled_from((1.0, -1.0, 2.0, -3.0)), min_size=2, max_size=2)
+
+
+def _filling(count):
+    """An operator that fills one or two tensors, by its arguments of each kind."""
+
+    def one(x: Tensor, more: list[Tensor], y: Tensor | None = None, *, out: Tensor) -> Tensor:
+        return out.copy_(_total(x, more, y))
+
+    def two(x: Tensor, more: list[Tensor], y: Tensor | None = None, *, out: Tensor, second: Tensor) -> Pair:
+        return out.copy_(_total(x, more, y)), second.copy_(3 * x)
+
+    function, filled = ((one, {"out"}), (two, {"out", "second"}))[count - 1]
+    name = f"{SPACE}::fills_{function.__name__}"
+    return torch.library.custom_op(name, function, mutates_args=filled, tags=torch.Tag.out)
+
+
+def _total(x, more, y):
+    return sum(more, 2 * x) if y is None else sum(more, 2 * x) + y
+
+
+@keeps("LIB-18")
+def test_an_operator_that_fills_tensors_has_no_gradients(subject, data):
+    """A call raises if anything requires grad and gradients are recorded; others give the tensors that they fill."""
+    count = subject.draw(data, (1, 2), "number of tensors to fill")
+    filled = ("out", "second")[:count]
+    tracked = subject.draw(data, ("x", "nothing", "more", "y", *filled), "requires grad")
+    recorded = subject.draw(data, (True, False), "gradients are recorded")
+    keyword = subject.draw(data, st.booleans(), "x by keyword")
+    values = dict(zip(("x", "more", "y"), subject.draw(data, st.tuples(*[NUMBERS] * 3), "x, more and y"), strict=True))
+    tensors = {
+        name: subject.tensor(values.get(name, [0.0, 0.0])).requires_grad_(name == tracked)
+        for name in ("x", "more", "y", *filled)
+    }
+    before = {name: tensor._version for name, tensor in tensors.items()}
+    named = {**tensors, "more": [tensors["more"]]}
+    args = () if keyword else (named.pop("x"),)
+
+    def call():
+        with nullcontext() if recorded else torch.no_grad():
+            return _filling(count)(*args, **named)
+
+    if recorded and tracked != "nothing":
+        subject.assert_raises(RuntimeError, call, "a call with a tensor that requires grad")
+        return
+    found = subject.assert_accepted(call, "a call without gradients")
+    results = (found,) if count == 1 else found
+    same = [result is tensors[name] for result, name in zip(results, filled, strict=True)]
+    subject.assert_equal("each result is the tensor that was given", got=same, expected=[True] * count)
+    x, more, y = (np.array(values[name]) for name in ("x", "more", "y"))
+    subject.assert_all_same("values", got=results, expected=(2 * x + more + y, 3 * x)[:count])
+    moved = {name for name, tensor in tensors.items() if tensor._version > before[name]}
+    subject.assert_equal("arguments that have changed, by their versions", got=moved, expected=set(filled))
+
+
+@keeps("LIB-18", variant="formula")
+def test_an_operator_that_fills_tensors_has_no_formula(subject, data):
+    """A formula for an operator that fills tensors is refused, by the operator and by its name."""
+    count = subject.draw(data, (1, 2), "number of tensors to fill")
+    op = _filling(count)
+    given = op._qualname if subject.draw(data, st.booleans(), "registered by name") else op
+    subject.assert_raises(
+        RuntimeError,
+        lambda: torch.library.register_autograd(given, lambda ctx, *_: None),
+        "registering a formula for an operator that fills a tensor",
+    )
+
+
+def _changing(tagged):
+    """An operator that changes its first argument into ``3 * x + y``: it returns it, or nothing."""
+
+    def returning(x: Tensor, y: Tensor) -> Tensor:
+        return x.mul_(3).add_(y)
+
+    def alone(x: Tensor, y: Tensor) -> None:
+        x.mul_(3).add_(y)
+
+    if tagged:
+        return torch.library.custom_op(f"{SPACE}::returns", returning, mutates_args={"x"}, tags=torch.Tag.inplace)
+    return torch.library.custom_op(f"{SPACE}::changes", alone, mutates_args={"x"})
+
+
+@keeps("LIB-19")
+def test_an_operator_returns_the_argument_that_it_changes(subject, data):
+    """The result is the first argument itself; where gradients are recorded, a pass through the result raises."""
+    needs = subject.draw(data, st.tuples(*[st.booleans()] * 2), "requires grad")
+    recorded = subject.draw(data, (True, False), "gradients are recorded")
+    values = subject.draw(data, st.tuples(NUMBERS, NUMBERS), "x and y")
+    leaf, y = (t.requires_grad_(needed) for t, needed in zip(subject.tensors(values), needs, strict=True))
+    x = leaf * 1
+    version = x._version
+    with nullcontext() if recorded else torch.no_grad():
+        result = subject.assert_accepted(lambda: _changing(tagged=True)(x, y), "a call")
+    changed = 3 * np.array(values[0]) + values[1]
+    subject.assert_all_same("result and argument", got=[result, x], expected=[changed, changed])
+    subject.assert_that(x._version > version, "version of the argument", got=x._version, expected=f"over {version}")
+    if recorded and any(needs):
+        naming = ["returns", "register_autograd"]
+        what = "a backward pass through an operator without a formula"
+        subject.assert_raises(RuntimeError, lambda: result.sum().backward(), what, naming=naming)
+    else:
+        subject.assert_equal("the result is the argument", got=result is x, expected=True)
+
+
+@keeps("LIB-19", variant="history", examples=0.4)
+def test_a_pass_through_a_changed_argument_raises(subject, data):
+    """Where an operator changed a tensor while gradients were recorded, the gradient is right, or there is an error."""
+    needs = subject.draw(data, ((True, True), (True, False), (False, True)), "requires grad")
+    tagged = subject.draw(data, (True, False), "the operator returns what it changes")
+    values = subject.draw(data, st.tuples(NUMBERS, NUMBERS), "x and y")
+    leaf, y = (t.requires_grad_(needed) for t, needed in zip(subject.tensors(values), needs, strict=True))
+    op, x = _changing(tagged), leaf * 1
+    with torch.no_grad():
+        unrecorded = leaf * 1
+        op(unrecorded, y)
+    subject.assert_same("changed, without recording", got=unrecorded, expected=3 * np.array(values[0]) + values[1])
+    with suppress(RuntimeError):
+        op(x, y)
+        got = torch.autograd.grad((x + leaf + y).sum(), [t for t in (leaf, y) if t.requires_grad])
+        expected = [np.full(2, slope) for slope, needed in zip((4.0, 2.0), needs, strict=True) if needed]
+        subject.assert_all_same("gradients after a change by an operator", got=got, expected=expected)
