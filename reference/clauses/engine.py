@@ -67,7 +67,8 @@ CLAUSES = (
     Clause(
         "ENG-09",
         "documented",
-        "backward(inputs=...) accumulates into the tensors given and no others, and raises if it is given none.",
+        "backward(inputs=...) accumulates into the tensors given and no others, leaves those without a part in the "
+        "outputs as they are, and raises if it is given none.",
         "backward: inputs",
         needs="accumulate",
         fault="backward(inputs=...) accumulates into every leaf",
@@ -126,6 +127,15 @@ CLAUSES = (
         "backward runs even if all of its cotangents are zeros.",
         "source: torch/csrc/autograd/engine.cpp",
         fault="backward is skipped when all of its cotangents are zero",
+    ),
+    Clause(
+        "ENG-17",
+        "observed",
+        "grad and backward of a tensor-like, which has __torch_function__, give it their function, tensors and "
+        "options, and return what it returns.",
+        "source: torch/autograd/__init__.py",
+        since="2.13",
+        fault="grad does not tell a tensor-like whether to create a graph",
     ),
     Clause(
         "LAYOUT-01",

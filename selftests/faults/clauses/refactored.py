@@ -341,6 +341,17 @@ EDITS: tuple[tuple[str, ...], ...] = (
 
 # The same, with words that the message must contain.
 SAYING: tuple[tuple[str, ...], ...] = (
+    (_GRAD, "r is None and not is_tensor_like(inp)", "r is not None and not is_tensor_like(inp)",
+     "ENG-07: a used edge cannot be materialized", "GradientEdge"),
+    (f"{_GRAPH}:Node.__subclasshook__", "subclass is getattr(torch._C._functions, subclass.__name__, None)",
+     "hasattr(torch._C._functions, subclass.__name__)", "NODE-01: a class is a node by its name", "graph.Node"),
+    (f"{_GRAPH}:Node.__subclasshook__", "if cls is Node and (", "if (", "NODE-01: all nodes are of each class",
+     "derived"),
+    (f"{_GRAPH}:Node.__subclasshook__", "or issubclass(subclass, torch.autograd.function.BackwardCFunction)", "",
+     "NODE-01: custom nodes are no nodes", "graph.Node"),
+    (_GRAD, "            create_graph=create_graph,\n", "", "ENG-17", "options"),
+    (_GRAD, "            allow_unused=allow_unused,\n", "", "ENG-17: allow_unused is not told", "options"),
+    (_BACKWARD, "            retain_graph=retain_graph,\n", "", "ENG-17: backward does not tell", "options"),
     (_GRAD, "allow_unused = materialize_grads", "allow_unused = True", "ENG-07", "an unused input"),
     (_GRAD, "    if type(inputs) is dict:\n        return dict(zip(inputs.keys(), result, ",
      "    if False:\n        return dict(zip(inputs.keys(), result, ", "ENG-15", "type of what grad returns"),

@@ -72,6 +72,25 @@ def test_unused_inputs_can_get_zeros(subject, data):
     subject.assert_raises(ValueError, lambda: grad(allow_unused=False), what, naming=["allow_unused"])
 
 
+@keeps("ENG-07", variant="edges")
+def test_an_unused_edge_cannot_get_zeros(subject, data):
+    """With materialize_grads edges in the graph get their gradients, and one that has none raises."""
+    graph = subject.draw(data, graphs(), "graph")
+    leaves, _, outputs, _ = built(subject, graph)
+    other = subject.tensor(np.ones((2, 2)), "float64").requires_grad_()
+    found = graph.leaf_gradients(graph.cotangents())
+    used = [x for x, g in zip(leaves, found, strict=True) if g is not None]
+    edges = [torch.autograd.graph.get_gradient_edge(x) for x in (*used, other)]
+    given = subject.tensors(graph.cotangents(), DTYPE)
+
+    def grad(inputs):
+        return torch.autograd.grad(outputs, inputs, given, retain_graph=True, materialize_grads=True)
+
+    subject.assert_raises(RuntimeError, lambda: grad(edges), "an edge without a gradient", naming=["GradientEdge"])
+    expected = [*(g for g in found if g is not None), np.zeros((2, 2))]
+    subject.assert_all_same("gradients", got=grad([*edges[:-1], other]), expected=expected)
+
+
 @keeps("ENG-08")
 def test_zeros_replace_none_from_a_backward(subject, data):
     """With materialize_grads None from a backward becomes zeros in the input's dtype."""
@@ -96,9 +115,11 @@ def test_backward_accumulates_into_the_given_inputs_alone(subject, data):
     wanted = subject.draw(data, flags(graph.leaves).filter(any), "inputs")
     entry = subject.draw(data, (BACKWARD, METHOD), "entry")
     passes = subject.draw(data, st.integers(1, 2), "passes")
+    unused = subject.draw(data, st.booleans(), "an input has no part in the outputs")
     leaves, _, outputs, _ = built(subject, graph)
     given = subject.tensors(graph.cotangents(), DTYPE)
     inputs = [x for x, want in zip(leaves, wanted, strict=True) if want]
+    inputs += [subject.tensor(np.ones(2), DTYPE).requires_grad_()] * unused
     for _ in range(passes):
         run_pass(entry, outputs, leaves, given, inputs=inputs)
     found = graph.leaf_gradients(graph.cotangents())
@@ -106,6 +127,8 @@ def test_backward_accumulates_into_the_given_inputs_alone(subject, data):
         None if g is None or not want else np.asarray(passes * g) for g, want in zip(found, wanted, strict=True)
     ]
     subject.assert_all_same(".grad of the leaves", got=[x.grad for x in leaves], expected=expected)
+    if unused:
+        subject.assert_same(".grad of the input without a part", got=inputs[-1].grad, expected=None)
 
 
 @keeps("ENG-09", variant="bare")
@@ -219,3 +242,41 @@ def test_other_mappings_are_refused(subject, data):
     facts = ["dict", mapping.__name__]
     action = TypeError, lambda: run_pass(entry, outputs, inputs, given, **options)
     subject.assert_raises(*action, f"inputs in a {mapping.__name__}", naming=facts)
+
+
+class _TensorLike:
+    """What PyTorch takes for a tensor since it has ``__torch_function__``; it keeps what it is asked."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), options=None):
+        return (function, arguments, options)
+
+
+OPTIONS = {
+    GRAD: ("retain_graph", "create_graph", "allow_unused", "is_grads_batched", "materialize_grads"),
+    BACKWARD: ("retain_graph", "create_graph"),
+}
+
+
+@keeps("ENG-17")
+def test_a_tensor_like_is_asked_for_its_derivative(subject, data):
+    """grad and backward of a tensor-like give it their function, tensors and options, and return what it returns."""
+    entry = subject.draw(data, FUNCTIONS, "entry")
+    drawn = st.fixed_dictionaries({}, optional=dict.fromkeys(OPTIONS[entry], st.booleans()))
+    # What materialize_grads excludes.
+    allowed = drawn.filter(lambda given: not given.get("materialize_grads") or given.get("allow_unused", True))
+    options = subject.draw(data, allowed, "options")
+    where = subject.draw(data, ("output", "input"), "tensor-like")
+    cotangent = subject.draw(data, st.booleans(), "a cotangent is given")
+    x, y, g = subject.tensors(np.ones((3, 2)), DTYPE)
+    output, given = (_TensorLike(), x) if where == "output" else (y, _TensorLike())
+    called = getattr(torch.autograd, entry.removeprefix("autograd."))
+    cotangents = {"grad_outputs" if entry == GRAD else "grad_tensors": g} if cotangent else {}
+    inputs = (given,) if entry == GRAD else ()
+    more = {} if entry == GRAD else {"inputs": [given]}
+    function, arguments, got = called(output, *inputs, **cotangents, **options, **more)
+    tensors = [*arguments, *([got["inputs"]] if entry == BACKWARD else [])]
+    subject.assert_equal("the function that it gets", got=function, expected=called)
+    subject.assert_that(tensors[0][0] is output and tensors[1][0] is given, "tensors", got=tensors, expected="those")
+    wanted = {**options, **cotangents}
+    subject.assert_that(all(got[name] is wanted[name] for name in wanted), "options", got=got, expected=wanted)

@@ -39,6 +39,31 @@ def test_a_node_is_named_after_its_class(subject, data):
     subject.assert_equal("grad_fn.name() of the outputs", got=names, expected=[f"{name}Backward"] * len(nodes))
 
 
+class _Derived(torch.autograd.graph.Node):
+    """A class of nodes that no graph has."""
+
+
+@keeps("NODE-01", variant="classes")
+def test_the_classes_of_nodes_are_classes_of_node(subject, data):
+    """The classes of built-in and custom nodes are subclasses of graph.Node, and other classes are not."""
+    leaf = subject.tensor(np.ones(2)).requires_grad_()
+    custom = subject.custom(forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: g)(leaf)
+    built_in = {"exp": leaf.exp, "view": lambda: leaf[:1], "leaf": lambda: leaf.view_as(leaf)}
+    nodes = {name: type(call().grad_fn) for name, call in built_in.items()}
+    nodes["leaf"] = type(built_in["leaf"]().grad_fn.next_functions[0][0])
+    others = {
+        "tensor": torch.Tensor, "Function": torch.autograd.Function, "int": int, "None": type(None),
+        "of a built-in's name": type(nodes["exp"].__name__, (), {}),
+    }  # fmt: skip
+    known = {**nodes, "custom": type(custom.grad_fn), "derived": _Derived, **others}
+    name = subject.draw(data, tuple(known), "class")
+    got = issubclass(known[name], torch.autograd.graph.Node)
+    subject.assert_equal("whether it is a class of graph.Node", got=got, expected=name not in others)
+    subject.assert_equal(
+        "whether it is a derived one", got=issubclass(known[name], _Derived), expected=name == "derived"
+    )
+
+
 def _source(source, leaf, first):
     if source == "leaf" or not leaf.requires_grad:
         return leaf
