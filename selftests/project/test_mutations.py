@@ -7,7 +7,8 @@ import textwrap
 
 import pytest
 
-from autograd_conformance.benchmarks.engine_map import Scope
+from autograd_conformance.benchmarks.engine import reasons
+from autograd_conformance.benchmarks.engine_map import Scope, tree_of
 from autograd_conformance.benchmarks.mutations import mutants
 
 MODULE = '''
@@ -118,3 +119,10 @@ SCOPE = textwrap.dedent(
 )
 def test_the_scope_says_which_functions_count(path, function, counts):
     assert Scope(SCOPE).counts(path, function) is counts
+
+
+def test_each_survivor_with_a_reason_is_a_mutant():
+    paths = {text.split(" ")[0] for text in reasons()}
+    made = {str(mutant) for path in sorted(paths) for mutant in mutants(path, tree_of(path))}
+    assert not set(reasons()) - made
+    assert all(reasons().values())
