@@ -6,6 +6,7 @@ import ast
 import textwrap
 
 import pytest
+import torch
 
 from autograd_conformance.benchmarks.engine import reasons
 from autograd_conformance.benchmarks.engine_map import Scope, tree_of
@@ -121,6 +122,7 @@ def test_the_scope_says_which_functions_count(path, function, counts):
     assert Scope(SCOPE).counts(path, function) is counts
 
 
+@pytest.mark.skipif(not torch.__version__.startswith("2.13.0"), reason="the reasons are about another release of torch")
 def test_each_survivor_with_a_reason_is_a_mutant():
     paths = {text.split(" ")[0] for text in reasons()}
     made = {str(mutant) for path in sorted(paths) for mutant in mutants(path, tree_of(path))}
