@@ -129,7 +129,7 @@ CLAUSES = (
         fault="backward is skipped when all of its cotangents are zero",
     ),
     Clause(
-        "ENG-17",
+        "ENG-18",
         "observed",
         "grad and backward of a tensor-like, which has __torch_function__, give it their function, tensors and "
         "options, and return what it returns.",

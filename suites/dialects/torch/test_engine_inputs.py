@@ -258,7 +258,7 @@ OPTIONS = {
 }
 
 
-@keeps("ENG-17")
+@keeps("ENG-18")
 def test_a_tensor_like_is_asked_for_its_derivative(subject, data):
     """grad and backward of a tensor-like give it their function, tensors and options, and return what it returns."""
     entry = subject.draw(data, FUNCTIONS, "entry")
