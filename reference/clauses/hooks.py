@@ -1,4 +1,4 @@
-"""Clauses on hooks on nodes, tensors, saved tensors and modules, and on anomaly mode."""
+"""Clauses on hooks on nodes, tensors, saved tensors and modules, on leaves, and on anomaly mode."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -100,6 +100,60 @@ CLAUSES = (
         needs="requires_grad",
         since="2.5",
         fault="a post-hook registered during backward fires from the next pass on only",
+    ),
+    Clause(
+        "HOOK-12",
+        "documented",
+        "A post-accumulate hook may change its leaf and .grad in place, replace .grad or remove it; it runs with grad "
+        "mode off, and on under create_graph.",
+        "Tensor: register_post_accumulate_grad_hook",
+        quote="The hook can in-place modify and access its Tensor argument, including its .grad field. [...] Since "
+        "this hook runs during the backward pass, it will run in no_grad mode (unless create_graph is True).",
+        needs="requires_grad accumulate inplace",
+        fault="a .grad that a post-accumulate hook removes comes back",
+    ),
+    Clause(
+        "LEAF-01",
+        "documented",
+        "Tensors that do not require grad, and those that the user made, are leaves without a grad_fn; differentiable "
+        "outputs of a recorded call are none, and a pass gives leaves alone a .grad.",
+        "Tensor: is_leaf",
+        needs="requires_grad accumulate",
+        fault="tensors that do not require grad are no leaves",
+    ),
+    Clause(
+        "LEAF-02",
+        "documented",
+        "requires_grad_ returns its tensor and sets requires_grad, by default to True; setting it to False raises for "
+        "a tensor that is not a leaf.",
+        "Tensor: requires_grad_",
+        needs="requires_grad",
+        fault="requires_grad=False detaches an output",
+    ),
+    Clause(
+        "LEAF-03",
+        "documented",
+        "retains_grad is True for what is not a leaf and retains its .grad; retain_grad does nothing to a leaf that "
+        "requires grad.",
+        "Tensor: retains_grad",
+        needs="requires_grad accumulate",
+        fault="a leaf on which retain_grad was called says that it retains its grad",
+    ),
+    Clause(
+        "LEAF-04",
+        "documented",
+        "detach gives a tensor with the same memory that never requires grad and has neither a history nor a tangent.",
+        "Tensor: detach",
+        needs="requires_grad jvp",
+        fault="what detach gives keeps the tangent",
+    ),
+    Clause(
+        "LEAF-05",
+        "documented",
+        "detach_ makes an output a leaf with neither a history nor a tangent, and raises for a view.",
+        "Tensor: detach_",
+        needs="requires_grad jvp views",
+        fault="detach_ of a view does nothing, silently",
     ),
     Clause(
         "PACK-01",
