@@ -10,6 +10,7 @@ import pkgutil
 from importlib import import_module
 
 from autograd_conformance.reference.clauses import (
+    batching,
     compilers,
     derivatives,
     devices,
@@ -34,6 +35,7 @@ _PARTS = (
     saving,
     derivatives,
     transforms,
+    batching,
     engine,
     hooks,
     environment,

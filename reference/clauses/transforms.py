@@ -1,4 +1,4 @@
-"""Clauses on forward mode, function transforms and batching."""
+"""Clauses on forward mode and function transforms."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -267,96 +267,5 @@ CLAUSES = (
         "source: torch/_functorch/eager_transforms.py",
         needs="jvp vmap",
         fault="after an exception a transform stays active",
-    ),
-    Clause(
-        "VMAP-01",
-        "documented",
-        "vmap over a Function that has no batching rule raises.",
-        "extending torch.func: torch.vmap Support",
-        needs="vmap",
-        fault="a Function without a batching rule gets its batched tensors as they are",
-    ),
-    Clause(
-        "VMAP-02",
-        "documented",
-        "With generate_vmap_rule the rules for forward, backward and jvp are derived, so that vmap of grad and grad "
-        "of vmap equal a loop over the batch.",
-        "extending torch.func: Automatically generate a vmap rule",
-        needs="vmap",
-        fault="the generated rule averages the gradient of an unbatched input over the batch",
-    ),
-    Clause(
-        "VMAP-03",
-        "documented",
-        "Batching a Function that both sets generate_vmap_rule and defines vmap raises.",
-        "Function: vmap",
-        needs="vmap",
-        fault="generate_vmap_rule silently wins over a vmap method",
-    ),
-    Clause(
-        "VMAP-04",
-        "documented",
-        "The vmap method gets info with batch_size and randomness, an int or None per argument in in_dims, and "
-        "tensors that carry the batch dimension.",
-        "Function: vmap",
-        needs="vmap",
-        fault="in_dims leaves out arguments that are not tensors",
-    ),
-    Clause(
-        "VMAP-05",
-        "documented",
-        "The vmap method returns (output, out_dims), where out_dims mirrors output, or is one int for all, and None "
-        "means not batched; anything else raises.",
-        "Function: vmap",
-        needs="vmap",
-        fault="out_dims of another structure is replaced by 0 for every output",
-    ),
-    Clause(
-        "VMAP-06",
-        "observed",
-        "Where no argument is batched at the current level the vmap method is not called.",
-        "source: torch/_functorch/autograd_function.py",
-        needs="vmap",
-        fault="the vmap method is called even if no argument is batched",
-    ),
-    Clause(
-        "VMAP-07",
-        "documented",
-        "A backward pass over a batch of cotangents is right for a backward made of framework operations and raises "
-        "for one that computes with NumPy.",
-        "grad: is_grads_batched",
-        needs="batched_cotangents numpy",
-        fault="the first cotangent of a batch is used for every entry of it",
-    ),
-    Clause(
-        "VMAP-08",
-        "documented",
-        "vmap keeps the semantics of the Function: its own backward, mathematical or not, gives the gradient of "
-        "a loop of calls.",
-        "extending torch.func: Defining the vmap staticmethod",
-        needs="vmap",
-        fault="under vmap forward's operations are differentiated instead of calling backward",
-    ),
-    Clause(
-        "VMAP-09",
-        "documented",
-        "With generate_vmap_rule setup_context gets the tensors of one call, and what it tells ctx counts as without "
-        "vmap: attributes, what is saved for backward or jvp, outputs that are not differentiable, changed inputs.",
-        "extending torch.func: Automatically generate a vmap rule",
-        quote="If your torch.autograd.Function fulfills the following additional constraints, then we are able to "
-        "generate a vmap rule for it.",
-        needs="jvp vmap nondifferentiable inplace",
-        fault="the generated rule gives setup_context the whole batch",
-    ),
-    Clause(
-        "VMAP-10",
-        "documented",
-        "Under a generated rule vmap's randomness holds for forward, backward and jvp: random numbers are an error, "
-        "the same in every call, or different.",
-        "vmap: randomness",
-        quote="If 'different', the randomness for each batch will be different. If 'same', the randomness will be the "
-        "same across batches. If 'error', any calls to random functions will error.",
-        needs="jvp vmap",
-        fault="backward of a generated rule may draw no random numbers",
     ),
 )
