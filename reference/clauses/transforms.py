@@ -243,7 +243,7 @@ CLAUSES = (
     Clause(
         "FUNC-13",
         "documented",
-        "func.grad and func.vjp respect no_grad within the function that they transform, and not around them.",
+        "func.grad, func.vjp and jacrev respect no_grad within the function that they transform, and not around them.",
         "func.grad: no_grad",
         quote="In this case, grad will respect the inner torch.no_grad, but not the outer one. This is because grad is "
         'a "function transform": its result should not depend on the result of a context manager outside of f.',
@@ -267,5 +267,77 @@ CLAUSES = (
         "source: torch/_functorch/eager_transforms.py",
         needs="jvp vmap",
         fault="after an exception a transform stays active",
+    ),
+    Clause(
+        "FUNC-16",
+        "documented",
+        "func.grad and grad_and_value give a tuple of gradients for a tuple of argnums and a gradient for a number, "
+        "which may count from the end, then the value, and with has_aux what else the function returned.",
+        "func: grad_and_value",
+        quote="If argnums is a tuple of integers, a tuple of a tuple of the output gradients with respect to each "
+        "argnums value and the forward computation is returned.",
+        needs="jvp vmap",
+        fault="grad_and_value gives one gradient alone",
+    ),
+    Clause(
+        "FUNC-17",
+        "documented",
+        "jacrev gives the same Jacobians for any chunk_size, with 1 also through a backward that cannot be batched; "
+        "jacrev and jacfwd return with has_aux what else the function returned.",
+        "func: jacrev",
+        quote="If 1, then compute the jacobian row-by-row with a for-loop. If not None, then compute the jacobian "
+        "chunk_size rows at a time (equivalent to doing multiple vmap over vjp).",
+        needs="jvp vmap numpy",
+        fault="the last chunk of a Jacobian is left out",
+    ),
+    Clause(
+        "FUNC-18",
+        "documented",
+        "A transform raises for an output that is not what it takes, as a vector for func.grad, and for argnums, "
+        "tangents and cotangents that do not fit.",
+        "func: jvp",
+        quote="Must return a single-element Tensor. [...] Must be the same structure and sizes as the inputs to func.",
+        needs="jvp vmap",
+        fault="func.grad of a vector is that of its sum",
+    ),
+    Clause(
+        "FUNC-19",
+        "documented",
+        "func.vjp takes functions that return a structure of tensors; func.linearize, which calls its function twice, "
+        "gives its outputs, and a function that gives the tangents of jvp as often as it is called.",
+        "func: linearize",
+        quote="Returns a (output, jvp_fn) tuple containing the output of func applied to primals and a function that "
+        "computes the jvp of func evaluated at primals.",
+        needs="jvp vmap",
+        fault="linearize gives the tangents of its first call again",
+    ),
+    Clause(
+        "FUNC-20",
+        "documented",
+        "functionalize keeps results and changes of inputs, and those of func.grad within it, while no operation "
+        "changes an intermediate or, if asked, gives a view.",
+        "func: functionalize",
+        quote="functionalize is a transform that can be used to remove (intermediate) mutations and aliasing from a "
+        "function, while preserving the function's semantics.",
+        needs="inplace views",
+        fault="under functionalize inputs are not changed",
+    ),
+    Clause(
+        "FUNC-21",
+        "observed",
+        "functionalize around a custom Function, or next to another transform of one, raises.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="jvp vmap",
+        fault="functionalize runs forward of a Function without its backward",
+    ),
+    Clause(
+        "FUNC-22",
+        "documented",
+        "A transform of a function that calls autograd.grad or backward of a Function is right or raises.",
+        "func: torch.autograd APIs",
+        quote="the transform may not be able to transform over it. If it is unable to do so, you'll receive an error "
+        "message.",
+        needs="jvp vmap",
+        fault="under a transform backward gives a gradient without a history",
     ),
 )

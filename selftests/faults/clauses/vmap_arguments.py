@@ -19,7 +19,8 @@ _CALLED = "batched_outputs = func(*batched_inputs, **kwargs)"
 # As in `refactored.EDITS`.
 EDITS: tuple[tuple[str, ...], ...] = (
     (_CONCAT, "dim=out_dim", "dim=0", "VMAP-11"),
-    (_CONCAT, "torch.cat(chunk, dim=out_dim)", "torch.cat(chunk[:2], dim=out_dim)", "VMAP-11: two chunks alone count", "VMAP-10"),
+    (_CONCAT, "torch.cat(chunk, dim=out_dim)", "torch.cat(chunk[:2], dim=out_dim)",
+     "VMAP-11: two chunks alone count", "VMAP-10"),
     (f"{_VMAP}:get_chunk_sizes", "if remainder != 0:", "if False:", "VMAP-11: the last chunk is left out"),
     (_CHUNKS, "dim=in_dim)", "dim=0)", "VMAP-11: chunks are taken along the first dimension"),
     (_CHUNKED, "out_dims,\n                randomness", "0,\n                randomness",
@@ -36,7 +37,8 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "zip(flat_batched_outputs, flat_out_dims[:1] * len(flat_out_dims))",
      "VMAP-11: the first of out_dims holds for all outputs"),
     (_OUT, "return tree_unflatten(flat_outputs, output_spec)", "return tuple(flat_outputs)",
-     "VMAP-11: outputs come as a tuple", "VMAP-02", "VMAP-05", "VMAP-06", "VMAP-08", "VMAP-09", "VMAP-10", "VMAP-12", "VMAP-13", "VMAP-14"),
+     "VMAP-11: outputs come as a tuple",
+     "VMAP-02", "VMAP-05", "VMAP-06", "VMAP-08", "VMAP-09", "VMAP-10", "VMAP-12", "VMAP-13", "VMAP-14"),
     (f"{_VMAP}:_create_batched_inputs", "zip(flat_in_dims, flat_args)",
      "zip([isinstance(a, Tensor) and flat_in_dims[0] or d for a, d in zip(flat_args, flat_in_dims)], flat_args)",
      "VMAP-11: the first of in_dims holds for all arguments", "VMAP-01", "VMAP-02", "VMAP-03", "VMAP-08"),
@@ -63,9 +65,12 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "VMAP-12: of out_dims that are too long the first counts"),
     (f"{_VMAP}:_check_randomness_arg", 'if randomness not in ["error", "different", "same"]:', "if False:",
      "VMAP-12: any randomness is accepted"),
-    (f"{_VMAP}:_flat_vmap", _CALLED, f"func(*batched_inputs, **kwargs)\n        {_CALLED}", "VMAP-15", "VMAP-10", "VMAP-02", "VMAP-04", "VMAP-06"),
+    (f"{_VMAP}:_flat_vmap", _CALLED, f"func(*batched_inputs, **kwargs)\n        {_CALLED}",
+     "VMAP-15", "VMAP-10", "VMAP-02", "VMAP-04", "VMAP-06"),
     (_CHUNKED, "if rs is not None:", "if False:", "VMAP-10: with chunks the same numbers are other ones"),
     (_CHUNKED, 'if randomness == "same"', "if True", "VMAP-10: with chunks different numbers repeat"),
+    ("torch._functorch.eager_transforms:jacfwd", "vmap(push_jvp, randomness=randomness)",
+     "vmap(push_jvp, randomness='same')", "VMAP-10: jacfwd ignores randomness"),
 )  # fmt: skip
 
 

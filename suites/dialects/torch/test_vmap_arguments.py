@@ -257,3 +257,25 @@ def test_random_numbers_under_vmap_follow_the_seed(subject, data):
     same = (torch.equal(first, second), torch.equal(first, again))
     what = "whether a second call draws the same, and one after manual_seed"
     subject.assert_equal(what, got=same, expected=(False, True))
+
+
+@keeps("VMAP-10", variant="jacfwd")
+def test_randomness_of_jacfwd_is_that_of_its_vmap(subject, data):
+    """In forward mode by jacfwd random numbers are an error, the same for each tangent, or different."""
+    randomness = subject.draw(data, ("same", "different", "error", None), "randomness, None for the default")
+    inside = subject.draw(data, (True, False), "in jvp of a Function")
+    random = lambda x: x.sum() * torch.rand((), device=x.device)  # noqa: E731
+    if inside:
+        rules = {"forward": lambda x: x.sum(), "backward": lambda ctx, g: g, "jvp": lambda ctx, t: random(t)}
+        f = subject.custom(**rules, separate=True, generate_vmap_rule=True)
+    else:
+        f = random
+    x = subject.tensor(np.ones(4), "float32")
+    options = {} if randomness is None else {"randomness": randomness}
+    run = lambda: torch.func.jacfwd(f, **options)(x)  # noqa: E731
+    if randomness in ("error", None):
+        subject.assert_raises(RuntimeError, run, "random numbers under jacfwd", naming=["random"])
+    else:
+        got = subject.assert_accepted(run, "random numbers under jacfwd")
+        expected = 1 if randomness == "same" else 4
+        subject.assert_equal("different numbers for four tangents", got=len(set(got.tolist())), expected=expected)
