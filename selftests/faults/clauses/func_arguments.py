@@ -27,16 +27,18 @@ _DUALS = "duals = _replace_args(primals, duals, argnums)"
 # As in `refactored.EDITS`.
 EDITS: tuple[tuple[str, ...], ...] = (
     (_GRAD, "return grad_input, output",
-     "return (grad_input[0] if isinstance(grad_input, tuple) else grad_input), output", "FUNC-16"),
+     "return (grad_input[0] if isinstance(grad_input, tuple) else grad_input), output",
+     "FUNC-16", "FUNC-02", "FUNC-05", "FUNC-06"),
     (_GRAD, "return grad_input, (output, aux)", "return grad_input, (aux, output)",
-     "FUNC-16: value and aux are swapped"),
-    (_GRAD_ALONE, "grad, (_, aux) = results", "grad, (aux, _) = results", "FUNC-16: grad gives the value as aux"),
+     "FUNC-16: value and aux are swapped", "FUNC-14"),
+    (_GRAD_ALONE, "grad, (_, aux) = results", "grad, (aux, _) = results",
+     "FUNC-16: grad gives the value as aux", "FUNC-14"),
     (_GRAD, "aux = _undo_create_differentiable(aux, level)", "pass",
-     "FUNC-16: aux keeps the wrappers of the transform"),
+     "FUNC-16: aux keeps the wrappers of the transform", "FUNC-14"),
     (_WRAP, "return argnum + num_args", "return argnum + num_args - 1 if num_args > 1 else 0",
-     "FUNC-16: argnums from the end are off by one"),
+     "FUNC-16: argnums from the end are off by one", "FUNC-17"),
     (_SLICE, "tuple(args[i] for i in argnums)", "tuple(args[i] for i in sorted(argnums))",
-     "FUNC-16: gradients come in the order of the arguments", "FUNC-17", "FUNC-14"),
+     "FUNC-16: gradients come in the order of the arguments", "FUNC-17", "FUNC-14", "FUNC-02", "FUNC-04"),
     (_REV, "flat_results.append(torch.cat(r, 0))",
      "flat_results.append(torch.cat((*r[:-1], torch.zeros_like(r[-1])), 0))", "FUNC-17"),
     (_CHUNKS, "+ chunk_idx * chunk_size", "+ chunk_idx", "FUNC-17: a chunk starts in the wrong row"),
@@ -80,7 +82,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (_LINEARIZE, "return tree_unflatten(flat_output, output_spec)", "return tuple(flat_output)",
      "FUNC-19: linearize gives tangents as a tuple"),
     (_VJP, "tree_unflatten(result, primals_spec)", "tree_unflatten(result[:1] * len(result), primals_spec)",
-     "FUNC-19: vjp gives the first gradient for all", "FUNC-02", "FUNC-14", "FUNC-17"),
+     "FUNC-19: vjp gives the first gradient for all", "FUNC-02", "FUNC-14", "FUNC-17", "FUNC-04", "FUNC-06"),
     (_FUNCTIONALIZE, "flattened_unwrapped_args, flattened_wrapped_args\n            ):",
      "flattened_unwrapped_args[:0], flattened_wrapped_args\n            ):", "FUNC-20"),
     (_FUNCTIONALIZE, "flattened_unwrapped_kwargs, flattened_wrapped_kwargs\n            ):",
@@ -90,10 +92,10 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (_FUNCTIONALIZE, "func_args = _wrap_all_tensors_to_functional(args, func_level)", "func_args = args",
      "FUNC-20: changes of positional inputs stay"),
     (_FUNCTIONALIZE, 'if remove == "mutations":', "if remove:\n        return func\n    if False:",
-     "FUNC-20: functionalize does nothing", "FUNC-21"),
+     "FUNC-20: functionalize does nothing", "FUNC-21", "FUNC-18", "FUNC-22"),
     ("torch._functorch.autograd_function:custom_function_call_functionalize",
      'raise RuntimeError("NYI: Functionalize rule for custom_function_call")',
-     "with interpreter.lower():\n        return autograd_function.apply(*operands)", "FUNC-21"),
+     "with interpreter.lower():\n        return autograd_function.apply(*operands)", "FUNC-21", "FUNC-22"),
 )  # fmt: skip
 
 
@@ -106,7 +108,11 @@ def _without_history(grad, *args, **options):
 
 FAULTS = (
     *(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS),
-    fault("FUNC-22", plants.wrapped(torch.autograd, "grad", _without_history)),
+    fault(
+        "FUNC-22",
+        plants.wrapped(torch.autograd, "grad", _without_history),
+        neighbours=("FUNC-02", "FUNC-08", "FUNC-14"),
+    ),
 )
 
 FIXES = (
