@@ -52,11 +52,13 @@ class Hook:
         ](act, prepend=self.prepend)
 
 
-def hooks_of(kinds: Sequence[str], *, everywhere: bool = False, most: int = 3) -> st.SearchStrategy[list[Hook]]:
+def hooks_of(
+    kinds: Sequence[str], *, everywhere: bool = False, least: int = 1, most: int = 3
+) -> st.SearchStrategy[list[Hook]]:
     """Some hooks of these kinds: of one module, or of all modules too and in any place."""
     flag = st.booleans() if everywhere else st.just(False)
     factors = st.sampled_from((None, 2, -1))
-    return st.lists(st.builds(Hook, st.sampled_from(kinds), factors, flag, flag), min_size=1, max_size=most)
+    return st.lists(st.builds(Hook, st.sampled_from(kinds), factors, flag, flag), min_size=least, max_size=most)
 
 
 def in_order(hooks: Sequence[Hook], kind: str) -> list[Hook]:

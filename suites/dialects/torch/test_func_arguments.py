@@ -222,42 +222,55 @@ def _squared(subject):
 
 
 STRUCTURES = {
-    "tuple": tuple,
     "dict": lambda ys: {str(o): y for o, y in enumerate(ys)},
+    "tuple": tuple,
     "list": list,
     "nested": lambda ys: (ys[0], {"more": [*ys[1:]]}),
 }
 
 
-@keeps("FUNC-19", examples=0.7)
-def test_vjp_and_linearize_keep_the_structure_of_outputs(subject, data):
-    """vjp takes cotangents, and linearize gives tangents, in the structure that the function returned."""
-    polynomial = drawn_function(subject, data)
-    structure = STRUCTURES[subject.draw(data, STRUCTURES, "structure of the outputs")]
-    cotangents, tangents = polynomial.cotangents(), drawn_tangents(subject, data, polynomial, len(polynomial.floating))
-    transform = subject.draw(data, ("vjp", "linearize"), "transform")
-    times = subject.draw(data, (1, 2), "calls of what the transform gives")
-    f, calls = float_function(subject, polynomial, transformable(subject, polynomial)), []
-    made = lambda *xs: (calls.append(1), structure(f(*xs)))[1]  # noqa: E731
-    primals = float_primals(subject, polynomial)
-    outputs, further = getattr(torch.func, transform)(made, *primals)
-    leaves = lambda found: torch.utils._pytree.tree_leaves(found)  # noqa: E731
-    subject.assert_equal("type of the outputs", got=type(outputs), expected=type(structure(primals)))
-    subject.assert_all_same("outputs", got=leaves(outputs), expected=expected_floats(polynomial))
+@keeps("FUNC-19")
+def test_vjp_keeps_the_structure_of_outputs(subject, data):
+    """vjp gives outputs, and takes cotangents, in the structure that the function returned."""
+    polynomial, structure, times, f, calls = _structured(subject, data)
+    outputs, pull = torch.func.vjp(f, *float_primals(subject, polynomial))
+    _assert_structured(subject, polynomial, "outputs", outputs, structure, expected_floats(polynomial))
+    cotangents = polynomial.cotangents()
+    found = polynomial.vjp(cotangents)
     for factor in range(1, times + 1):
-        if transform == "vjp":
-            given = [factor * g for g in weights_of(subject, polynomial, cotangents)]
-            found = polynomial.vjp(cotangents)
-            expected = [np.asarray(factor * _or_zeros(found, polynomial, i, cotangents)) for i in polynomial.floating]
-            subject.assert_all_same("gradients", got=further(structure(given)), expected=expected)
-        else:
-            given = [factor * subject.tensor(tangents[i], polynomial.dtype) for i in polynomial.floating]
-            right = expected_tangents(polynomial, tangents, factor)
-            expected = [right[o] for o in polynomial.float_outputs]
-            got = further(*given)
-            subject.assert_equal("type of the tangents", got=type(got), expected=type(structure(given)))
-            subject.assert_all_same("tangents", got=leaves(got), expected=expected)
-    subject.assert_equal("calls of the function", got=len(calls), expected=1 if transform == "vjp" else 2)
+        given = [factor * g for g in weights_of(subject, polynomial, cotangents)]
+        expected = [np.asarray(factor * _or_zeros(found, polynomial, i, cotangents)) for i in polynomial.floating]
+        subject.assert_all_same("gradients", got=pull(structure(given)), expected=expected)
+    subject.assert_equal("calls of the function", got=len(calls), expected=1)
+
+
+@keeps("FUNC-19", variant="linearize", examples=0.7)
+def test_linearize_keeps_the_structure_of_outputs(subject, data):
+    """linearize gives outputs and tangents in the structure that the function returned, and calls it twice."""
+    polynomial, structure, times, f, calls = _structured(subject, data)
+    tangents = drawn_tangents(subject, data, polynomial, len(polynomial.floating))
+    outputs, push = torch.func.linearize(f, *float_primals(subject, polynomial))
+    _assert_structured(subject, polynomial, "outputs", outputs, structure, expected_floats(polynomial))
+    for factor in range(1, times + 1):
+        given = [factor * subject.tensor(tangents[i], polynomial.dtype) for i in polynomial.floating]
+        right = expected_tangents(polynomial, tangents, factor)
+        expected = [right[o] for o in polynomial.float_outputs]
+        _assert_structured(subject, polynomial, "tangents", push(*given), structure, expected)
+    subject.assert_equal("calls of the function", got=len(calls), expected=2)
+
+
+def _structured(subject, data):
+    """Draw a Function and a structure: with the function that returns its outputs in it, and the calls of that."""
+    polynomial, calls = drawn_function(subject, data), []
+    structure = STRUCTURES[subject.draw(data, STRUCTURES, "structure of the outputs")]
+    times = subject.draw(data, (2, 1), "calls of what the transform gives")
+    f = float_function(subject, polynomial, transformable(subject, polynomial))
+    return polynomial, structure, times, lambda *xs: (calls.append(1), structure(f(*xs)))[1], calls
+
+
+def _assert_structured(subject, polynomial, what, got, structure, expected):
+    subject.assert_equal(f"type of the {what}", got=type(got), expected=type(structure(expected)))
+    subject.assert_all_same(what, got=torch.utils._pytree.tree_leaves(got), expected=expected)
 
 
 class _Seen(TorchDispatchMode):

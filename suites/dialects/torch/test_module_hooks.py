@@ -74,7 +74,7 @@ def test_pre_hooks_of_a_module_replace_the_gradients_of_its_outputs(subject, dat
 def test_hooks_of_modules_run_in_the_documented_order(subject, data):
     """Pre-hooks run before hooks; of each kind first those of all modules, then those with prepend."""
     call = drawn_call(subject, data)
-    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True, most=6), "hooks")
+    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True, least=3, most=8), "hooks")
     expected = [hook for kind in KINDS for hook in in_order(hooks, kind)]
     with call.hooked(hooks) as (log, _):
         call.gradients(call.outputs(), call.polynomial.cotangents(), call.tracked)

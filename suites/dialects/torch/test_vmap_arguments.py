@@ -8,6 +8,9 @@ from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._batches import drawn_batch, with_vmap_method
 from autograd_conformance.suites.dialects.torch._func_transforms import transformable
 
+# Kinds of arguments and shapes, so that often a tensor with dimensions is shared by all calls.
+KINDS = ("tracked", "tracked", "tracked", "integers", "number")
+SHAPES = ((3,), (2, 3), (), (0,))
 # The structures in which a mapped function gets its arguments: to one, and back to a list.
 STRUCTURES = {
     "flat": (tuple, list),
@@ -25,7 +28,7 @@ RETURNED = {
 @keeps("VMAP-11")
 def test_vmap_takes_structures_keyword_arguments_and_chunks(subject, data):
     """Outputs and gradients are right for in_dims and out_dims of any structure, keyword arguments and chunk sizes."""
-    batch = drawn_batch(subject, data)
+    batch = drawn_batch(subject, data, arguments=KINDS, shapes=SHAPES, max_arguments=4)
     polynomial = batch.polynomial
     axes = [dict(zip(polynomial.tensors, batch.axes, strict=True)).get(i) for i, _ in enumerate(polynomial.arguments)]
     shared = [i for i, axis in enumerate(axes) if axis is None]
@@ -99,7 +102,7 @@ REFUSED = {
 def test_vmap_refuses_what_does_not_fit(subject, data):
     """vmap raises, and says why, for other outputs than tensors and for arguments and dimensions that do not fit."""
     refused = subject.draw(data, REFUSED, "what vmap is given")
-    apply = _squared(subject, data)
+    apply = _squared(subject)
     call, naming = REFUSED[refused]
     x, y = subject.tensor([1.0, 2.0]), subject.tensor([1.0, 2.0, 3.0])
     naming = [tuple(naming)] if refused == "a number as batched argument" else naming
@@ -107,7 +110,7 @@ def test_vmap_refuses_what_does_not_fit(subject, data):
     subject.assert_same("what vmap gives after it", got=torch.func.vmap(apply)(x), expected=np.array([1.0, 4.0]))
 
 
-def _squared(subject, data, inside=lambda x: x, place="forward"):
+def _squared(subject, inside=lambda x: x, place="forward"):
     """The square, with a rule, and ``inside`` in one of its methods."""
     acts = lambda where, x: inside(x) if where == place else x  # noqa: E731
 
@@ -155,30 +158,35 @@ def _counted(x, of):
 PLACES = ("the function", "forward", "backward", "jvp")
 
 
-@keeps("VMAP-13", examples=1.5)
+@keeps("VMAP-13")
 def test_what_depends_on_batched_values_raises(subject, data):
     """In a mapped function and a Function's methods values that are batched raise; those that are shared are right."""
     place = subject.draw(data, PLACES, "place")
-    way = subject.draw(data, DEPENDS, "what it does")
+    some = st.lists(st.sampled_from(tuple(DEPENDS)), min_size=3, max_size=4, unique=True)
+    ways = subject.draw(data, some, "what it does")
     shared = subject.draw(data, (False, True), "the value is shared by all calls")
     shape = subject.draw(data, ((2,), (1,), (2, 2)), "shape")
-    x = np.arange(1.0, 1 + 2 * np.prod(shape)).reshape(2, *shape)
-    ones = subject.tensor(np.ones(shape))
+    [_check_dependence(subject, place, way, shared, shape) for way in ways]
+
+
+def _check_dependence(subject, place, way, shared, shape):
+    x, ones = np.arange(1.0, 1 + 2 * np.prod(shape)).reshape(2, *shape), subject.tensor(np.ones(shape))
+    shapes = []
 
     def act(x):
-        # Control flow that depends on shapes is that of one call.
-        assert tuple(x.shape) == shape
+        shapes.append(tuple(x.shape))
         return DEPENDS[way](x, ones if shared else x)
 
-    apply = _squared(subject, data, act, place)
-    f = _mapped(apply, place)
-    run = lambda: torch.func.vmap((lambda x: act(apply(x))) if place == PLACES[0] else f)(subject.tensor(x))  # noqa: E731
+    apply = _squared(subject, act, place)
+    f = (lambda x: act(apply(x))) if place == PLACES[0] else _mapped(apply, place)
+    run = lambda: torch.func.vmap(f)(subject.tensor(x))  # noqa: E731
     if shared and way != "out":
         got = subject.assert_accepted(run, f"{way} of a shared value under vmap, in {place}")
         subject.assert_same("result", got=got, expected=2 * x if place in ("backward", "jvp") else x * x)
     else:
         naming = [("vmap", "batching", "out")]
         subject.assert_raises(RuntimeError, run, f"{way} of a batched value under vmap, in {place}", naming=naming)
+    subject.assert_equal(f"shapes that {place} sees", got=shapes, expected=[shape])
 
 
 WRITES = {
@@ -225,7 +233,7 @@ def test_vmap_calls_its_function_once(subject, data):
     place = subject.draw(data, PLACES, "place")
     calls = []
     note = lambda x: (calls.append(place), x)[1]  # noqa: E731
-    apply = _squared(subject, data, note, place)
+    apply = _squared(subject, note, place)
     f = _mapped(apply, place)
     x = subject.tensor(np.ones((size, 2)))
     torch.func.vmap((lambda x: note(apply(x))) if place == PLACES[0] else f, chunk_size=chunk)(x)
