@@ -142,6 +142,17 @@ CLAUSES = (
         fault="tangents outlive the level in which they were made",
     ),
     Clause(
+        "JVP-17",
+        "documented",
+        "make_dual gives an alias of its tensor with the tangent itself, or a copy of it if its layout is another; "
+        "what unpack_dual gives has no tangent.",
+        "forward_ad: make_dual",
+        quote="The result is a new tensor aliased to tensor with tangent embedded as an attribute as-is if it has the "
+        "same storage layout or copied otherwise.",
+        needs="jvp",
+        fault="make_dual copies its tensor",
+    ),
+    Clause(
         "FUNC-01",
         "documented",
         "Function transforms raise for a Function without setup_context, with an error that says that it is needed.",

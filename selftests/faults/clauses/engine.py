@@ -307,7 +307,7 @@ FAULTS = (
     ),
     fault("ENG-12", around_engine(_zero_for_constants)),
     fault("ENG-12: outputs without a node are skipped", around_engine(_skips_constants)),
-    fault("ENG-17", plants.wrapped(torch.autograd, "grad", _with_others), ".grad"),
+    fault("ENG-17", plants.wrapped(torch.autograd, "grad", _with_others), ".grad", neighbours=("ENG-03",)),
     fault(
         "ENG-17: there is no warning",
         plants.wrapped(torch.autograd, "grad", lambda grad, *args, only_inputs=True, **options: grad(*args, **options)),
