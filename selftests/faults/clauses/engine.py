@@ -268,7 +268,7 @@ FAULTS = (
     ),
     fault("ENG-02: backward sees integer cotangents", _casts_late),
     fault("ENG-03", around_engine(_overwrites), neighbours=("ENG-05",)),
-    fault("ENG-03: grad fills .grad as well", around_engine(_fills_grad), neighbours=("ENG-11",)),
+    fault("ENG-03: grad fills .grad as well", around_engine(_fills_grad), neighbours=("ENG-11", "ENG-17")),
     fault("ENG-03: outputs get a .grad", around_engine(_fills_grad_in_between), neighbours=("ENG-11",)),
     fault(
         "ENG-03: backward with create_graph replaces .grad",

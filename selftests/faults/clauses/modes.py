@@ -56,7 +56,11 @@ FAULTS = (
     ),
     fault("MODE-06: autocast holds for new threads", _new_threads(_autocast), "autocast"),
     fault("MODE-06: saved-tensor hooks hold for new threads", _new_threads(_hooks), "packed"),
-    fault("MODE-07", edit(f"{_GRAD_MODE}:set_grad_enabled.__init__", "torch._C._set_grad_enabled(mode)", "pass")),
+    fault(
+        "MODE-07",
+        edit(f"{_GRAD_MODE}:set_grad_enabled.__init__", "torch._C._set_grad_enabled(mode)", "pass"),
+        neighbours=("MODE-06",),
+    ),
     fault(
         "MODE-07: grad mode can be switched off, and not on",
         edit(
@@ -64,6 +68,7 @@ FAULTS = (
             "torch._C._set_grad_enabled(mode)",
             "torch._C._set_grad_enabled(mode and torch.is_grad_enabled())",
         ),
+        neighbours=("MODE-06",),
     ),
     fault("MODE-07: zeros under no_grad never require grad", _factory("zeros"), "a factory"),
     fault("MODE-07: tensor under no_grad never requires grad", _factory("tensor"), "a factory"),
