@@ -59,7 +59,7 @@ FAULTS = (
     fault(
         "MODE-07",
         edit(f"{_GRAD_MODE}:set_grad_enabled.__init__", "torch._C._set_grad_enabled(mode)", "pass"),
-        neighbours=("MODE-06",),
+        neighbours=("MODE-01", "MODE-05", "MODE-06"),
     ),
     fault(
         "MODE-07: grad mode can be switched off, and not on",
@@ -68,7 +68,7 @@ FAULTS = (
             "torch._C._set_grad_enabled(mode)",
             "torch._C._set_grad_enabled(mode and torch.is_grad_enabled())",
         ),
-        neighbours=("MODE-06",),
+        neighbours=("MODE-01", "MODE-05", "MODE-06"),
     ),
     fault("MODE-07: zeros under no_grad never require grad", _factory("zeros"), "a factory"),
     fault("MODE-07: tensor under no_grad never requires grad", _factory("tensor"), "a factory"),

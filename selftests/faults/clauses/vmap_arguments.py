@@ -66,7 +66,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_VMAP}:_check_randomness_arg", 'if randomness not in ["error", "different", "same"]:', "if False:",
      "VMAP-12: any randomness is accepted"),
     (f"{_VMAP}:_flat_vmap", _CALLED, f"func(*batched_inputs, **kwargs)\n        {_CALLED}",
-     "VMAP-15", "VMAP-10", "VMAP-02", "VMAP-04", "VMAP-06"),
+     "VMAP-15", "VMAP-10", "VMAP-02", "VMAP-04", "VMAP-06", "VMAP-13"),
     (_CHUNKED, "if rs is not None:", "if False:", "VMAP-10: with chunks the same numbers are other ones"),
     (_CHUNKED, 'if randomness == "same"', "if True", "VMAP-10: with chunks different numbers repeat"),
     ("torch._functorch.eager_transforms:jacfwd", "vmap(push_jvp, randomness=randomness)",
