@@ -627,6 +627,33 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("FUNC-16/forward",),
+        shows=(Found(starting="Jacobians, position "),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="jacfwd and hessian look for argnums that count from the end among the positions from 0, and find "
+            "none: their result is zero, without an error, where jacrev and grad are right",
+            promise="argnums (int or tuple[int, ...]): Optional, integer or tuple of integers, saying which arguments "
+            "to get the Jacobian with respect to.",
+            link=f"{_DOCS}generated/torch.func.jacfwd.html",
+            script="jacfwd_of_the_last_argument.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("FUNC-20/views",),
+        shows=(Found("gradient"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason='under functionalize with remove="mutations_and_views" the gradient of a change in place through a '
+            "view is silently wrong, as if another part of the tensor had been changed",
+            promise="If you want to use autograd, you can compute gradients directly with functionalize(grad(f)).",
+            link=f"{_DOCS}generated/torch.func.functionalize.html",
+            script="functionalize_of_a_change_through_a_view.py",
+            seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
         ids=("HOOK-06/retain_grad",),
         shows=(Found("whether pre-hooks see a retained .grad"),),
         cause=Cause(

@@ -10,6 +10,7 @@ import pkgutil
 from importlib import import_module
 
 from autograd_conformance.reference.clauses import (
+    batching,
     compilers,
     control_flow,
     derivatives,
@@ -36,6 +37,7 @@ _PARTS = (
     saving,
     derivatives,
     transforms,
+    batching,
     engine,
     hooks,
     environment,

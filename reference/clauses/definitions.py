@@ -27,6 +27,8 @@ DOCUMENTS = {
     "amp examples": "notes/amp_examples.html",
     "library": "library.html",
     "Tensor": "tensors.html",
+    "Module": "generated/torch.nn.Module.html",
+    "register_parametrization": "generated/torch.nn.utils.parametrize.register_parametrization.html",
     "tutorials": "https://docs.pytorch.org/tutorials/",
     "compiler": "torch.compiler.html",
     "source": "https://github.com/pytorch/pytorch",

@@ -246,6 +246,27 @@ CLAUSES = (
         fault="no_grad switches grad mode on when it ends",
     ),
     Clause(
+        "MODE-06",
+        "documented",
+        "Grad modes, autocast and saved-tensor hooks hold for their thread: one that is started within them, or runs "
+        "beside, has none of them.",
+        "autograd: Locally disabling gradient computation",
+        quote="This context manager is thread local; it will not affect computation in other threads.",
+        needs="saved_hooks threads requires_grad",
+        fault="a new thread has the grad mode of the one that started it",
+    ),
+    Clause(
+        "MODE-07",
+        "documented",
+        "set_grad_enabled, called as a function, holds until it is called again or a block around it ends; functions "
+        "that make a tensor with requires_grad=True do so under no_grad, too.",
+        "autograd: Locally disabling gradient computation",
+        quote="It can be used as a context-manager or as a function. [...] All factory functions, or functions that "
+        "create a new Tensor and take a requires_grad kwarg, will NOT be affected by this mode.",
+        needs="requires_grad",
+        fault="set_grad_enabled called as a function does nothing",
+    ),
+    Clause(
         "CPLX-01",
         "documented",
         "For a complex input backward returns the conjugate Wirtinger derivative: a holomorphic f gives its cotangent "

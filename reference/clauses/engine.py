@@ -138,6 +138,16 @@ CLAUSES = (
         fault="grad does not tell a tensor-like whether to create a graph",
     ),
     Clause(
+        "ENG-17",
+        "documented",
+        "autograd.grad ignores only_inputs, but for a FutureWarning where it is False: no other tensor gets a .grad.",
+        "grad: only_inputs",
+        quote="only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+        "other parts of the graph, please use torch.autograd.backward.",
+        needs="accumulate",
+        fault="only_inputs=False gives the other leaves a .grad",
+    ),
+    Clause(
         "LAYOUT-01",
         "observed",
         "Cotangents reach backward as they are, even if expanded, transposed or empty: backward must not assume that "

@@ -1,4 +1,4 @@
-"""Clauses on hooks on nodes, tensors and saved tensors, and on anomaly mode."""
+"""Clauses on hooks on nodes, tensors, saved tensors and modules, on leaves, and on anomaly mode."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -100,6 +100,60 @@ CLAUSES = (
         needs="requires_grad",
         since="2.5",
         fault="a post-hook registered during backward fires from the next pass on only",
+    ),
+    Clause(
+        "HOOK-12",
+        "documented",
+        "A post-accumulate hook may change its leaf and .grad in place, replace .grad or remove it; it runs with grad "
+        "mode off, and on under create_graph.",
+        "Tensor: register_post_accumulate_grad_hook",
+        quote="The hook can in-place modify and access its Tensor argument, including its .grad field. [...] Since "
+        "this hook runs during the backward pass, it will run in no_grad mode (unless create_graph is True).",
+        needs="requires_grad accumulate inplace",
+        fault="a .grad that a post-accumulate hook removes comes back",
+    ),
+    Clause(
+        "LEAF-01",
+        "documented",
+        "Tensors that do not require grad, and those that the user made, are leaves without a grad_fn; differentiable "
+        "outputs of a recorded call are none, and a pass gives leaves alone a .grad.",
+        "Tensor: is_leaf",
+        needs="requires_grad accumulate",
+        fault="tensors that do not require grad are no leaves",
+    ),
+    Clause(
+        "LEAF-02",
+        "documented",
+        "requires_grad_ returns its tensor and sets requires_grad, by default to True; setting it to False raises for "
+        "a tensor that is not a leaf.",
+        "Tensor: requires_grad_",
+        needs="requires_grad",
+        fault="requires_grad=False detaches an output",
+    ),
+    Clause(
+        "LEAF-03",
+        "documented",
+        "retains_grad is True for what is not a leaf and retains its .grad; retain_grad does nothing to a leaf that "
+        "requires grad.",
+        "Tensor: retains_grad",
+        needs="requires_grad accumulate",
+        fault="a leaf on which retain_grad was called says that it retains its grad",
+    ),
+    Clause(
+        "LEAF-04",
+        "documented",
+        "detach gives a tensor with the same memory that never requires grad and has neither a history nor a tangent.",
+        "Tensor: detach",
+        needs="requires_grad jvp",
+        fault="what detach gives keeps the tangent",
+    ),
+    Clause(
+        "LEAF-05",
+        "documented",
+        "detach_ makes an output a leaf with neither a history nor a tangent, and raises for a view.",
+        "Tensor: detach_",
+        needs="requires_grad jvp views",
+        fault="detach_ of a view does nothing, silently",
     ),
     Clause(
         "PACK-01",
@@ -224,5 +278,75 @@ CLAUSES = (
         "graph: Node.metadata",
         needs="requires_grad",
         fault="anomaly mode leaves the metadata empty",
+    ),
+    Clause(
+        "MODULE-01",
+        "documented",
+        "A module's full backward hook gets the gradients of its positional inputs, None for those that are no tensor, "
+        "and of its outputs, in each pass that needs the former, and may replace these, until its handle is removed.",
+        "Module: register_full_backward_hook",
+        quote="grad_input will only correspond to the inputs given as positional arguments and all kwarg arguments are "
+        "ignored. Entries in grad_input and grad_output will be None for all non-Tensor arguments.",
+        needs="requires_grad",
+        fault="what a module's full backward hook returns is ignored",
+    ),
+    Clause(
+        "MODULE-02",
+        "documented",
+        "A module's full backward pre-hook gets the tuple of the gradients of its outputs in each pass, None for "
+        "those that are no tensor, and may replace it, until its handle is removed.",
+        "Module: register_full_backward_pre_hook",
+        needs="requires_grad",
+        fault="what a module's full backward pre-hook returns is ignored",
+    ),
+    Clause(
+        "MODULE-03",
+        "documented",
+        "Where no positional input of a module requires grad its full backward hooks fire when the gradients of its "
+        "outputs are computed; where no output requires grad they do not fire.",
+        "Module: register_full_backward_hook",
+        quote="If none of the module inputs require gradients, the hook will fire when the gradients are computed with "
+        "respect to module outputs. If none of the module outputs require gradients, then the hooks will not fire.",
+        needs="requires_grad",
+        fault="a module's hooks do not fire if none of its inputs requires grad",
+    ),
+    Clause(
+        "MODULE-04",
+        "documented",
+        "Of the backward hooks and pre-hooks of a module those for all modules run first, then those with prepend, the "
+        "last first, then the others in the order in which they were registered.",
+        "Module: register_full_backward_hook",
+        needs="requires_grad",
+        fault="a module's own hooks run before those of all modules",
+    ),
+    Clause(
+        "MODULE-05",
+        "documented",
+        "forward of a module with backward hooks gets a view of each tensor, and so does its caller; changing one that "
+        "requires grad in place raises.",
+        "Module: register_full_backward_hook",
+        quote="Modifying inputs or outputs inplace is not allowed when using backward hooks and will raise an error.",
+        needs="requires_grad inplace views",
+        fault="forward of a module with hooks gets copies, which it can change",
+    ),
+    Clause(
+        "MODULE-06",
+        "observed",
+        "A module's backward hook or pre-hook that returns another number of gradients than it got raises, and so does "
+        "a hook that returns a gradient where no input requires one.",
+        "source: torch/utils/hooks.py",
+        needs="requires_grad",
+        fault="surplus gradients that a module's hook returns are dropped",
+    ),
+    Clause(
+        "MODULE-07",
+        "documented",
+        "A tensor of a module that Functions parametrize has their value, and its gradient reaches the original "
+        "through their backward.",
+        "register_parametrization: first paragraph",
+        quote="If the original tensor requires a gradient, the backward pass will differentiate through "
+        "parametrization, and the optimizer will update the tensor accordingly.",
+        needs="requires_grad accumulate",
+        fault="a parametrized tensor is detached",
     ),
 )

@@ -117,8 +117,8 @@ CLAUSES = (
     Clause(
         "SAVE-14",
         "documented",
-        "graph.increment_version of a tensor, or of a list of them, counts as a change in place: a backward that reads "
-        "one from saved_tensors raises.",
+        "graph.increment_version of a tensor, or of a list of them, counts as a change in place, once or several "
+        "times: a backward that reads one from saved_tensors raises; inference tensors are accepted.",
         "graph: increment_version",
         quote="you only need to call this explicitly if you are doing inplace operation on the Tensor data in a way "
         "that Pytorch doesn't know about. [...] Can accept either a tensor, or a list of tensors.",

@@ -1,4 +1,4 @@
-"""Clauses on forward mode, function transforms and batching."""
+"""Clauses on forward mode and function transforms."""
 
 from autograd_conformance.reference.clauses.definitions import Clause
 
@@ -142,6 +142,17 @@ CLAUSES = (
         fault="tangents outlive the level in which they were made",
     ),
     Clause(
+        "JVP-17",
+        "documented",
+        "make_dual gives an alias of its tensor with the tangent itself, or a copy of it if its layout is another; "
+        "what unpack_dual gives has no tangent.",
+        "forward_ad: make_dual",
+        quote="The result is a new tensor aliased to tensor with tangent embedded as an attribute as-is if it has the "
+        "same storage layout or copied otherwise.",
+        needs="jvp",
+        fault="make_dual copies its tensor",
+    ),
+    Clause(
         "FUNC-01",
         "documented",
         "Function transforms raise for a Function without setup_context, with an error that says that it is needed.",
@@ -243,7 +254,7 @@ CLAUSES = (
     Clause(
         "FUNC-13",
         "documented",
-        "func.grad and func.vjp respect no_grad within the function that they transform, and not around them.",
+        "func.grad, func.vjp and jacrev respect no_grad within the function that they transform, and not around them.",
         "func.grad: no_grad",
         quote="In this case, grad will respect the inner torch.no_grad, but not the outer one. This is because grad is "
         'a "function transform": its result should not depend on the result of a context manager outside of f.',
@@ -269,94 +280,75 @@ CLAUSES = (
         fault="after an exception a transform stays active",
     ),
     Clause(
-        "VMAP-01",
+        "FUNC-16",
         "documented",
-        "vmap over a Function that has no batching rule raises.",
-        "extending torch.func: torch.vmap Support",
-        needs="vmap",
-        fault="a Function without a batching rule gets its batched tensors as they are",
-    ),
-    Clause(
-        "VMAP-02",
-        "documented",
-        "With generate_vmap_rule the rules for forward, backward and jvp are derived, so that vmap of grad and grad "
-        "of vmap equal a loop over the batch.",
-        "extending torch.func: Automatically generate a vmap rule",
-        needs="vmap",
-        fault="the generated rule averages the gradient of an unbatched input over the batch",
-    ),
-    Clause(
-        "VMAP-03",
-        "documented",
-        "Batching a Function that both sets generate_vmap_rule and defines vmap raises.",
-        "Function: vmap",
-        needs="vmap",
-        fault="generate_vmap_rule silently wins over a vmap method",
-    ),
-    Clause(
-        "VMAP-04",
-        "documented",
-        "The vmap method gets info with batch_size and randomness, an int or None per argument in in_dims, and "
-        "tensors that carry the batch dimension.",
-        "Function: vmap",
-        needs="vmap",
-        fault="in_dims leaves out arguments that are not tensors",
-    ),
-    Clause(
-        "VMAP-05",
-        "documented",
-        "The vmap method returns (output, out_dims), where out_dims mirrors output, or is one int for all, and None "
-        "means not batched; anything else raises.",
-        "Function: vmap",
-        needs="vmap",
-        fault="out_dims of another structure is replaced by 0 for every output",
-    ),
-    Clause(
-        "VMAP-06",
-        "observed",
-        "Where no argument is batched at the current level the vmap method is not called.",
-        "source: torch/_functorch/autograd_function.py",
-        needs="vmap",
-        fault="the vmap method is called even if no argument is batched",
-    ),
-    Clause(
-        "VMAP-07",
-        "documented",
-        "A backward pass over a batch of cotangents is right for a backward made of framework operations and raises "
-        "for one that computes with NumPy.",
-        "grad: is_grads_batched",
-        needs="batched_cotangents numpy",
-        fault="the first cotangent of a batch is used for every entry of it",
-    ),
-    Clause(
-        "VMAP-08",
-        "documented",
-        "vmap keeps the semantics of the Function: its own backward, mathematical or not, gives the gradient of "
-        "a loop of calls.",
-        "extending torch.func: Defining the vmap staticmethod",
-        needs="vmap",
-        fault="under vmap forward's operations are differentiated instead of calling backward",
-    ),
-    Clause(
-        "VMAP-09",
-        "documented",
-        "With generate_vmap_rule setup_context gets the tensors of one call, and what it tells ctx counts as without "
-        "vmap: attributes, what is saved for backward or jvp, outputs that are not differentiable, changed inputs.",
-        "extending torch.func: Automatically generate a vmap rule",
-        quote="If your torch.autograd.Function fulfills the following additional constraints, then we are able to "
-        "generate a vmap rule for it.",
-        needs="jvp vmap nondifferentiable inplace",
-        fault="the generated rule gives setup_context the whole batch",
-    ),
-    Clause(
-        "VMAP-10",
-        "documented",
-        "Under a generated rule vmap's randomness holds for forward, backward and jvp: random numbers are an error, "
-        "the same in every call, or different.",
-        "vmap: randomness",
-        quote="If 'different', the randomness for each batch will be different. If 'same', the randomness will be the "
-        "same across batches. If 'error', any calls to random functions will error.",
+        "func.grad and grad_and_value give a tuple of gradients for a tuple of argnums and a gradient for a number, "
+        "which may count from the end, then the value, and with has_aux what else the function returned.",
+        "func: grad_and_value",
+        quote="If argnums is a tuple of integers, a tuple of a tuple of the output gradients with respect to each "
+        "argnums value and the forward computation is returned.",
         needs="jvp vmap",
-        fault="backward of a generated rule may draw no random numbers",
+        fault="grad_and_value gives one gradient alone",
+    ),
+    Clause(
+        "FUNC-17",
+        "documented",
+        "jacrev gives the same Jacobians for any chunk_size, with 1 also through a backward that cannot be batched; "
+        "jacrev and jacfwd return with has_aux what else the function returned.",
+        "func: jacrev",
+        quote="If 1, then compute the jacobian row-by-row with a for-loop. If not None, then compute the jacobian "
+        "chunk_size rows at a time (equivalent to doing multiple vmap over vjp).",
+        needs="jvp vmap numpy",
+        fault="the last chunk of a Jacobian is left out",
+    ),
+    Clause(
+        "FUNC-18",
+        "documented",
+        "A transform raises for an output that is not what it takes, as a vector for func.grad, and for argnums, "
+        "tangents and cotangents that do not fit.",
+        "func: jvp",
+        quote="Must return a single-element Tensor. [...] Must be the same structure and sizes as the inputs to func.",
+        needs="jvp vmap",
+        fault="func.grad of a vector is that of its sum",
+    ),
+    Clause(
+        "FUNC-19",
+        "documented",
+        "func.vjp takes functions that return a structure of tensors; func.linearize, which calls its function twice, "
+        "gives its outputs, and a function that gives the tangents of jvp as often as it is called.",
+        "func: linearize",
+        quote="Returns a (output, jvp_fn) tuple containing the output of func applied to primals and a function that "
+        "computes the jvp of func evaluated at primals.",
+        needs="jvp vmap",
+        fault="linearize gives the tangents of its first call again",
+    ),
+    Clause(
+        "FUNC-20",
+        "documented",
+        "functionalize keeps results and changes of inputs, and those of func.grad within it, while no operation "
+        "changes an intermediate or, if asked, gives a view.",
+        "func: functionalize",
+        quote="functionalize is a transform that can be used to remove (intermediate) mutations and aliasing from a "
+        "function, while preserving the function's semantics.",
+        needs="inplace views",
+        fault="under functionalize inputs are not changed",
+    ),
+    Clause(
+        "FUNC-21",
+        "observed",
+        "functionalize around a custom Function, or next to another transform of one, raises.",
+        "source: torch/_functorch/autograd_function.py",
+        needs="jvp vmap",
+        fault="functionalize runs forward of a Function without its backward",
+    ),
+    Clause(
+        "FUNC-22",
+        "documented",
+        "A transform of a function that calls autograd.grad or backward of a Function is right or raises.",
+        "func: torch.autograd APIs",
+        quote="the transform may not be able to transform over it. If it is unable to do so, you'll receive an error "
+        "message.",
+        needs="jvp vmap",
+        fault="under a transform backward gives a gradient without a history",
     ),
 )

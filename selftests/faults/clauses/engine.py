@@ -250,6 +250,13 @@ def _skips_constants(run, outputs, cotangents, inputs, accumulate):
     return run(tuple(outputs[i] for i in starts), tuple(cotangents[i] for i in starts), inputs)
 
 
+def _with_others(run, outputs, inputs, cotangents=None, *args, only_inputs=True, **options):
+    """With only_inputs=False other leaves get a .grad."""
+    if not only_inputs:
+        torch.autograd.backward(outputs, cotangents, retain_graph=True)
+    return run(outputs, inputs, cotangents, *args, only_inputs=only_inputs, **options)
+
+
 FAULTS = (
     fault("ENG-01", _ones_where(lambda y: not y.is_complex()), "a cotangent left out"),
     fault("ENG-01: empty outputs need no cotangent", _ones_where(lambda y: y.numel() == 0)),
@@ -261,7 +268,7 @@ FAULTS = (
     ),
     fault("ENG-02: backward sees integer cotangents", _casts_late),
     fault("ENG-03", around_engine(_overwrites), neighbours=("ENG-05",)),
-    fault("ENG-03: grad fills .grad as well", around_engine(_fills_grad), neighbours=("ENG-11",)),
+    fault("ENG-03: grad fills .grad as well", around_engine(_fills_grad), neighbours=("ENG-11", "ENG-17")),
     fault("ENG-03: outputs get a .grad", around_engine(_fills_grad_in_between), neighbours=("ENG-11",)),
     fault(
         "ENG-03: backward with create_graph replaces .grad",
@@ -300,6 +307,12 @@ FAULTS = (
     ),
     fault("ENG-12", around_engine(_zero_for_constants)),
     fault("ENG-12: outputs without a node are skipped", around_engine(_skips_constants)),
+    fault("ENG-17", plants.wrapped(torch.autograd, "grad", _with_others), ".grad", neighbours=("ENG-03",)),
+    fault(
+        "ENG-17: there is no warning",
+        plants.wrapped(torch.autograd, "grad", lambda grad, *args, only_inputs=True, **options: grad(*args, **options)),
+        "no warning",
+    ),
 )
 
 FIXES = (

@@ -225,6 +225,11 @@ def _makes_any_dual(original, tensor, tangent, **options):
 
 _CHECK = import_module("torch.autograd.gradcheck")
 
+
+def _as_it_is(unpack, x, **level):
+    return forward_ad.UnpackedDualTensor(x, unpack(x, **level).tangent)
+
+
 FAULTS = (
     fault("JVP-01", plants.around_apply(_drops_tangents)),
     fault("JVP-01: another exception", _around_jvp(_raises_another), "RuntimeError"),
@@ -265,6 +270,17 @@ FAULTS = (
     ),
     fault("JVP-15: deleting has no effect", plants.put(BackwardCFunction, "__delattr__", lambda *_: None)),
     fault("JVP-16", plants.wrapped(forward_ad, "unpack_dual", _outliving)),
+    fault(
+        "JVP-17",
+        plants.wrapped(forward_ad, "make_dual", lambda make, x, t, **level: make(x.clone(), t, **level)),
+        "the memory of the tensor",
+    ),
+    fault(
+        "JVP-17: tangents are copied",
+        plants.wrapped(forward_ad, "make_dual", lambda make, x, t, **level: make(x, t.clone(), **level)),
+        "the memory of the tangent",
+    ),
+    fault("JVP-17: unpack_dual gives its tensor as the primal", plants.wrapped(forward_ad, "unpack_dual", _as_it_is)),
     fault("JVP-16: integers become floating", plants.wrapped(forward_ad, "make_dual", _makes_any_dual)),
 )
 

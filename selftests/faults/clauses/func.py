@@ -236,15 +236,19 @@ FAULTS = (
     fault(
         "FUNC-02",
         as_operations(lambda cls, *_: transforming(TransformType.Grad) and separate(cls)),
-        neighbours=plants.numbers("FUNC", 4, 5, 6, 10, 12, 15),
+        neighbours=plants.numbers("FUNC", 4, 5, 6, 10, 12, 13, 15, 17, 21),
     ),
     fault(
         "FUNC-02: backward is not differentiated again",
         _changed_backward(plants.gives(lambda found: plants.detached(tupled(found)))),
-        neighbours=("FUNC-04",),
+        neighbours=("FUNC-04", "FUNC-22"),
     ),
-    fault("FUNC-02: a pullback gives its first result again", _pair(torch.func, "vjp", _pulls_once)),
-    fault("FUNC-02: the outputs of vjp are zero", _pair(torch.func, "vjp", _zero_outputs)),
+    fault(
+        "FUNC-02: a pullback gives its first result again",
+        _pair(torch.func, "vjp", _pulls_once),
+        neighbours=("FUNC-19",),
+    ),
+    fault("FUNC-02: the outputs of vjp are zero", _pair(torch.func, "vjp", _zero_outputs), neighbours=("FUNC-19",)),
     fault(
         "FUNC-02: pullbacks are not differentiated",
         _pair(torch.func, "vjp", lambda y, pullback: (y, lambda *given: _detached(pullback(*given)))),
@@ -254,9 +258,9 @@ FAULTS = (
     fault(
         "FUNC-03: backward twice instead of jvp",
         plants.put(torch.func, "jvp", _twice_backwards),
-        neighbours=("FUNC-12",),
+        neighbours=("FUNC-12", "FUNC-18"),
     ),
-    fault("FUNC-04", _jacrev_asks_for_a_rule, neighbours=("FUNC-06",)),
+    fault("FUNC-04", _jacrev_asks_for_a_rule, neighbours=("FUNC-06", "FUNC-17")),
     fault("FUNC-04: rules are generated without a request", plants.around_apply(generates_rules)),
     fault("FUNC-05", _leaves_none),
     fault("FUNC-05: an expanded gradient is refused", in_each_level(_refuses_expanded)),

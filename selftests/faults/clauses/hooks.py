@@ -250,7 +250,7 @@ FAULTS = (
     fault("HOOK-07: retain_grad keeps the grad after the pass", _of_tensors("retain_grad", _keeps_late)),
     fault("HOOK-08", _of_tensors("register_hook", _as_pre_hook), neighbours=("HOOK-06", "HOOK-07", "HOOK-10")),
     fault("HOOK-08: the nodes of tensors asked for run", plants.around_grad(_runs_the_nodes_asked_for)),
-    fault("HOOK-09", _after_accumulation(_before_it_is_set), neighbours=("HOOK-06",)),
+    fault("HOOK-09", _after_accumulation(_before_it_is_set), neighbours=("HOOK-06", "HOOK-12")),
     fault(
         "HOOK-09: post-accumulate hooks on other tensors than leaves are dropped silently",
         _after_accumulation(plants.where(lambda x, _: not x.is_leaf, lambda *_: None)),

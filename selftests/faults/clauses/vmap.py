@@ -228,7 +228,7 @@ FAULTS = (
     fault(
         "VMAP-09",
         edit("torch._functorch.autograd_function:vmapify_autograd_function", "(in_dims, out_dims)", "(None, None)"),
-        neighbours=("VMAP-02", "VMAP-08"),
+        neighbours=("VMAP-02", "VMAP-08", "VMAP-10", "VMAP-11"),
     ),
 )
 

@@ -20,7 +20,7 @@ from autograd_conformance.suites.dialects.torch._engine_entries import (
     built,
     run_pass,
 )
-from autograd_conformance.suites.dialects.torch._leaves import new_leaves
+from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 
 
 @keeps("ENG-07")
@@ -280,3 +280,23 @@ def test_a_tensor_like_is_asked_for_its_derivative(subject, data):
     subject.assert_that(tensors[0][0] is output and tensors[1][0] is given, "tensors", got=tensors, expected="those")
     wanted = {**options, **cotangents}
     subject.assert_that(all(got[name] is wanted[name] for name in wanted), "options", got=got, expected=wanted)
+
+
+@keeps("ENG-17")
+def test_only_inputs_is_ignored(subject, data):
+    """With only_inputs=False grad warns, and its gradients and the .grad of other leaves are as without."""
+    polynomial = subject.polynomial(data)
+    only = subject.draw(data, (False, True, None), "only_inputs, None for the default")
+    asked = subject.draw(data, st.sets(st.sampled_from(polynomial.tracked), min_size=1).map(sorted), "inputs")
+    leaves = new_leaves(subject, polynomial)
+    starts, given = starts_of(subject, polynomial, subject.call_of(polynomial)(*leaves))
+    inputs = [leaves[polynomial.tensors.index(i)] for i in asked]
+    options = {} if only is None else {"only_inputs": only}
+    run = lambda: torch.autograd.grad(starts, inputs, given, **options)  # noqa: E731
+    if only is False:
+        got = subject.assert_warns(FutureWarning, run, "grad with only_inputs=False", naming=["only_inputs"])
+    else:
+        got = subject.assert_accepted(run, "grad with only_inputs")
+    right = polynomial.vjp(polynomial.cotangents())
+    subject.assert_all_same("gradients", got=got, expected=[right[i] for i in asked])
+    subject.assert_equal(".grad of leaves", got=[x.grad for x in leaves], expected=[None] * len(leaves))

@@ -1,5 +1,6 @@
 """Forward mode through torch's own interface: levels, dual tensors, gradcheck."""
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch.autograd import forward_ad
@@ -132,3 +133,36 @@ def _drawn_dual(subject, data):
 def _tangent_in_a_new_level(x):
     with forward_ad.dual_level():
         return forward_ad.unpack_dual(x).tangent
+
+
+LAYOUTS = {"rows": lambda x: x.contiguous(), "columns": lambda x: x.mT.contiguous().mT}
+
+
+def _memory(x):
+    return x.untyped_storage().data_ptr()
+
+
+@keeps("JVP-17")
+def test_dual_tensors_share_the_memory_of_what_they_are_made_of(subject, data):
+    """make_dual copies nothing but a tangent of another layout; what unpack_dual gives has no tangent."""
+    layouts = [subject.draw(data, LAYOUTS, f"layout of the {what}") for what in ("tensor", "tangent")]
+    shape = subject.draw(data, ((2, 3), (3, 2), (2, 2, 3)), "shape")
+    called = subject.draw(data, (False, True), "unpacked after a call of a Function")
+    ones = subject.tensor(np.ones(shape))
+    x, tangent = (LAYOUTS[layout](factor * ones) for factor, layout in zip((2, 3), layouts, strict=True))
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, tangent)
+        found = forward_ad.unpack_dual(dual)
+        shared = [_memory(dual) == _memory(x), _memory(found.primal) == _memory(x)]
+        what = "whether the dual tensor, and its primal, share the memory of the tensor"
+        subject.assert_equal(what, got=shared, expected=[True, True])
+        what = "whether the tangent of the dual tensor shares the memory of the tangent"
+        same = layouts[0] == layouts[1]
+        subject.assert_equal(what, got=_memory(found.tangent) == _memory(tangent), expected=same)
+        if called:
+            double = lambda ctx, x: 2 * x  # noqa: E731
+            found = forward_ad.unpack_dual(subject.custom(forward=double, jvp=double)(dual))
+        factor = 2 if called else 1
+        subject.assert_all_same("primal and tangent", got=found, expected=[2 * factor * ones, 3 * factor * ones])
+        nested = [forward_ad.unpack_dual(part).tangent for part in found]
+        subject.assert_equal("tangents of the primal and of the tangent", got=nested, expected=[None, None])

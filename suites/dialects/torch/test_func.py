@@ -149,6 +149,7 @@ def test_a_transform_that_raises_is_over(subject, data):
 INNER = {
     "grad": lambda loss, first, xs: torch.func.grad(loss, argnums=first)(*xs),
     "vjp": lambda loss, first, xs: _with_ones(*torch.func.vjp(loss, *xs))[first],
+    "jacrev": lambda loss, first, xs: torch.func.jacrev(loss, argnums=first)(*xs),
 }
 
 
@@ -330,6 +331,12 @@ def test_no_grad_counts_within_func_grad_alone(subject, data):
 def test_no_grad_counts_within_func_vjp_alone(subject, data):
     """func.vjp respects no_grad in its function, and none around it."""
     _check_no_grad(subject, data, "vjp")
+
+
+@keeps("FUNC-13", variant="jacrev")
+def test_no_grad_counts_within_jacrev_alone(subject, data):
+    """jacrev respects no_grad in its function, and none around it."""
+    _check_no_grad(subject, data, "jacrev")
 
 
 def _check_no_grad(subject, data, transform):

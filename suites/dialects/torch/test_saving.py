@@ -184,7 +184,12 @@ def test_a_change_that_was_declared_is_noticed(subject, data):
     copied = subject.draw(data, (False, True), "a copy is declared as changed")
     run, cotangents = call_storing(subject, function), function.cotangents()
     x = run.known[kind].detach()
-    graph.increment_version(handed(x.clone() if copied else x, torch.ones(2)))
+    times = subject.draw(data, (1, 3), "times that it is declared")
+    with torch.inference_mode():
+        # Such a tensor has no version, and is accepted.
+        other = torch.ones(2)
+    for _ in range(times):
+        graph.increment_version(handed(x.clone() if copied else x, other))
     if copied:
         subject.assert_accepted(partial(run.gradients, cotangents), "backward after a change of a copy")
     else:

@@ -1,0 +1,275 @@
+"""Backward hooks of modules whose forward calls a custom Function."""
+
+from math import prod
+
+import torch
+from hypothesis import strategies as st
+from torch.nn.utils import parametrize
+
+from autograd_conformance.harness.testing.marks import keeps
+from autograd_conformance.suites.contract._derivatives import drawn_cotangents
+from autograd_conformance.suites.dialects.torch._module_hooks import (
+    KINDS,
+    Called,
+    Calling,
+    Hook,
+    asked_of,
+    drawn_call,
+    hooks_of,
+    in_order,
+)
+
+
+def _check_log(subject, call, got, expected):
+    """Each hook ran once, in this order, with these values."""
+    kinds = [hook.kind for hook, _ in expected]
+    subject.assert_equal("hooks that ran", got=[hook.kind for hook, _ in got], expected=kinds)
+    for number, ((hook, mine), (right, theirs)) in enumerate(zip(got, expected, strict=True)):
+        subject.assert_equal(f"what ran in place {number}", got=hook, expected=right)
+        what = f"types of what {hook.kind} {number} gets"
+        subject.assert_equal(what, got=[type(values) for values in mine], expected=[tuple] * len(theirs))
+        *gradients, cotangents = mine
+        subject.assert_all_same(f"grad_output of {hook.kind} {number}", got=cotangents, expected=theirs[-1])
+        for values in gradients:
+            what = f"number of the entries of grad_input of {hook.kind} {number}"
+            subject.assert_equal(what, got=len(values), expected=call.positional)
+            pick = lambda them: [them[i] for i in call.documented]  # noqa: E731
+            what = f"grad_input of {hook.kind} {number}, of what is no tensor or requires grad"
+            subject.assert_all_same(what, got=pick(values), expected=pick(theirs[0]))
+
+
+def _check_until_removed(subject, data, kind):
+    """Passes with some hooks, and a call without those that are removed."""
+    call = drawn_call(subject, data)
+    hooks = subject.draw(data, hooks_of((kind,)), "hooks")
+    removed = subject.draw(data, st.sets(st.sampled_from(range(len(hooks)))), "hooks removed before the second call")
+    cotangents = drawn_cotangents(subject, data, call.polynomial)
+    asked = asked_of(subject, data, call)
+    passes = subject.draw(data, (1, 2), "passes")
+    with call.hooked(hooks) as (log, handles):
+        for gone in ((), removed):
+            [handles[i].remove() for i in gone]
+            expected, right = call.right([h for i, h in enumerate(hooks) if i not in gone], cotangents, asked)
+            outputs = call.outputs()
+            for _ in range(passes):
+                log.clear()
+                gradients = call.gradients(outputs, cotangents, asked)
+                _check_log(subject, call, log, expected)
+                subject.assert_all_same("gradients", got=gradients, expected=right)
+
+
+@keeps("MODULE-01")
+def test_hooks_of_a_module_replace_the_gradients_of_its_inputs(subject, data):
+    """Hooks see and replace the gradients of positional arguments in each pass; removed ones no longer run."""
+    _check_until_removed(subject, data, "hook")
+
+
+@keeps("MODULE-02")
+def test_pre_hooks_of_a_module_replace_the_gradients_of_its_outputs(subject, data):
+    """Pre-hooks see and replace the gradients of outputs in each pass; removed ones no longer run."""
+    _check_until_removed(subject, data, "pre-hook")
+
+
+@keeps("MODULE-04")
+def test_hooks_of_modules_run_in_the_documented_order(subject, data):
+    """Pre-hooks run before hooks; of each kind first those of all modules, then those with prepend."""
+    call = drawn_call(subject, data)
+    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True, least=3, most=8), "hooks")
+    expected = [hook for kind in KINDS for hook in in_order(hooks, kind)]
+    with call.hooked(hooks) as (log, _):
+        call.gradients(call.outputs(), call.polynomial.cotangents(), call.tracked)
+    subject.assert_equal("hooks that ran, in their order", got=[hook for hook, _ in log], expected=expected)
+
+
+@keeps("MODULE-01", variant="differentiable")
+def test_what_hooks_of_a_module_return_is_differentiated(subject, data):
+    """Second derivatives go through what hooks return, and the second pass runs no hook that it does not reach."""
+    polynomial = subject.polynomial(data, arguments=("tracked",), outputs=("float",), max_outputs=1, powers=(2,))
+    call = Called(subject, polynomial, len(polynomial.arguments))
+    hooks = subject.draw(data, hooks_of(("hook",)), "hooks")
+    cotangents = polynomial.cotangents()
+    (g,) = subject.tensors(cotangents, polynomial.dtype)
+    with call.hooked(hooks) as (log, _):
+        first = torch.autograd.grad(call.outputs(), call.leaves, g, create_graph=True)
+        number = len(log)
+        ones = [torch.ones_like(x) for x in first]
+        second = torch.autograd.grad(first, call.leaves, ones)
+        what = "hooks that the first pass ran, and those that the second one ran"
+        subject.assert_equal(what, got=[number, len(log) - number], expected=[len(hooks), 0])
+    factor = prod(hook.factor or 1 for hook in hooks)
+    expected = [2 * factor * weight * cotangents[0] for weight in polynomial.weights[0]]
+    subject.assert_all_same("second derivatives", got=second, expected=expected)
+
+
+@keeps("MODULE-03")
+def test_hooks_of_a_module_fire_without_an_input_that_requires_grad(subject, data):
+    """With none but keyword arguments that require grad hooks run with None for each input, once a pass."""
+    call = drawn_call(subject, data, inputs=False)
+    hooks = subject.draw(data, st.lists(st.builds(Hook, st.sampled_from(KINDS)), min_size=1, max_size=3), "hooks")
+    cotangents, asked = drawn_cotangents(subject, data, call.polynomial), asked_of(subject, data, call)
+    nothing = (None,) * call.positional
+    expected = [(h, (cotangents,)) for h in hooks if h.kind == "pre-hook"]
+    expected += [(h, (nothing, cotangents)) for h in hooks if h.kind == "hook"]
+    with call.hooked(hooks) as (log, _):
+        outputs = call.outputs()
+        for _ in range(subject.draw(data, (1, 2), "passes")):
+            log.clear()
+            gradients = call.gradients(outputs, cotangents, asked)
+            _check_log(subject, call, log, expected)
+            right = call.polynomial.vjp(cotangents)
+            subject.assert_all_same("gradients", got=gradients, expected=[right[i] for i in asked])
+
+
+STOPPED = {
+    "under no_grad": (torch.no_grad(), lambda x: x, lambda y: y),
+    "with detached inputs": (torch.enable_grad(), torch.Tensor.detach, lambda y: y),
+    "with a forward that detaches": (torch.enable_grad(), lambda x: x, torch.Tensor.detach),
+}
+
+
+@keeps("MODULE-03", variant="outputs")
+def test_hooks_of_a_module_do_not_fire_without_an_output_that_requires_grad(subject, data):
+    """Where no output requires grad a pass over what was made of outputs and inputs runs no hook."""
+    way = subject.draw(data, STOPPED, "the module is called")
+    mode, of_inputs, of_outputs = STOPPED[way]
+    call = drawn_call(subject, data, outputs=("float",))
+    function = call.module.function
+    call.module.function = lambda *args: tuple(map(of_outputs, function(*args)))
+    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True), "hooks")
+    with call.hooked(hooks) as (log, _):
+        with mode:
+            outputs = call.outputs(of_inputs)
+        x = call.leaf_of(call.tracked[0])
+        y = outputs if call.form == "tensor" else outputs[0]
+        gradient = torch.autograd.grad((x * y).sum(), x)[0]
+    subject.assert_same("gradient", got=gradient, expected=call.polynomial.forward()[0])
+    subject.assert_equal("hooks that ran", got=[hook.kind for hook, _ in log], expected=[])
+
+
+CHANGES = {
+    "add_": lambda t: t.add_(1),
+    "zero_": lambda t: t.zero_(),
+    "index": lambda t: t.__setitem__(..., 0),
+    "data of another": lambda t: t.copy_(torch.ones_like(t)),
+}
+
+
+def _shares(a, b):
+    return a is not b and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+@keeps("MODULE-05")
+def test_inputs_of_a_module_with_hooks_are_views(subject, data):
+    """forward gets a view of each tensor, and changing one that requires grad raises; without hooks it does not."""
+    change = subject.draw(data, CHANGES, "change")
+    seen, which = [], []
+    call = drawn_call(subject, data, before=lambda args: (seen.append(args), [CHANGES[change](args[i]) for i in which]))
+    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True), "hooks")
+    argument = subject.draw(data, call.tracked, "argument that forward changes")
+    tensors = [i for i in call.polynomial.tensors if i < call.positional]
+    given = {}
+    prepare = lambda x: given.setdefault(id(x), x * 1)  # noqa: E731
+    with call.hooked(hooks):
+        call.outputs(prepare)
+        got = [_shares(seen[0][i], given[id(call.leaf_of(i))]) for i in tensors]
+        subject.assert_equal("tensors of forward that are views", got=got, expected=[True] * len(tensors))
+        which.append(argument)
+        what = "a change of an input in the forward of a module with hooks"
+        subject.assert_raises(RuntimeError, lambda: call.outputs(prepare), what, naming=[("view", "views")])
+    given.clear()
+    subject.assert_accepted(lambda: call.outputs(prepare), "a change of an input in a module without hooks")
+
+
+@keeps("MODULE-05", variant="outputs")
+def test_outputs_of_a_module_with_hooks_are_views(subject, data):
+    """The caller gets a view of each tensor, and changing one that requires grad raises; without hooks it does not."""
+    change = subject.draw(data, CHANGES, "change")
+    call = drawn_call(subject, data)
+    hooks = subject.draw(data, hooks_of(KINDS, everywhere=True), "hooks")
+    output = subject.draw(data, call.polynomial.float_outputs, "output that is changed")
+    made, function = [], call.module.function
+    call.module.function = lambda *args: made.append(function(*args)) or made[-1]
+    with call.hooked(hooks):
+        outputs = call.outputs()
+        got = (outputs,) if call.form == "tensor" else tuple(outputs)
+        pairs = [(a, b) for a, b in zip(got, made[0], strict=True) if isinstance(a, torch.Tensor)]
+        what = "outputs of the module that are views"
+        subject.assert_equal(what, got=[_shares(*pair) for pair in pairs], expected=[True] * len(pairs))
+        what = "a change of an output of a module with hooks"
+        subject.assert_raises(RuntimeError, lambda: CHANGES[change](got[output]), what, naming=[("view", "views")])
+    plain = call.outputs()
+    y = plain if call.form == "tensor" else plain[output]
+    subject.assert_accepted(lambda: CHANGES[change](y), "a change of an output of a module without hooks")
+
+
+COUNTS = {"a value too few": -1, "a value too many": 1}
+
+
+@keeps("MODULE-06")
+def test_hooks_of_a_module_return_as_many_values_as_they_get(subject, data):
+    """A hook that returns one value too few or too many raises, after others that are right."""
+    call = drawn_call(subject, data)
+    kind = subject.draw(data, KINDS, "hook")
+    way = subject.draw(data, COUNTS, "returned")
+    before = subject.draw(
+        data, st.lists(st.builds(Hook, st.just(kind), st.sampled_from((None, 2))), max_size=2), "before"
+    )
+    count = len(call.polynomial.outputs) if kind == "pre-hook" else call.positional
+    asked = call.polynomial.tracked
+    with call.hooked(before):
+        Hook(kind).register(call.module, lambda module, values, *_: (*values, None)[: len(values) + COUNTS[way]])
+        outputs = call.outputs()
+        run = lambda: call.gradients(outputs, call.polynomial.cotangents(), asked)  # noqa: E731
+        naming = [count, count + COUNTS[way]]
+        subject.assert_raises(RuntimeError, run, f"a module's {kind} that returns {way}", naming=naming)
+
+
+@keeps("MODULE-06", variant="inputs")
+def test_hooks_of_a_module_without_inputs_replace_nothing(subject, data):
+    """Where no input requires grad a hook may return None, once or for each input, and nothing else."""
+    call = drawn_call(subject, data, inputs=False)
+    position = subject.draw(data, range(-1, call.positional), "place of a tensor in what the hook returns, -1 for none")
+    whole = subject.draw(data, (False, position < 0), "the hook returns None")
+    cotangents, asked = call.polynomial.cotangents(), call.reached
+
+    def hook(module, gradients, cotangents):
+        given = next(g for g in cotangents if g is not None)
+        return None if whole else tuple(given if i == position else g for i, g in enumerate(gradients))
+
+    call.module.register_full_backward_hook(hook)
+    outputs = call.outputs()
+    run = lambda: call.gradients(outputs, cotangents, asked)  # noqa: E731
+    if position < 0:
+        got = subject.assert_accepted(run, "a hook without inputs that returns None")
+        right = call.polynomial.vjp(cotangents)
+        subject.assert_all_same("gradients", got=got, expected=[right[i] for i in asked])
+    else:
+        subject.assert_raises(RuntimeError, run, "a hook without inputs that returns a tensor", naming=["None"])
+
+
+@keeps("MODULE-07")
+def test_a_parametrization_has_the_gradient_of_its_function(subject, data):
+    """Through Functions as parametrizations the gradient reaches the original of a tensor."""
+    count = subject.draw(data, (1, 2), "parametrizations, of which each calls the Function")
+    # Squares of squares have too many digits for half precision.
+    powers = (1, 2) if count == 1 else (1,)
+    first = subject.polynomial(data, max_arguments=1, max_outputs=1, powers=powers)
+    reads = subject.draw(data, (1, 2), "reads of the tensor")
+    cached = subject.draw(data, st.booleans(), "under parametrize.cached")
+    module = torch.nn.Module()
+    module.register_parameter("weight", torch.nn.Parameter(subject.primals(first)[0]))
+    function = subject.implementation.function(subject.body(first))
+    for _ in range(count):
+        parametrize.register_parametrization(module, "weight", Calling(function, "tensor"))
+    (cotangent,) = first.cotangents()
+    g = subject.tensor(cotangent, first.dtype)
+    with parametrize.cached() if cached else torch.enable_grad():
+        values = [module.weight for _ in range(reads)]
+    torch.autograd.backward(values, [g] * reads)
+    value, slope, weight = first.values[0], 1, first.weights[0, 0]
+    for _ in range(count):
+        slope = slope * weight * (2 * value if first.power == 2 else 1)
+        value = weight * value**first.power
+    subject.assert_all_same("value", got=values, expected=[value] * reads)
+    got = module.parametrizations.weight.original.grad
+    subject.assert_same("gradient of the original", got=got, expected=reads * slope * cotangent)
