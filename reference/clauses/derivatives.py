@@ -246,6 +246,16 @@ CLAUSES = (
         fault="no_grad switches grad mode on when it ends",
     ),
     Clause(
+        "MODE-06",
+        "documented",
+        "Grad modes and autocast hold for their thread and for no other. set_grad_enabled called as a function holds "
+        "until the next call; no mode changes what requires_grad=True makes, nor what forward mode gives.",
+        "autograd: Locally disabling gradient computation",
+        quote="This context manager is thread local; it will not affect computation in other threads.",
+        needs="threads requires_grad jvp",
+        fault="set_grad_enabled called as a function does nothing",
+    ),
+    Clause(
         "CPLX-01",
         "documented",
         "For a complex input backward returns the conjugate Wirtinger derivative: a holomorphic f gives its cotangent "

@@ -232,9 +232,9 @@ CLAUSES = (
     Clause(
         "CKPT-22",
         "documented",
-        "The first run of a checkpoint records as the mode around it says, that of the reentrant variant never, and "
-        "the recomputation always. Tensors in lists and dicts get gradients, except in the reentrant variant, for "
-        "which outputs that are all detached raise.",
+        "The first run of a checkpoint records as the mode around it says, that of the reentrant variant never. "
+        "Tensors in lists and dicts get gradients, except in the reentrant variant, for which outputs that are all "
+        "detached raise.",
         "checkpoint: use_reentrant",
         quote="The reentrant version does not consider tensors in nested structures (e.g., custom objects, lists, "
         "dicts, etc) as participating in autograd, while the non-reentrant version does.",

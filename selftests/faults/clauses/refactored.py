@@ -5,10 +5,13 @@ Many are in an argument, a default or a container that few callers use.
 
 from __future__ import annotations
 
+from threading import Thread
+
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
+from torch import no_grad
 
 from autograd_conformance.selftests.faults.clauses.editing import edit
-from autograd_conformance.selftests.faults.planting import all_of, fault
+from autograd_conformance.selftests.faults.planting import all_of, fault, wrapped
 from autograd_conformance.selftests.faults.plants import numbers
 
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
@@ -325,6 +328,13 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "CKPT-01: forward is recomputed twice", *numbers("CKPT", 5, 6, 10, 11, 12, 13, 15, 17, 19)),
     (f"{_CHECKPOINT}:_default_meta_extractor", '"dtype": x.dtype,\n        "device": x.device', "",
      "CKPT-07: shapes alone are compared", "CKPT-13"),
+    (f"{_GRAD_MODE}:set_grad_enabled.__init__", "torch._C._set_grad_enabled(mode)", "pass", "MODE-06",
+     *numbers("MODE", 1, 5)),
+    (f"{_GRAPH}:increment_version", "torch._C._increment_version(tensor)",
+     "torch._C._increment_version(tuple(t for t in tensor if not t.is_inference() or t._version))",
+     "SAVE-14: increment_version asks an inference tensor for its version"),
+    (f"{_GRAPH}:save_on_cpu.__init__", "tensor.cpu())", "tensor.cpu().clone())",
+     "PACK-08: what is on the CPU is copied to it"),
     (_GRAD, "retain_graph = create_graph", "retain_graph = False", "SAVE-10", "SAVE-09"),
     (_MAKE, "if not shape_matches:",
      "if not shape_matches and out.numel() == grad.numel() == 1:\n                grad = grad.reshape(out.shape)\n"
@@ -379,4 +389,5 @@ FAULTS = (
     *(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS),
     *(fault(title, edit(place, old, new), *says) for place, old, new, title, *says in SAYING),
     fault("CKPT-16", _keeps_arguments),
+    fault("MODE-06: threads start in no_grad", wrapped(Thread, "run", lambda run, *thread: no_grad()(run)(*thread))),
 )
