@@ -253,6 +253,18 @@ CLAUSES = (
         fault="is_recompute is True in forward",
     ),
     Clause(
+        "CKPT-24",
+        "documented",
+        "Backward passes within one GraphExecGroup run the function of a checkpoint again once, of the reentrant "
+        "variant once for each pass; groups cannot be nested, and end with their block.",
+        "checkpoint: GraphExecGroup",
+        quote="Any checkpointed regions encountered by backward under the same instance of this context manager will "
+        "trigger recompute at most once, even if there are multiple calls to backward.",
+        needs="checkpoint",
+        since="2.13",
+        fault="a group changes nothing",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "
