@@ -8,6 +8,7 @@ from autograd_conformance.selftests.faults.plants import numbers
 
 _LIBRARY, _CUSTOM, _FAKE = "torch.library", "torch._library.custom_ops", "torch._library.fake_impl"
 _IMPL, _SCHEMAS = f"{_LIBRARY}:_impl", "torch._library.infer_schema"
+_CHECKS = "torch.testing._internal.optests.generate_tests"
 _INFER = f"{_SCHEMAS}:infer_schema"
 # What breaks with the changes that an operator says it makes.
 _CHANGES = numbers("LIB", 5, 18, 19)
@@ -68,6 +69,9 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_CUSTOM}:custom_op", "if schema is None:", "if True:", "LIB-03: a schema that is given is not used", "LIB-11"),
     (f"{_CUSTOM}:CustomOpDef.register_kernel", "\"Functions without tensor", "None and \"Functions without tensor",
      "LIB-06: the message does not say what an operator without tensors needs"),
+    (f"{_CHECKS}:opcheck", "if (rtol is None) ^ (atol is None):", "if False:",
+     "LIB-13: a tolerance alone is accepted"),
+    (f"{_CHECKS}:opcheck", "rtol=rtol, atol=atol", "rtol=None, atol=None", "LIB-13: rtol and atol are ignored"),
 )  # fmt: skip
 
 FAULTS = tuple(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS)
