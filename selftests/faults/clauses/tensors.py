@@ -238,8 +238,12 @@ FAULTS = (
     fault("KINK-02", plants.each_cotangent(torch.nan_to_num), "nan"),
     fault("KINK-02: one NaN spoils all entries", plants.around_backward(_nan_everywhere), "nan"),
     fault("KINK-02: relu multiplies its cotangent with a mask", plants.put(torch, "relu", lambda x: x * (x > 0))),
-    fault("MODE-01", _recording_if(lambda _: True), neighbours=("MODE-02", "MODE-05")),
-    fault("MODE-01: outputs under no_grad keep the flag", plants.around_apply(_flags_outputs), neighbours=("MODE-05",)),
+    fault("MODE-01", _recording_if(lambda _: True), neighbours=("MODE-02", "MODE-05", "MODE-06")),
+    fault(
+        "MODE-01: outputs under no_grad keep the flag",
+        plants.around_apply(_flags_outputs),
+        neighbours=("MODE-05", "MODE-06"),
+    ),
     fault(
         "MODE-01: what has a history is recorded anyway",
         _recording_if(lambda given: torch.is_grad_enabled() or any(x.grad_fn is not None for x in given)),
