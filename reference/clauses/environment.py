@@ -32,7 +32,7 @@ CLAUSES = (
     Clause(
         "CKPT-04",
         "documented",
-        "Calling checkpoint without use_reentrant raises.",
+        "Calling checkpoint without use_reentrant raises, and checkpoint_sequential without it raises or warns.",
         "checkpoint: use_reentrant",
         needs="checkpoint",
         since="2.9",
@@ -206,6 +206,63 @@ CLAUSES = (
         "order to ensure correctness. If set to True, this check is disabled.",
         needs="checkpoint",
         fault="allow_cache_entry_mutation is ignored",
+    ),
+    Clause(
+        "CKPT-20",
+        "documented",
+        "What a checkpointed function saves is not alive between the call and the backward pass, in both variants, in "
+        "the segments of a sequence, and in a checkpoint within another.",
+        "checkpoint: checkpoint",
+        quote="To reduce this memory usage, tensors produced in the passed function are not kept alive until the "
+        "backward pass.",
+        needs="checkpoint",
+        since="2.9",
+        fault="what is saved in forward is kept until the pass",
+    ),
+    Clause(
+        "CKPT-21",
+        "observed",
+        "The recomputation has the innermost torch.device around the call, and the state of autocast there, whatever "
+        "is around the pass; that of the reentrant variant has the latter alone.",
+        "source: torch/utils/checkpoint.py",
+        needs="checkpoint autocast",
+        since="2.9",
+        fault="the recomputation makes tensors on the default device",
+    ),
+    Clause(
+        "CKPT-22",
+        "documented",
+        "The first run of a checkpoint records as the mode around it says, that of the reentrant variant never. "
+        "Tensors in lists and dicts get gradients, except in the reentrant variant, for which outputs that are all "
+        "detached raise.",
+        "checkpoint: use_reentrant",
+        quote="The reentrant version does not consider tensors in nested structures (e.g., custom objects, lists, "
+        "dicts, etc) as participating in autograd, while the non-reentrant version does.",
+        needs="checkpoint",
+        fault="the first run of the reentrant variant records",
+    ),
+    Clause(
+        "CKPT-23",
+        "documented",
+        "The policy of selective checkpointing is asked for each operator of the first run, with is_recompute False, "
+        "and never in the recomputation; True stands for saving.",
+        "checkpoint: SelectiveCheckpointContext",
+        quote="The policy function is only called during the forward pass.",
+        needs="checkpoint",
+        since="2.13",
+        fault="is_recompute is True in forward",
+    ),
+    Clause(
+        "CKPT-24",
+        "documented",
+        "Backward passes within one GraphExecGroup run the function of a checkpoint again once, of the reentrant "
+        "variant once for each pass; groups cannot be nested, and end with their block.",
+        "checkpoint: GraphExecGroup",
+        quote="Any checkpointed regions encountered by backward under the same instance of this context manager will "
+        "trigger recompute at most once, even if there are multiple calls to backward.",
+        needs="checkpoint",
+        since="2.13",
+        fault="a group changes nothing",
     ),
     Clause(
         "THREAD-01",

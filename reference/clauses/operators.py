@@ -199,4 +199,40 @@ CLAUSES = (
         since="2.13",
         fault="an operator gives a copy of the argument that it changes",
     ),
+    Clause(
+        "LIB-20",
+        "documented",
+        "An operator that a Library defines from a schema, by either define, has the kernel, the fake kernel, the "
+        "formula and the rules for vmap and for modes that were registered for its name or its OpOverload, until the "
+        "Library of each ends.",
+        "library: torch.library.define",
+        quote="lib (Optional[Library]): If provided, the lifetime of this operator will be tied to the lifetime of the "
+        "Library object.",
+        needs="vmap",
+        since="2.6",
+        fault="a fake kernel outlives its Library",
+    ),
+    Clause(
+        "LIB-21",
+        "documented",
+        "A second kernel or fake kernel of a Library's operator replaces the first, and with allow_override=False it "
+        "raises and leaves the first; a second definition raises.",
+        "library: torch.library.Library.impl",
+        quote="Flag controlling if we want to override an existing registered kernel implementation. This is on by "
+        "default; pass False to error if a kernel is already registered for this dispatch key.",
+        since="2.13",
+        fault="allow_override=False is ignored",
+    ),
+    Clause(
+        "LIB-22",
+        "documented",
+        "infer_schema gives the schema of a function: its parameters by their annotations, strings included, with "
+        "defaults, keyword-only ones apart, what mutates_args says, the result, and op_name; what no schema has is "
+        "refused by name.",
+        "library: torch.library.infer_schema",
+        quote="Parses the schema of a given function with type hints. The schema is inferred from the function's type "
+        "hints, and can be used to define a new operator.",
+        since="2.13",
+        fault="op_name is left out",
+    ),
 )  # fmt: skip

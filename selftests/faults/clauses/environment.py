@@ -190,10 +190,10 @@ FAULTS = (
     fault(
         "CKPT-01",
         _checkpoint(lambda _, f, *args, **__: f(*args)),
-        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19),
+        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24),
     ),
-    fault("CKPT-02", _second_read(torch.zeros_like)),
-    fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor)),
+    fault("CKPT-02", _second_read(torch.zeros_like), neighbours=("CKPT-20",)),
+    fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor), neighbours=("CKPT-20",)),
     fault("CKPT-03", plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT)),
     fault(
         "CKPT-04",

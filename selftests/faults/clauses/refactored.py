@@ -5,10 +5,13 @@ Many are in an argument, a default or a container that few callers use.
 
 from __future__ import annotations
 
+from threading import Thread
+
 import torch.utils.checkpoint  # noqa: F401 - whose functions are edited
+from torch import no_grad
 
 from autograd_conformance.selftests.faults.clauses.editing import edit
-from autograd_conformance.selftests.faults.planting import all_of, fault
+from autograd_conformance.selftests.faults.planting import all_of, fault, wrapped
 from autograd_conformance.selftests.faults.plants import numbers
 
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
@@ -82,7 +85,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (_PLAIN, _STOP, "early_stop", "CKPT-10: early_stop overrides set_checkpoint_early_stop"),
     (_PLAIN, "fn(*args, **kwargs)", "fn(*args)", "CKPT-11"),
     (_PLAIN, "forward_context, recompute_context = c", "recompute_context, forward_context = c",
-     "CKPT-12", "CKPT-13", "CKPT-15", "CKPT-19"),
+     "CKPT-12", "CKPT-13", "CKPT-15", "CKPT-19", "CKPT-23"),
     (f"{_CHECKPOINT}:_checkpoint_hook.__init__", "frame.unpack_error_cb(e)", "raise", "CKPT-13"),
     (_PLAIN, _NO_GLOBAL, "_checkpoint_debug_enabled or debug", "CKPT-13: debug overrides set_checkpoint_debug_enabled"),
     (f"{_CUSTOM}:CtxCustomSave.save_for_forward", "self._pt_saved_tensors_bdims = bdims", "pass",
@@ -322,9 +325,16 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "unwrapped_output, out_dims = pytree.tree_map_only(torch.Tensor, torch.Tensor.detach, tuple(result))",
      "VMAP-08: a written rule is not differentiated", "VMAP-11"),
     (_PLAIN, "fn(*args, **kwargs)", "torch.no_grad()(fn)(*args, **kwargs), fn(*args, **kwargs)",
-     "CKPT-01: forward is recomputed twice", *numbers("CKPT", 5, 6, 10, 11, 12, 13, 15, 17, 19)),
+     "CKPT-01: forward is recomputed twice", *numbers("CKPT", 5, 6, 10, 11, 12, 13, 15, 17, 19, 21, 23)),
     (f"{_CHECKPOINT}:_default_meta_extractor", '"dtype": x.dtype,\n        "device": x.device', "",
      "CKPT-07: shapes alone are compared", "CKPT-13"),
+    (f"{_GRAD_MODE}:set_grad_enabled.__init__", "torch._C._set_grad_enabled(mode)", "pass",
+     "MODE-07: set_grad_enabled does nothing until it is entered", *numbers("MODE", 1, 5, 6)),
+    (f"{_GRAPH}:increment_version", "torch._C._increment_version(tensor)",
+     "torch._C._increment_version(tuple(t for t in tensor if not t.is_inference() or t._version))",
+     "SAVE-14: increment_version asks an inference tensor for its version"),
+    (f"{_GRAPH}:save_on_cpu.__init__", "tensor.cpu())", "tensor.cpu().clone())",
+     "PACK-08: what is on the CPU is copied to it"),
     (_GRAD, "retain_graph = create_graph", "retain_graph = False", "SAVE-10", "SAVE-09"),
     (_MAKE, "if not shape_matches:",
      "if not shape_matches and out.numel() == grad.numel() == 1:\n                grad = grad.reshape(out.shape)\n"
@@ -390,4 +400,5 @@ FAULTS = (
     *(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS),
     *(fault(title, edit(place, old, new), *says) for place, old, new, title, *says in SAYING),
     fault("CKPT-16", _keeps_arguments),
+    fault("MODE-06: threads start in no_grad", wrapped(Thread, "run", lambda run, *thread: no_grad()(run)(*thread))),
 )

@@ -94,3 +94,31 @@ def test_opcheck_accuses_a_formula_elsewhere(subject, data):
         found = torch.library.opcheck(op, (x,), test_utils=_REGISTRATION, raise_exception=False)
     said = found[_REGISTRATION] == "SUCCESS"
     subject.assert_equal("whether opcheck accepts the registration", got=said, expected=registered)
+
+
+@keeps("LIB-13", variant="tolerances", examples=0.2, slow=True)
+def test_opcheck_compares_within_rtol_and_atol(subject, data):
+    """A result that differs from call to call is accepted within rtol or atol, and one of the two alone raises."""
+    off = subject.draw(data, (0.0, 0.01, 1.0), "what each call adds")
+    tolerances = subject.draw(
+        data, ({}, {"rtol": 0.01, "atol": 0.2}, {"rtol": 1e-6, "atol": 30.0}), "tolerances that are passed"
+    )
+    alone = subject.draw(data, ("rtol", "atol"), "tolerance that is passed alone")
+    calls = []
+
+    def drifting(x: Tensor) -> Tensor:
+        calls.append(None)
+        return 2 * x + off * len(calls)
+
+    op = torch.library.custom_op(f"{SPACE}::drifting", drifting, mutates_args=())
+    op.register_fake(torch.empty_like)
+    op.register_autograd(lambda ctx, g: (2 * g,))
+    test, args = "test_aot_dispatch_dynamic", (subject.tensor([0.1, -0.2]).requires_grad_(),)
+    examine = lambda **options: torch.library.opcheck(  # noqa: E731
+        op, args, test_utils=test, raise_exception=False, **options
+    )
+    said = examine(**tolerances)[test] == "SUCCESS"
+    wanted = off == 0 or tolerances.get("atol", 0) > 5 * off
+    subject.assert_equal("whether opcheck accepts the results", got=said, expected=wanted)
+    facts = ["rtol", "atol"]
+    subject.assert_raises(ValueError, lambda: examine(**{alone: 1.0}), f"{alone} alone", naming=facts)

@@ -62,3 +62,21 @@ def test_save_on_cpu_gives_back_tensors_of_every_kind(subject, data):
     subject.assert_equal(what, got=[*map(describe, got)], expected=[*map(describe, saved)])
     found, expected = ([t.to_dense().resolve_conj().tolist() for t in each] for each in (got, saved))
     subject.assert_equal("values of what comes back", got=found, expected=expected)
+
+
+@keeps("PACK-08", variant="no-copy")
+def test_save_on_cpu_copies_nothing_that_is_there(subject, data):
+    """Under save_on_cpu a tensor that is on the CPU is saved as it is, and one of another device is not."""
+    size = subject.draw(data, st.integers(1, 4), "size")
+    kept = torch.ones(size, device=subject.device)
+    got = []
+
+    def backward(ctx, g):
+        got.append(ctx.saved_tensors[0].data_ptr() == kept.data_ptr())
+        return g
+
+    apply = subject.custom(forward=lambda ctx, x: (ctx.save_for_backward(kept), 2 * x)[1], backward=backward)
+    with graph.save_on_cpu():
+        y = apply(torch.ones(size, device=subject.device).requires_grad_())
+    y.sum().backward()
+    subject.assert_equal("whether its memory is shared", got=got, expected=[kept.device.type == "cpu"])

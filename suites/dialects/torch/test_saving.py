@@ -182,6 +182,7 @@ def test_a_change_that_was_declared_is_noticed(subject, data):
     kind = subject.draw(data, sorted(set(function.stored)), "declared as changed")
     handed = HANDED[subject.draw(data, HANDED, "handed over as")]
     copied = subject.draw(data, (False, True), "a copy is declared as changed")
+    times = subject.draw(data, st.integers(1, 3), "times that it is declared")
     run, cotangents = call_storing(subject, function), function.cotangents()
     x = run.known[kind].detach()
     times = subject.draw(data, (1, 3), "times that it is declared")
@@ -195,3 +196,16 @@ def test_a_change_that_was_declared_is_noticed(subject, data):
     else:
         what = "backward after a saved tensor was declared as changed"
         subject.assert_raises(RuntimeError, partial(run.gradients, cotangents), what, naming=[IN_PLACE])
+
+
+@keeps("SAVE-14", variant="inference")
+def test_an_inference_tensor_has_no_version_to_declare(subject, data):
+    """increment_version of an inference tensor, alone or beside another one, raises nothing and declares the other."""
+    handed = HANDED[subject.draw(data, HANDED, "handed over as")]
+    with torch.inference_mode():
+        x = subject.tensor([1.0, 2.0]) + 1
+    y = torch.ones(2)
+    alone = handed(x, y) is x
+    subject.assert_accepted(lambda: graph.increment_version(handed(x, y)), "increment_version of an inference tensor")
+    subject.assert_equal("version of the other tensor", got=y._version, expected=0 if alone else 1)
+    subject.assert_equal("is_inference afterwards", got=x.is_inference(), expected=True)
