@@ -53,13 +53,13 @@ def _named_by_others(program, expected):
     return zeros or noticed or program.changed_after_a_hook
 
 
-@keeps("PROG-01")
+@keeps("PROG-01", examples=0.6)
 def test_programs_do_in_a_traced_graph_what_they_do(subject, data):
     """A program that dynamo traces has the results, gradients and hooks' arguments of one that it does not."""
     _assert_same_when_compiled(subject, data, "eager")
 
 
-@keeps("PROG-01", variant="ahead", slow=True)
+@keeps("PROG-01", variant="ahead", slow=True, examples=0.6)
 def test_programs_do_compiled_ahead_of_time_what_they_do(subject, data):
     """A program that is compiled ahead of time has the results, gradients and hooks' arguments of one that is not."""
     _assert_same_when_compiled(subject, data, "aot_eager")
@@ -157,7 +157,7 @@ def _changes_captured_tensors(program, _):
     return program.changed or program.changes_an_input
 
 
-@keeps("PROG-03", examples=2)
+@keeps("PROG-03", examples=1.5)
 def test_transformed_programs_do_what_others_do(subject, data):
     """func.vjp of a program gives its results and gradients, and calls its hooks."""
     without = ("operator", "saved_tensors_hooks", "checkpoint")
