@@ -633,8 +633,8 @@ DEVIATIONS = (
             grade=Grade.WRONG,
             reason="jacfwd and hessian look for argnums that count from the end among the positions from 0, and find "
             "none: their result is zero, without an error, where jacrev and grad are right",
-            promise="argnums (int or tuple[int, ...]): Optional, integer or tuple of integers, saying which arguments "
-            "to get the Jacobian with respect to.",
+            promise="Computes the Jacobian of func with respect to the arg(s) at index argnum using forward-mode "
+            "autodiff",
             link=f"{_DOCS}generated/torch.func.jacfwd.html",
             script="jacfwd_of_the_last_argument.py",
             seen=("2.13.0",),

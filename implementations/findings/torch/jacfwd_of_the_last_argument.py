@@ -1,8 +1,7 @@
 """torch.func.jacfwd and hessian give zeros for argnums that count from the end, where jacrev and grad are right.
 
-They should give the Jacobian, or raise as for argnums that are too large. The documentation of jacfwd says: "argnums
-(int or tuple[int, ...]): Optional, integer or tuple of integers, saying which arguments to get the Jacobian with
-respect to."
+They should give the Jacobian, or raise as for argnums that are too large. The documentation of jacfwd says: "Computes
+the Jacobian of func with respect to the arg(s) at index argnum using forward-mode autodiff"
 https://docs.pytorch.org/docs/stable/generated/torch.func.jacfwd.html
 """
 
