@@ -72,7 +72,7 @@ BAD = [
     (("frobnicate",), ("frobnicate", "run, check, record, compare, accept, merge, report")),
     (("list", "clauses", "--report", "none.ndjson"), ("none.ndjson", "No such file")),
     (("list", "clauses", "--report", "x", "--coverage"), ("--coverage", "--report", "one of them")),
-    (("list", "things"), ("things", "functions, properties, clauses, verdicts, findings, implementations")),
+    (("list", "things"), ("things", "functions, properties, clauses, sentences, verdicts, findings, implementations")),
 ]
 
 
