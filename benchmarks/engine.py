@@ -23,7 +23,7 @@ import signal
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -66,11 +66,21 @@ def _drawn(mutant: Mutant) -> str:
     return hashlib.sha256(str(mutant).encode()).hexdigest()
 
 
-def mutate(folder: Path, sample: int | None, pattern: str, most: float, jobs: int, again: bool) -> None:
+def sampled(made: Iterable[Mutant], sample: int | None, each: int | None) -> list[Mutant]:
+    """So many of all mutants, or so many of each file, in the order in which they are tried."""
+    seen: Counter[str] = Counter()
+    chosen = []
+    for mutant in sorted(made, key=_drawn)[:sample]:
+        seen[mutant.path] += 1
+        if each is None or seen[mutant.path] <= each:
+            chosen.append(mutant)
+    return chosen
+
+
+def mutate(folder: Path, chosen: Sequence[Mutant], most: float, jobs: int, again: bool) -> None:
     """Try mutants, and append a line for each to the results."""
     known, results = Map(folder), folder / "mutants.ndjson"
     done = {row["mutant"] for row in read(results) if not (again and row["fate"] == "survived")}
-    chosen = sorted(all_mutants(known, pattern), key=_drawn)[:sample]
     left = [mutant for mutant in chosen if str(mutant) not in done]
     print(f"{len(chosen)} mutants, {len(left)} of them to try", file=sys.stderr)
 
@@ -287,6 +297,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path("engine"), help="where results are; default: engine")
     parser.add_argument("--file", default="*", help="mutate only the files of this pattern")
     parser.add_argument("--sample", type=int, help="mutate only so many places, drawn by what they are")
+    parser.add_argument("--each", type=int, help="mutate only so many places of each file")
     parser.add_argument("--most", type=float, default=30, help="seconds of tests for one mutant; default: 30")
     parser.add_argument("--jobs", type=int, default=1, help="so many mutants at a time; default: 1")
     parser.add_argument("--again", action="store_true", help="try again what survived")
@@ -295,7 +306,13 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     commands: dict[str, Callable[[], None]] = {
         "map": lambda: make_map(folder),
-        "mutate": lambda: mutate(folder, given.sample, given.file, given.most, given.jobs, given.again),
+        "mutate": lambda: mutate(
+            folder,
+            sampled(all_mutants(Map(folder), given.file), given.sample, given.each),
+            given.most,
+            given.jobs,
+            given.again,
+        ),
         "table": lambda: print_table(folder),
         "survivors": lambda: print_survivors(folder),
         "holes": lambda: print_holes(folder),

@@ -34,23 +34,31 @@ class Scope:
     """The functions that count, by file, from engine_scope.txt.
 
     A line without indentation is a file below torch's folder. An indented one below it is a pattern of function names:
-    "+" counts only these of the file, "-" leaves them out for the reason that follows.
+    "+" counts only these of the file, "-" leaves them out for the reason that follows. "~" is a pattern of statements
+    that are left out, with their reason after "#": of this file, or of all files if it comes before the first one. Of
+    an if it is the body.
     """
 
     def __init__(self, text: str) -> None:
         self.files: dict[str, list[tuple[bool, str]]] = {}
         self.reasons: dict[tuple[str, str], str] = {}
+        self._statements: dict[str, list[str]] = defaultdict(list)
         path = ""
         for line in text.splitlines():
             if not line.strip() or line.startswith("#"):
+                continue
+            if line.lstrip().startswith("~ "):
+                pattern, _, reason = line.lstrip()[2:].partition(" # ")
+                self._statements[path].append(pattern.strip())
+                self.reasons[path, pattern.strip()] = reason
                 continue
             if not line.startswith(" "):
                 path = line.strip()
                 self.files[path] = []
                 continue
-            sign, pattern, *reason = line.split(maxsplit=2)
+            sign, pattern, *words = line.split(maxsplit=2)
             self.files[path].append((sign == "+", pattern))
-            self.reasons[path, pattern] = "".join(reason)
+            self.reasons[path, pattern] = "".join(words)
 
     def counts(self, path: str, function: str) -> bool:
         """Whether a function of a file counts."""
@@ -58,6 +66,21 @@ class Scope:
         added = [pattern for wanted, pattern in rows if wanted]
         wanted = not added or any(_within(function, pattern) for pattern in added)
         return wanted and not any(_within(function, pattern) for also, pattern in rows if not also)
+
+    def left_out(self, path: str) -> set[int]:
+        """The lines of the statements of a file that do not count."""
+        patterns = [*self._statements[""], *self._statements[path]]
+        found: set[int] = set()
+        for node in ast.walk(tree_of(path)):
+            if isinstance(node, ast.stmt) and any(fnmatch(_head(node), pattern) for pattern in patterns):
+                parts = node.body if isinstance(node, ast.If) else [node]
+                found.update(line for part in parts for line in range(part.lineno, (part.end_lineno or 0) + 1))
+        return found
+
+
+def _head(statement: ast.stmt) -> str:
+    """The first line of a statement, written in the plainest way."""
+    return ast.unparse(statement).partition("\n")[0]
 
 
 def _within(function: str, pattern: str) -> bool:
@@ -75,6 +98,7 @@ def tree_of(path: str) -> ast.Module:
     return ast.parse((TORCH / path).read_text(encoding="utf-8"))
 
 
+@functools.cache
 def lines_of(path: str) -> dict[int, str]:
     """The lines that can be executed in functions that count, each with its innermost function."""
     filename = str(TORCH / path)
@@ -84,7 +108,8 @@ def lines_of(path: str) -> dict[int, str]:
         # A class body runs when it is imported.
         if code.co_flags & 0x1 and SCOPE.counts(path, name):
             found.update({line: name for _, _, line in code.co_lines() if line and line != code.co_firstlineno})
-    return found
+    left_out = SCOPE.left_out(path)
+    return {line: name for line, name in found.items() if line not in left_out}
 
 
 def _name(code: CodeType) -> str:

@@ -350,5 +350,26 @@ CLAUSES = (
         "message.",
         needs="jvp vmap",
         fault="under a transform backward gives a gradient without a history",
+    ),    Clause(
+        "FUNC-23",
+        "documented",
+        "functional_call gives the result of a module that has the given tensors for its parameters and buffers, with "
+        "their gradients; it changes the given buffers, keeps the module's own, and raises for what is ambiguous.",
+        "func: functional_call",
+        quote="Performs a functional call on the module by replacing the module parameters and buffers with the "
+        "provided ones.",
+        needs="requires_grad vmap inplace",
+        fault="functional_call leaves a tied weight as it was",
+    ),
+    Clause(
+        "FUNC-24",
+        "documented",
+        "Under vmap a module with the stacked state of several has the results and gradients of each; the state is new "
+        "leaves, and modules that are not alike raise.",
+        "func: stack_module_state",
+        quote="Given a list of M nn.Modules of the same class, returns two dictionaries that stack all of their "
+        "parameters and buffers together, indexed by name. The stacked parameters are optimizable",
+        needs="requires_grad vmap inplace",
+        fault="stacked parameters require no grad",
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import cycle
 from typing import Any
 
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from autograd_conformance.suites.dialects.torch._compiled import fresh
 
-# Whether the operator is called as it is, or within compiled code.
-RUNS = ("uncompiled", "compiled")
+# Whether the operator is called as it is, in a batch, or within compiled code, which has the most of it.
+RUNS = ("compiled", "uncompiled")
+BATCHED = (*RUNS, "batched")
 
 
 def terms(*weights: int) -> st.SearchStrategy[Any]:
@@ -66,18 +68,36 @@ def assert_as_loop(
 
     By ``factors`` the gradients of a custom backward are larger than those of the operations.
     """
+    if run == "batched":
+        arrays, right = [np.stack((a, 2 * a)) for a in arrays], _for_each(right)
     leaves = [subject.tensor(a).requires_grad_(needed) for a, needed in zip(arrays, needs, strict=True)]
     expected = right(*arrays)
     cotangents = [filled(np.shape(y), n) for n, y in enumerate(expected)]
     with fresh():
-        function = torch.compile(call, backend="aot_eager") if run == "compiled" else call
-        outputs = function(*leaves)
+        outputs = _RUN[run](call)(*leaves)
         subject.assert_all_same("outputs", got=outputs, expected=expected)
         tracked = [x for x in leaves if x.requires_grad]
         got = _gradients(outputs, tracked, subject.tensors(cotangents))
     times = factors or [1] * len(needs)
     slopes = [times[n] * _slopes(right, arrays, n, cotangents) for n, needed in enumerate(needs) if needed]
     subject.assert_all_same("gradients of what requires grad", got=got, expected=slopes)
+
+
+_RUN = {
+    "compiled": partial(torch.compile, backend="aot_eager"),
+    "uncompiled": lambda call: call,
+    "batched": torch.vmap,
+}
+
+
+def _for_each(right: Callable[..., Any]) -> Callable[..., Any]:
+    """The stacked results of each row of the arrays."""
+
+    def stacked(*arrays: Any) -> tuple[Any, ...]:
+        found = [right(*row) for row in zip(*arrays, strict=True)]
+        return tuple(np.stack(each) for each in zip(*found, strict=True))
+
+    return stacked
 
 
 def _gradients(outputs: Sequence[Any], leaves: Sequence[Any], cotangents: Sequence[Any]) -> Sequence[Any]:

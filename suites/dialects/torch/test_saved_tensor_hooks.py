@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch.autograd import graph
 
 from autograd_conformance.harness.testing.marks import keeps
+from autograd_conformance.suites.contract._garbage import small_garbage
 from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves, starts_of
 
@@ -380,12 +381,13 @@ def test_saved_tensors_are_let_go_where_mutation_ends(subject, data):
         return x * 3
 
     tripled = subject.custom(forward=forward, backward=lambda ctx, g: 3 * g)
-    with suppress(Left), graph.allow_mutation_on_saved_tensors() as state:
-        output = tripled(x)
-        leave(leaving)
-    kept = (state, output.grad_fn)
-    subject.assert_accepted(lambda: _enter("allow_mutation_on_saved_tensors"), "a block after it")
-    gc.collect()
+    with small_garbage():
+        with suppress(Left), graph.allow_mutation_on_saved_tensors() as state:
+            output = tripled(x)
+            leave(leaving)
+        kept = (state, output.grad_fn)
+        subject.assert_accepted(lambda: _enter("allow_mutation_on_saved_tensors"), "a block after it")
+        gc.collect()
     subject.assert_equal("whether it lives after the block", got=refs[0]() is not None, expected=False)
     del kept
 
