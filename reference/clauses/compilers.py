@@ -199,4 +199,14 @@ CLAUSES = (
         "Function: InplaceFunction",
         fault="a subclass of InplaceFunction gives no gradient",
     ),
+    Clause(
+        "COMPILE-20",
+        "documented",
+        "Compiled code that sets modes, asks for gradients, changes or looks at tensors, or runs a checkpoint, around a "
+        "call of a Function has the uncompiled results.",
+        TRACING,
+        quote=SEMANTICS,
+        needs="compile",
+        fault="compiled code ignores no_grad",
+    ),
 )

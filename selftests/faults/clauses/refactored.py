@@ -17,6 +17,8 @@ from autograd_conformance.selftests.faults.plants import numbers
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
 _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
+_DYNAMO = "torch._dynamo.variables"
+_CONTEXTS, _CALLED = f"{_DYNAMO}.ctx_manager", f"{_DYNAMO}.misc:AutogradFunctionVariable"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
@@ -164,6 +166,16 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
      "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
      "COMPILE-15: all calls of a graph have the saved tensors of the first"),
+    (f"{_CONTEXTS}:GradModeVariable._call_func", "if torch.is_grad_enabled() != value:", "if False:", "COMPILE-20"),
+    (f"{_CONTEXTS}:InferenceModeVariable.enter", "(*self.target_values,)", "(not self.target_values[0],)",
+     "COMPILE-20: compiled code takes inference_mode for its opposite"),
+    (f"{_CONTEXTS}:AutocastModeVariable.enter", "torch.amp._enter_autocast, (*self.target_values,)",
+     "torch.amp._enter_autocast, (*self.target_values[:2], False, *self.target_values[3:])",
+     "COMPILE-20: autocast is off in compiled code"),
+    (f"{_CALLED}._resolve_kwargs", "result.append(kwargs[name])", "result.append([*kwargs.values()][i - len(args)])",
+     "COMPILE-20: keywords are taken in the order of the call"),
+    (f"{_DYNAMO}.tensor:TensorVariable.method_attr_data", "torch._C._autograd._get_data_attr", "torch.clone",
+     "COMPILE-20: x.data has a history"),
     (_GRAD, "gO,\n                retain_graph,\n                create_graph,",
      "gO,\n                retain_graph,\n                False,", "VMAP-07: a batch of gradients is never recorded"),
     (_SEQUENCE, "segment_size * (segments - 1)", "segment_size * segments", "CKPT-17"),
