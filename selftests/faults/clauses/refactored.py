@@ -19,6 +19,8 @@ _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_t
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
 _DYNAMO = "torch._dynamo.variables"
 _CONTEXTS, _CALLED = f"{_DYNAMO}.ctx_manager", f"{_DYNAMO}.misc:AutogradFunctionVariable"
+_DISPATCH = "torch.utils._python_dispatch"
+_ALIASED = f"{_DISPATCH}:return_and_correct_aliasing"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
@@ -166,6 +168,13 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
      "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
      "COMPILE-15: all calls of a graph have the saved tensors of the first"),
+    (_ALIASED, "if schema_info_outs_write_aliases is None:", "if True:", "FN-32"),
+    (_ALIASED, "if schema_info.is_inplace_view_op:", "if False:",
+     "FN-32: a change of strides is not seen from outside"),
+    (f"{_DISPATCH}:_correct_storage_aliasing", "in schema_info.read_only_alias_match_indexes:", "in ():",
+     "FN-32: a view of a wrapper shares no memory with it"),
+    (f"{_DISPATCH}:transform_subclass", "callback(attr, getattr(t, attr))", "getattr(t, attr)",
+     "FN-32: the inner tensors are not transformed"),
     (f"{_CONTEXTS}:GradModeVariable._call_func", "if torch.is_grad_enabled() != value:", "if False:", "COMPILE-20"),
     (f"{_CONTEXTS}:InferenceModeVariable.enter", "(*self.target_values,)", "(not self.target_values[0],)",
      "COMPILE-20: compiled code takes inference_mode for its opposite"),

@@ -43,7 +43,8 @@ def _in_block(block, f, x):
 def _in_autocast(f, x):
     with torch.autocast(x.device.type, torch.bfloat16):
         y = f.apply(x).float() + 1 / 3
-        return x * torch.mm(y[None], y[:, None])[0]
+        within = torch.mm(y[None], y[:, None])[0]
+    return x * within + x * torch.mm(y[None], y[:, None])[0]
 
 
 def _by_grad(f, x):

@@ -172,8 +172,8 @@ def test_map_is_a_loop(subject, data):
 
 # Associative functions of pairs of tensors, each with whether it also takes what is captured.
 _ASSOCIATIVE = {
-    "products": lambda p, q, _: (p[0] * q[0], p[1] * q[1]),
     "linear maps": lambda p, q, _: (p[0] * q[0], p[1] * q[0] + q[1]),
+    "products": lambda p, q, _: (p[0] * q[0], p[1] * q[1]),
     "shifted sums": lambda p, q, shift: (p[0] + q[0] + shift, p[1] * q[1]),
 }
 
