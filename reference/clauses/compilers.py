@@ -202,8 +202,8 @@ CLAUSES = (
     Clause(
         "COMPILE-20",
         "documented",
-        "Compiled code that sets modes, asks for gradients, changes or looks at tensors, or runs a checkpoint, around a "
-        "call of a Function has the uncompiled results.",
+        "Compiled code that sets modes, asks for gradients, changes or looks at tensors, or runs a checkpoint, around "
+        "a call of a Function has the uncompiled results.",
         TRACING,
         quote=SEMANTICS,
         needs="compile",

@@ -349,4 +349,14 @@ CLAUSES = (
         needs="requires_grad accumulate",
         fault="a parametrized tensor is detached",
     ),
+    Clause(
+        "MODULE-08",
+        "documented",
+        "A value that is set for a parametrized tensor goes through right_inverse to one or several originals, of "
+        "which each has its gradient; another shape, dtype or type raises.",
+        "register_parametrization: right_inverse",
+        quote="it is possible to initialize a parametrized tensor by assigning to it",
+        needs="requires_grad accumulate",
+        fault="a value that is set does not reach the originals",
+    ),
 )

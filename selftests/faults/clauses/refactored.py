@@ -19,6 +19,8 @@ _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_t
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
 _DYNAMO = "torch._dynamo.variables"
 _CONTEXTS, _CALLED = f"{_DYNAMO}.ctx_manager", f"{_DYNAMO}.misc:AutogradFunctionVariable"
+_PARAMETRIZE = "torch.nn.utils.parametrize"
+_LIST = f"{_PARAMETRIZE}:ParametrizationList"
 _DISPATCH = "torch.utils._python_dispatch"
 _ALIASED = f"{_DISPATCH}:return_and_correct_aliasing"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
@@ -168,6 +170,13 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
      "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
      "COMPILE-15: all calls of a graph have the saved tensors of the first"),
+    (f"{_LIST}.right_inverse", "_maybe_set(original_i, tensor)", "pass", "MODULE-08"),
+    (f"{_LIST}.right_inverse", "_maybe_set(self.original, value)", "pass",
+     "MODULE-08: a value set does not reach a single original"),
+    (f"{_LIST}.__init__", "originali = Parameter(originali, original.requires_grad)", "pass",
+     "MODULE-08: of several originals none is a parameter"),
+    (f"{_PARAMETRIZE}:register_parametrization", "if X.shape != Y.shape:", "if False:",
+     "MODULE-08: a second parametrization may change the shape"),
     (_ALIASED, "if schema_info_outs_write_aliases is None:", "if True:", "FN-32"),
     (_ALIASED, "if schema_info.is_inplace_view_op:", "if False:",
      "FN-32: a change of strides is not seen from outside"),

@@ -311,7 +311,10 @@ def test_lists_of_tensors_have_lists_of_gradients(subject, data):
         *(3 * i * x.detach() for i, x in enumerate(leaves, 1)), np.asarray(10.0)])  # fmt: skip
     types = {"inputs": [list, Tensor, int], "output": [list, Tensor]}
     subject.assert_equal("types in setup_context", got={name: seen[name] for name in types}, expected=types)
-    (sum(y.sum() for y in ys) + z).backward()
+    total = sum(y.sum() for y in ys) + z
+    tracked = [x for x in (*leaves, scale) if x.requires_grad]
+    torch.autograd.grad(total, tracked, retain_graph=True, allow_unused=True)
+    subject.assert_accepted(total.backward, "a second backward pass")
     subject.assert_equal("cotangents of the list of outputs", got=seen["cotangents"], expected=(list, count))
     got = seen["needs"]
     subject.assert_equal("ctx.needs_input_grad in backward", got=got, expected=(track, extra, False))

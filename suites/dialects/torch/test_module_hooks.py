@@ -2,6 +2,7 @@
 
 from math import prod
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch.nn.utils import parametrize
@@ -273,3 +274,89 @@ def test_a_parametrization_has_the_gradient_of_its_function(subject, data):
     subject.assert_all_same("value", got=values, expected=[value] * reads)
     got = module.parametrizations.weight.original.grad
     subject.assert_same("gradient of the original", got=got, expected=reads * slope * cotangent)
+
+
+class _Halves(torch.nn.Module):
+    """A tensor as the sum of two, of which each is half of it at first, or of one in a list or alone."""
+
+    def __init__(self, add, count):
+        super().__init__()
+        self.add, self.count = add, count
+
+    def forward(self, *parts):
+        """The sum, by the Function."""
+        return self.add(*parts) if self.count == 2 else self.add(parts[0], 0 * parts[0])
+
+    def right_inverse(self, whole):
+        """The parts of a value."""
+        parts = [whole / self.count] * self.count
+        return parts[0].clone() if self.count == 1 else [part.clone() for part in parts]
+
+
+# The names of the originals, by their number.
+_ORIGINALS = {1: ["original"], 2: ["original0", "original1"]}
+
+
+@keeps("MODULE-08")
+def test_a_value_set_goes_to_the_originals(subject, data):
+    """right_inverse takes what is set apart; each original has a gradient, and removal leaves one tensor."""
+    count = subject.draw(data, (2, 1), "originals")
+    buffer, left = subject.draw(data, st.tuples(st.booleans(), st.booleans()), "a buffer, left parametrized")
+    # Powers of two can be halved in each precision.
+    powers = st.lists(st.sampled_from((2.0, -4.0, 8.0)), min_size=2, max_size=2)
+    values = [np.array(each) for each in subject.draw(data, st.tuples(powers, powers), "values")]
+    add = subject.custom(forward=lambda ctx, x, y: x + y, backward=lambda ctx, g: (3 * g, 5 * g))
+    module = torch.nn.Module()
+    if buffer:
+        module.register_buffer("weight", subject.tensor(values[0]))
+    else:
+        module.weight = torch.nn.Parameter(subject.tensor(values[0]))
+    parametrize.register_parametrization(module, "weight", _Halves(add, count))
+    originals = [getattr(module.parametrizations.weight, name) for name in _ORIGINALS[count]]
+    for number, value in enumerate(values):
+        if number:
+            module.weight = subject.tensor(value)
+        subject.assert_same(f"value {number}", got=module.weight, expected=value)
+        subject.assert_all_same("originals", got=originals, expected=[value / count] * count)
+    kinds = [isinstance(each, torch.nn.Parameter) for each in originals]
+    subject.assert_equal("originals that are parameters", got=kinds, expected=[not buffer] * count)
+    if not buffer:
+        module.weight.sum().backward()
+        slopes = [np.full(2, slope) for slope in (3.0, 5.0)[:count]]
+        subject.assert_all_same("gradients", got=[each.grad for each in originals], expected=slopes)
+    # Of several originals only the sum is left.
+    parametrize.remove_parametrizations(module, "weight", leave_parametrized=left or count == 2)
+    subject.assert_same("value after removal", got=module.weight, expected=values[1])
+    about = (parametrize.is_parametrized(module), isinstance(module.weight, torch.nn.Parameter))
+    subject.assert_equal("whether it is parametrized then, and a parameter", got=about, expected=(False, not buffer))
+
+
+def _returning(result, inverse=None):
+    """A parametrization that returns this of its argument."""
+    members = {"forward": lambda self, x: result(x), **({"right_inverse": inverse} if inverse else {})}
+    return type("Returning", (torch.nn.Module,), members)()
+
+
+# A parametrization that changes what it must not, by its methods.
+_REFUSED = {
+    "another shape": lambda: _returning(lambda x: x[:1]),
+    "another dtype": lambda: _returning(lambda x: x.to(torch.float32)),
+    "no tensor": lambda: _returning(lambda x: None),
+    "an inverse of another dtype": lambda: _returning(lambda x: x.double(), lambda self, x: x.float()),
+    "an inverse that is no tensor": lambda: _returning(lambda x: x, lambda self, x: 3),
+    "parts that are no tensors": lambda: _returning(lambda x: x, lambda self, x: [x, 3]),
+}
+
+
+@keeps("MODULE-08", variant="refused")
+def test_a_parametrization_keeps_shape_and_dtype(subject, data):
+    """Registering one that gives another shape, dtype or type raises and leaves the module as it was."""
+    wrong = _REFUSED[subject.draw(data, tuple(_REFUSED), "what it gives")]
+    second = subject.draw(data, st.booleans(), "after another one")
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(subject.tensor(np.array([2.0, 4.0])))
+    if second:
+        parametrize.register_parametrization(module, "weight", _returning(lambda x: 2 * x, lambda self, x: x / 2))
+    register = lambda: parametrize.register_parametrization(module, "weight", wrong())  # noqa: E731
+    subject.assert_raises(ValueError, register, "registering it")
+    subject.assert_same("weight after it", got=module.weight, expected=np.array([2.0, 4.0]))
