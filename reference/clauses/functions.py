@@ -269,7 +269,7 @@ CLAUSES = (
         "FN-32",
         "observed",
         "A Function takes tensors of a class that wraps another tensor by __torch_dispatch__: outputs and gradients "
-        "are of that class, with the values of plain tensors, for views, changes in place, checkpoints and compiled code.",
+        "are of that class, with the values of plain tensors, for views, changes in place, checkpoints, and compiled.",
         "source: torch/utils/_python_dispatch.py",
         needs="requires_grad compile",
         fault="a change in place gives a tensor of its own",

@@ -350,7 +350,8 @@ CLAUSES = (
         "message.",
         needs="jvp vmap",
         fault="under a transform backward gives a gradient without a history",
-    ),    Clause(
+    ),
+    Clause(
         "FUNC-23",
         "documented",
         "functional_call gives the result of a module that has the given tensors for its parameters and buffers, with "
