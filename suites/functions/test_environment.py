@@ -11,7 +11,7 @@ from autograd_conformance.strategies.calls import varied
 from autograd_conformance.strategies.scope import CONTIGUOUS, PLAIN
 
 
-@holds("ENV-COMPILE", needs="compile", examples=0.08, slow=True)
+@holds("ENV-COMPILE", needs="compile", examples=0.04, slow=True)
 def test_env_compile(subject, data):
     """Compiled outputs and gradients match the reference, also when compiled for other values before."""
     call = data.draw(subject.calls(CONTIGUOUS), label="call")

@@ -170,6 +170,8 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (f"{_AOT}:_AutogradSavedState.save_from_forward", "ctx.save_for_backward(*tensors_to_save)",
      "ctx.save_for_backward(*self.__dict__.setdefault('kept', tensors_to_save))",
      "COMPILE-15: all calls of a graph have the saved tensors of the first"),
+    ("torch.utils.hooks:RemovableHandle.__exit__", "self.remove()", "pass",
+     "HOOK-09: the block of a handle keeps its hook"),
     (f"{_LIST}.right_inverse", "_maybe_set(original_i, tensor)", "pass", "MODULE-08"),
     (f"{_LIST}.right_inverse", "_maybe_set(self.original, value)", "pass",
      "MODULE-08: a value set does not reach a single original"),

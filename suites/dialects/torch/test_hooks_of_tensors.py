@@ -109,6 +109,15 @@ def _copy(tensor):
     return None if tensor is None else tensor.clone()
 
 
+def _left(handle):
+    with handle:
+        pass
+
+
+# How a hook is removed: by a call, or where the block of its handle ends.
+_REMOVALS = {"remove": lambda handle: handle.remove(), "the end of a block": _left}
+
+
 @keeps("HOOK-09")
 def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     """Post-accumulate hooks see the new .grad in each backward() and never fire in grad."""
@@ -116,6 +125,7 @@ def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     passes = subject.draw(data, st.integers(1, 3), "passes")
     asked = subject.draw(data, st.booleans(), "leaves asked for")
     hooks = subject.draw(data, st.lists(st.booleans(), min_size=1, max_size=2), "hooks, and which are removed")
+    remove = _REMOVALS[subject.draw(data, tuple(_REMOVALS), "removed by")]
     cotangents = polynomial.cotangents()
     run = subject.run(polynomial)
     leaves = leaves_of(run)
@@ -127,7 +137,7 @@ def test_post_accumulate_hooks_fire_after_grad_was_set(subject, data):
     handles = [[add(leaf, seen) for seen in each] for leaf, each in zip(leaves, got, strict=True)]
     run.gradients(cotangents)
     [backward(run, cotangents, inputs=leaves if asked else None) for _ in range(passes)]
-    [handle.remove() for each in handles for handle, gone in zip(each, hooks, strict=True) if gone]
+    [remove(handle) for each in handles for handle, gone in zip(each, hooks, strict=True) if gone]
     backward(run, cotangents)
     for each, gradient in zip(got, right_gradients(polynomial, cotangents), strict=True):
         for seen, gone in zip(each, hooks, strict=True):
