@@ -148,6 +148,16 @@ CLAUSES = (
         fault="only_inputs=False gives the other leaves a .grad",
     ),
     Clause(
+        "ENG-19",
+        "observed",
+        "What grad, backward, hooks of several tensors and blocks around them cannot use raises, says why, and leaves "
+        "no gradient: no inputs, cotangents of another shape, a batch for an edge, blocks that end in the wrong order.",
+        "source: torch/autograd/__init__.py",
+        needs="accumulate jvp",
+        since="2.13",
+        fault="a batch of cotangents may have another shape",
+    ),
+    Clause(
         "LAYOUT-01",
         "observed",
         "Cotangents reach backward as they are, even if expanded, transposed or empty: backward must not assume that "

@@ -4,8 +4,11 @@ from collections import OrderedDict, UserDict
 from types import MappingProxyType
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import strategies as st
+from torch.autograd import forward_ad
+from torch.autograd import graph as graph_module
 
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import flags
@@ -300,3 +303,75 @@ def test_only_inputs_is_ignored(subject, data):
     right = polynomial.vjp(polynomial.cotangents())
     subject.assert_all_same("gradients", got=got, expected=[right[i] for i in asked])
     subject.assert_equal(".grad of leaves", got=[x.grad for x in leaves], expected=[None] * len(leaves))
+
+
+def _nested_levels(_, __):
+    """Leave the outer of two dual levels first."""
+    outer = forward_ad.enter_dual_level()
+    try:
+        forward_ad.enter_dual_level()
+        forward_ad.exit_dual_level(level=outer)
+    finally:
+        while forward_ad._current_level >= 0:
+            forward_ad.exit_dual_level()
+
+
+def _nested_permissions(_, __):
+    """Allow changes of saved tensors within a block that allows them."""
+    with graph_module.allow_mutation_on_saved_tensors(), graph_module.allow_mutation_on_saved_tensors():
+        pass
+
+
+# Calls that are refused, of a tensor and of its function's output of the same shape; and what the message names.
+REFUSED = {
+    "no inputs": (lambda x, y: torch.autograd.grad(y, [], torch.ones_like(y)), ["inputs", "empty"]),
+    "no inputs of backward": (
+        lambda x, y: torch.autograd.backward(y, torch.ones_like(y), inputs=[]),
+        ["inputs", "empty"],
+    ),
+    "a text as a cotangent": (lambda x, y: torch.autograd.grad(y, x, ["1"]), []),
+    "a cotangent of another size": (lambda x, y: torch.autograd.grad(y, x, torch.ones(3, device=x.device)), ["shape"]),
+    "a batch of another size": (
+        lambda x, y: torch.autograd.grad(y, x, torch.ones(2, 3, device=x.device), is_grads_batched=True),
+        ["is_grads_batched", "shape"],
+    ),
+    "a batch for an edge": (
+        lambda x, y: torch.autograd.grad(
+            graph_module.get_gradient_edge(y), x, torch.ones(2, 2, 2, device=x.device), is_grads_batched=True
+        ),
+        [("Batched", "is_grads_batched")],
+    ),
+    "a cotangent of another size for an edge": (
+        lambda x, y: torch.autograd.grad(graph_module.get_gradient_edge(y), x, torch.ones(3, device=x.device)),
+        ["shape"],
+    ),
+    "two names for cotangents": (
+        lambda x, y: torch.autograd.backward(y, torch.ones_like(y), grad_variables=torch.ones_like(y)),
+        ["grad_tensors", "grad_variables"],
+    ),
+    "backward within func.grad": (
+        lambda x, y: torch.func.grad(lambda z: (z * 2).sum().backward() or z.sum())(x.detach()),
+        ["backward"],
+    ),
+    "another mode of a hook": (
+        lambda x, y: graph_module.register_multi_grad_hook([x], print, mode="some"),
+        ["mode", "some"],
+    ),
+    "the outer level first": (_nested_levels, ["level"]),
+    "two blocks that allow changes": (_nested_permissions, ["nested"]),
+}
+
+
+@keeps("ENG-19", examples=0.8)
+@pytest.mark.filterwarnings("ignore:.*grad_variables.*:FutureWarning")
+def test_the_engine_refuses_what_it_cannot_use(subject, data):
+    """The call raises, says why, and leaves no gradient; a pass after it is right."""
+    name = subject.draw(data, tuple(REFUSED), "call")
+    call, naming = REFUSED[name]
+    x = subject.tensor([[1.0, 2.0]]).requires_grad_()
+    y = subject.custom(forward=lambda ctx, x: 3 * x, backward=lambda ctx, g: 5 * g)(x)
+    kinds = (RuntimeError, TypeError, ValueError, AssertionError)
+    subject.assert_raises(kinds, lambda: call(x, y), name, naming=naming)
+    subject.assert_equal("gradient of the leaf", got=x.grad, expected=None)
+    y.sum().backward()
+    subject.assert_same("gradient of a pass after it", got=x.grad, expected=np.full((1, 2), 5.0))
