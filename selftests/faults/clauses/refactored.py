@@ -183,6 +183,8 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "ENG-19: the outer level may be left first"),
     (f"{_GRAPH}:allow_mutation_on_saved_tensors", "if _allow_mutation_on_saved_tensors_enabled:", "if False:",
      "ENG-19: blocks that allow changes may be nested"),
+    ("torch._library.autograd:make_autograd_impl", "(*schema.arguments, *schema.returns)", "(*schema.arguments,)",
+     "LIB-01: a list of results counts only beside a list of arguments"),
     ("torch.utils.hooks:RemovableHandle.__exit__", "self.remove()", "pass",
      "HOOK-09: the block of a handle keeps its hook"),
     (f"{_LIST}.right_inverse", "_maybe_set(original_i, tensor)", "pass", "MODULE-08"),

@@ -39,8 +39,10 @@ class Scaled(torch.nn.Module):
 
     def forward(self, x, *, factor=1):
         """``factor * weight * x + bias``."""
-        if self.counting:
+        if self.counting == "in place":
             self.calls.add_(1)
+        elif self.counting == "assigned":
+            self.calls = self.calls + 1
         return factor * self.product(self.weight, x) + self.inner.bias
 
 
@@ -53,19 +55,24 @@ def _numbers(subject, data, count, what):
 @keeps("FUNC-23")
 def test_functional_call_is_a_function_of_what_it_gets(subject, data):
     """The result and the gradients are those of the given tensors; the module keeps its own."""
-    tied, counting = subject.draw(data, st.tuples(st.booleans(), st.booleans()), "tied weights, counting buffer")
+    tied = subject.draw(data, st.booleans(), "tied weights")
+    counting = subject.draw(data, ("in place", "assigned", ""), "how the buffer counts")
     own, given, x = _numbers(subject, data, 2, "own"), _numbers(subject, data, 2, "given"), np.array((2.0, -1.0))
     module = Scaled(subject, _product(subject), own, tied, counting)
     names = ["weight"] if tied else subject.draw(data, (["weight", "inner.bias"], ["inner.bias"]), "replaced")
     replaced = {"weight": given[0], "inner.bias": given[1]}
     state = {name: subject.tensor(replaced[name]) for name in names}
     buffers = {"calls": subject.tensor(np.array(5.0))}
-    in_two = subject.draw(data, st.booleans(), "a tuple of dicts")
+    # What is assigned is put into the dict itself, of which there is to be one.
+    in_two = subject.draw(data, (False,) if counting == "assigned" else (False, True), "a tuple of dicts")
     factor, tie = subject.draw(data, (1, 2), "factor"), subject.draw(data, (True, False), "tie_weights")
 
     def called(state, buffers):
         dicts = (state, buffers) if in_two else {**state, **buffers}
-        return functional_call(module, dicts, subject.tensor(x), {"factor": factor}, tie_weights=tie)
+        result = functional_call(module, dicts, subject.tensor(x), {"factor": factor}, tie_weights=tie)
+        if not in_two:
+            buffers["calls"] = dicts["calls"]
+        return result
 
     weight = given[0] if "weight" in names else own[0]
     bias = (given[0] if tie else own[0]) if tied else given[1]
@@ -80,7 +87,7 @@ def test_functional_call_is_a_function_of_what_it_gets(subject, data):
     kept = [own[0], own[0] if tied else own[1], np.zeros(())]
     subject.assert_all_same("what the module has after it", got=mine, expected=kept)
     subject.assert_equal("gradient of the module's weight", got=module.weight.grad, expected=None)
-    subject.assert_same("the given buffer", got=buffers["calls"], expected=np.array(5.0 + counting))
+    subject.assert_same("the given buffer", got=buffers["calls"], expected=np.array(5.0 + bool(counting)))
 
 
 # A call of functional_call that is refused, by the module's state and options.
@@ -107,7 +114,7 @@ def test_functional_call_refuses_what_is_ambiguous(subject, data):
     """What is forbidden raises, and leaves the module as it was."""
     error, call = _REFUSED[subject.draw(data, tuple(_REFUSED), "call")]
     (own,) = _numbers(subject, data, 1, "own")
-    module = Scaled(subject, _product(subject), [own], tied=True, counting=False)
+    module = Scaled(subject, _product(subject), [own], tied=True, counting="")
     given = {"weight": subject.tensor(own + 1)}
     subject.assert_raises(error, lambda: call(module, given), "functional_call")
     subject.assert_same("weight after it", got=module.weight, expected=own)
@@ -120,7 +127,7 @@ def test_stacked_modules_are_an_ensemble(subject, data):
     fixed = subject.draw(data, st.booleans(), "weights that require no grad")
     product, x = _product(subject), np.array((2.0, -1.0))
     weights, biases = _numbers(subject, data, count, "weights"), _numbers(subject, data, count, "biases")
-    modules = [Scaled(subject, product, pair, False, False) for pair in zip(weights, biases, strict=True)]
+    modules = [Scaled(subject, product, pair, False, "") for pair in zip(weights, biases, strict=True)]
     [module.weight.requires_grad_(not fixed) for module in modules]
     parameters, buffers = stack_module_state(modules)
     shapes = {name: tuple(t.shape) for name, t in {**parameters, **buffers}.items()}
@@ -159,6 +166,6 @@ def test_modules_that_are_not_alike_are_not_stacked(subject, data):
     product = _product(subject)
 
     def make():
-        return Scaled(subject, product, [np.ones(SIZE), np.ones(SIZE)], False, False)
+        return Scaled(subject, product, [np.ones(SIZE), np.ones(SIZE)], False, "")
 
     subject.assert_raises(RuntimeError, lambda: stack_module_state(listed(make)), "stack_module_state")

@@ -321,3 +321,27 @@ def test_lists_of_tensors_have_lists_of_gradients(subject, data):
     expected = [None if i in withheld or not flag else np.full(2, 3.0 * (i + 1)) for i, flag in enumerate(track)]
     subject.assert_all_same("gradients", got=[x.grad for x in leaves], expected=expected)
     subject.assert_same("gradient beside the list", got=scale.grad, expected=np.asarray(2.0) if extra else None)
+
+
+@keeps("LIB-01", variant="results")
+def test_a_list_of_results_has_a_list_of_cotangents(subject, data):
+    """backward gets a list for a list of outputs, where no argument is a list, and zeros for unused ones."""
+    count = subject.draw(data, st.integers(1, 3), "outputs")
+    used = subject.draw(data, st.lists(st.booleans(), min_size=count, max_size=count).filter(any), "outputs used")
+    seen = []
+
+    @torch.library.custom_op("autograd_conformance::multiples", mutates_args=())
+    def multiples(x: Tensor, n: int) -> list[Tensor]:
+        return [x * i for i in range(1, n + 1)]
+
+    def backward(ctx, gs):
+        seen.append((type(gs), len(gs)))
+        return sum(i * g for i, g in enumerate(gs, 1)), None
+
+    multiples.register_autograd(backward)
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    outputs = subject.assert_accepted(lambda: multiples(x, count), "a call with a list of results")
+    sum(y.sum() for y, wanted in zip(outputs, used, strict=True) if wanted).backward()
+    subject.assert_equal("type and length of the cotangents", got=seen, expected=[(list, count)])
+    right = sum(i for i, wanted in enumerate(used, 1) if wanted)
+    subject.assert_same("gradient", got=x.grad, expected=np.full(2, float(right)))
