@@ -1186,6 +1186,47 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("LIB-23/unknown",),
+        shows=(Found("an operator that may change unknown"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="triton_op gives custom_op an inferred schema and mutates_args, and custom_op refuses "
+            "'unknown' beside a schema: a ValueError for every function",
+            promise='If "unknown", it pessimistically assumes that all inputs to the operator are being mutated.',
+            link=f"{_DOCS}library.html#torch.library.triton_op",
+            script="triton_op_of_unknown_changes.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("LIB-23/schema",),
+        shows=(Found("an operator with a schema"), Found("a schema that mutates_args denies")),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="triton_op ignores its argument schema: the operator has the inferred schema, and a function "
+            "without annotations is refused",
+            promise="A schema string for the operator. If None (recommended) we'll infer a schema for the operator "
+            "from its type annotations.",
+            link=f"{_DOCS}library.html#torch.library.triton_op",
+            script="triton_op_with_a_schema.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
+        ids=("LIB-26/custom-op",),
+        shows=(Found("get_kernel of a CustomOpDef"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="get_kernel raises a ValueError for what custom_op gives, and takes names and OpOverloads alone",
+            promise='Can be a string (e.g., "aten::add.Tensor"), an OpOverload, or a CustomOpDef.',
+            link=f"{_DOCS}library.html#torch.library.get_kernel",
+            script="get_kernel_of_a_custom_op.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("LIB-10/double",),
         shows=(Found("dtype of a tensor in double precision in the operator"),),
         cause=Cause(

@@ -1,11 +1,14 @@
 """Operators of torch.library that change tensors: those that fill tensors, and those that change an argument."""
 
+import warnings
 from contextlib import nullcontext, suppress
+from typing import Optional
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from autograd_conformance.harness.testing.marks import keeps
 
@@ -132,3 +135,77 @@ def test_a_pass_through_a_changed_argument_raises(subject, data):
         got = torch.autograd.grad((x + leaf + y).sum(), [t for t in (leaf, y) if t.requires_grad])
         expected = [np.full(2, slope) for slope, needed in zip((4.0, 2.0), needs, strict=True) if needed]
         subject.assert_all_same("gradients after a change by an operator", got=got, expected=expected)
+
+
+@keeps("LIB-05", variant="optional")
+def test_an_optional_argument_may_be_changed(subject, data):
+    """It has changed where it is given; returning it may be refused. Without it the result is new."""
+    given = subject.draw(data, (True, False), "the tensor to change is given")
+    returned = subject.draw(data, (False, True), "the operator returns it")
+    values = subject.draw(data, NUMBERS, "x")
+
+    def doubles(x: Tensor, out: Optional[Tensor] = None) -> Tensor:  # noqa: UP045 - what torch 2.4 reads
+        if out is None:
+            return 2 * x
+        # As foreign code does, which no version counts.
+        out.data.copy_(2 * x)
+        return out if returned else 3 * x
+
+    op = torch.library.custom_op(f"{SPACE}::doubles", doubles, mutates_args={"out"})
+    x = subject.tensor(values)
+    out = subject.tensor([0.0, 0.0]) if given else None
+    before = out._version if given else 0
+    with suppress(RuntimeError) if given and returned else nullcontext():
+        result = subject.assert_accepted(lambda: op(x, out), "a call") if not returned else op(x, out)
+        factor = 2 if returned or not given else 3
+        subject.assert_same("result", got=result, expected=factor * np.array(values))
+        subject.assert_equal("the result is what was given", got=result is out, expected=given and returned)
+        if given:
+            subject.assert_same("what was given", got=out, expected=2 * np.array(values))
+            moved = out._version > before
+            subject.assert_equal("whether arguments that have changed have another version", got=moved, expected=True)
+
+
+def _without_values(subject, data, count):
+    """So many meta or fake tensors, and the context in which they are used."""
+    if subject.draw(data, st.booleans(), "meta tensors, not fake ones"):
+        return [torch.empty(2, device="meta") for _ in range(count)], nullcontext()
+    mode = FakeTensorMode()
+    return [mode.from_tensor(torch.empty(2)) for _ in range(count)], mode
+
+
+# Operators with a tag: how they are made, and the names of what they take and change.
+TAGGED = {
+    "inplace": (lambda: _changing(tagged=True), ("x", "y"), ("x",)),
+    "out": (lambda: _filling(1), ("x", "out"), ("out",)),
+    "out, of two": (lambda: _filling(2), ("x", "out", "second"), ("out", "second")),
+}
+
+
+@keeps("LIB-24")
+def test_an_operator_with_a_tag_has_a_fake_kernel(subject, data):
+    """A call without values gives the tensors that the operator changes; a fake kernel that is registered does it."""
+    which = subject.draw(data, tuple(TAGGED), "tag")
+    own = subject.draw(data, (False, True), "a fake kernel is registered")
+    make, names, changed = TAGGED[which]
+    op, ran = make(), []
+
+    def fake(*args, **options):
+        ran.append("the registered one")
+        found = [options.get(name, args[0]) for name in changed]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    if own:
+        with warnings.catch_warnings():
+            # It says that this is unnecessary.
+            warnings.simplefilter("ignore", UserWarning)
+            op.register_fake(fake)
+    tensors, mode = _without_values(subject, data, len(names))
+    given = dict(zip(names, tensors, strict=True))
+    by_position = [given.pop("x"), given.pop("y", [tensors[0]])]
+    with mode:
+        found = subject.assert_accepted(lambda: op(*by_position, **given), "a call with tensors without values")
+    results = (found,) if len(changed) == 1 else found
+    same = [result is tensors[names.index(name)] for result, name in zip(results, changed, strict=True)]
+    subject.assert_equal("each result is the tensor that was given", got=same, expected=[True] * len(changed))
+    subject.assert_equal("fake kernels that ran", got=ran, expected=["the registered one"] * own)

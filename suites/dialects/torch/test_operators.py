@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance.harness.testing.marks import keeps
 
@@ -16,9 +17,13 @@ SPACE = "autograd_conformance_operators"
 NUMBERS = st.lists(st.sampled_from((1.0, -1.0, 2.0, -3.0)), min_size=2, max_size=2)
 
 
-def _define(name, function, **options):
+# Ways to define an operator of a function; triton_op came with 2.6.
+DEFINES = [name for name in ("custom_op", "triton_op") if hasattr(torch.library, name)]
+
+
+def _define(name, function, by="custom_op", **options):
     """An operator of this function."""
-    return torch.library.custom_op(f"{SPACE}::{name}", function, **{"mutates_args": (), **options})
+    return getattr(torch.library, by)(f"{SPACE}::{name}", function, **{"mutates_args": (), **options})
 
 
 def _doubled(x: Tensor) -> Tensor:
@@ -49,7 +54,7 @@ def test_the_schema_is_that_of_the_function(subject, data):
         seen.append((a, n))
         return a * n * x
 
-    op = _define("scaled", scaled)
+    op = _define("scaled", scaled, subject.draw(data, DEFINES, "defined by"))
     by_name = subject.draw(data, st.booleans(), "called by its name")
     call = getattr(torch.ops, SPACE).scaled if by_name else op
     x = subject.tensor(subject.draw(data, NUMBERS, "x"))
@@ -127,11 +132,29 @@ def test_results_of_each_kind_come_back(subject, data):
     subject.assert_equal("numbers, with their types", got=found, expected=[(n, "int"), (a, "float"), (flag, "bool")])
 
 
+CHANGED = (("x",), ("y",), ("x", "y"))
+
+
 @keeps("LIB-05")
 def test_a_declared_change_counts(subject, data):
     """The version of an argument says whether the operator is declared to change it, and a saved one is noticed."""
-    chosen = st.sampled_from((("x",), ("y",), ("x", "y"), "unknown"))
-    names = subject.draw(data, chosen, "mutates_args")
+    _assert_changes(subject, data, "custom_op", subject.draw(data, (*CHANGED, "unknown"), "mutates_args"))
+
+
+@keeps("LIB-23")
+def test_a_declared_change_of_a_triton_op_counts(subject, data):
+    """The arguments that mutates_args names have changed after a call of a triton_op, and the others have not."""
+    _assert_changes(subject, data, "triton_op", subject.draw(data, CHANGED, "mutates_args"))
+
+
+@keeps("LIB-23", variant="unknown")
+def test_unknown_changes_of_a_triton_op_are_of_all(subject, data):
+    """After a call of a triton_op whose mutates_args is unknown all arguments have changed."""
+    _assert_changes(subject, data, "triton_op", "unknown")
+
+
+def _assert_changes(subject, data, by, names):
+    """An operator that is defined by a function of torch.library, with these mutates_args, changes what it says."""
     changed = {"x", "y"} if names == "unknown" else set(names)
 
     def changes(x: Tensor, y: Tensor) -> None:
@@ -140,7 +163,8 @@ def test_a_declared_change_counts(subject, data):
             if name in changed:
                 tensor.data.mul_(2)
 
-    op = _define("changes", changes, mutates_args=names)
+    define = lambda: _define("changes", changes, by, mutates_args=names)  # noqa: E731
+    op = subject.assert_accepted(define, f"an operator that may change {names}")
     values = dict(zip("xy", subject.draw(data, st.tuples(NUMBERS, NUMBERS), "x and y"), strict=True))
     tensors = {name: subject.tensor(value) for name, value in values.items()}
     factor = subject.tensor([1.0, 1.0]).requires_grad_()
@@ -425,3 +449,71 @@ def test_only_a_triton_op_is_traced(subject, data):
     subject.assert_all_same("compiled output and gradient", got=results[0], expected=results[1])
     names = {"operations": "aten.sin.default" in graphs[0], "operator": f"{SPACE}.waved.default" in graphs[0]}
     subject.assert_equal("what is in the graph", got=names, expected={"operations": visible, "operator": not visible})
+
+
+class _Mode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+class _Wrapped(Tensor):
+    """A tensor with a class of its own, whose operations are those of the tensor in it."""
+
+    @staticmethod
+    def __new__(cls, x):
+        return Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device)
+
+    def __init__(self, x):
+        self.x = x
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        inner = [each.x if isinstance(each, cls) else each for each in args]
+        return cls(func(*inner, **(kwargs or {})))
+
+
+# What a rule may be for: its class, the context of a call and what it is a call of, and the tensor in an argument.
+PLACES = {
+    "a mode": (_Mode, _Mode, lambda x: x, lambda x: x),
+    "a subclass of tensors": (_Wrapped, nullcontext, _Wrapped, lambda x: x.x),
+}
+RULES = {
+    "its method": lambda op, *rule: op.register_torch_dispatch(*rule),
+    "register_torch_dispatch of the operator": lambda op, *rule: torch.library.register_torch_dispatch(op, *rule),
+    "register_torch_dispatch of its name": lambda op, *rule: torch.library.register_torch_dispatch(op._qualname, *rule),
+}
+
+
+@keeps("LIB-25")
+def test_a_rule_for_a_class_runs_there_alone(subject, data):
+    """A rule gets its class or mode and the operator with its arguments; elsewhere the kernel runs, also before."""
+    place = subject.draw(data, tuple(PLACES), "rule for")
+    way = subject.draw(data, tuple(RULES), "registered by")
+    decorates = subject.draw(data, (False, True), "as a decorator")
+    rules = subject.draw(data, (1, 2), "rules, of which the last counts")
+    x = subject.tensor(subject.draw(data, NUMBERS, "x")).requires_grad_()
+    kind, context, wrap, unwrapped = PLACES[place]
+    op, seen = _define("ruled", _doubled), []
+    op.register_autograd(lambda ctx, g: 7 * g)
+
+    def call(wrap=wrap, unwrapped=unwrapped, context=context):
+        with context():
+            return unwrapped(op(wrap(x.detach() if wrap is _Wrapped else x)))
+
+    for factor in (3, 5)[-rules:]:
+
+        def rule(where, func, types, args, kwargs, factor=factor):
+            seen.append((where if isinstance(where, type) else type(where), str(func)))
+            return wrap(factor * unwrapped(args[0]))
+
+        subject.assert_accepted(
+            lambda rule=rule: RULES[way](op, kind)(rule) if decorates else RULES[way](op, kind, rule), "a rule"
+        )
+    y = subject.assert_accepted(call, "a call where a rule holds")
+    subject.assert_same("output where the rule holds", got=y.detach(), expected=5 * x.detach())
+    subject.assert_equal("what the rule was asked, and of what", got=seen, expected=[(kind, str(op._opoverload))])
+    if y.requires_grad:
+        (got,) = torch.autograd.grad(y.sum(), x)
+        subject.assert_same("gradient where the rule holds", got=got, expected=np.full(2, 7.0))
+    subject.assert_same("output elsewhere", got=op(x).detach(), expected=2 * x.detach())
+    subject.assert_equal("calls of the rule elsewhere", got=len(seen) - 1, expected=0)
