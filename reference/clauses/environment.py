@@ -329,6 +329,32 @@ CLAUSES = (
         fault="custom_bwd switches autocast off for a Function with setup_context",
     ),
     Clause(
+        "AMP-06",
+        "documented",
+        "Within autocast a product in forward has the region's dtype, by default that of get_autocast_dtype, on the CPU "
+        "bfloat16; double precision and integers stay. Gradients are right with and without the cache.",
+        "amp: autocast",
+        quote="It uses the default value (torch.float16 for CUDA and torch.bfloat16 for CPU), given by "
+        "torch.get_autocast_dtype, if dtype is None. [...] Ops that run in float64 or non-floating-point dtypes are "
+        "not eligible, and will run in these types whether or not autocast is enabled.",
+        needs="autocast",
+        fault="without a dtype autocast has half precision",
+    ),
+    Clause(
+        "AMP-07",
+        "documented",
+        "The backward of code compiled under autocast runs in the state that backward_pass_autocast says, whatever is "
+        'around the pass: by default in that of forward, for "off" without autocast.',
+        "amp: Automatic Mixed Precision package",
+        quote="When combining AMP with torch.compile, note that the default torch._functorch.config."
+        'backward_pass_autocast setting is "same_as_forward". [...] If you follow AMP\'s recommended training pattern '
+        'and run backward outside autocast, set torch._functorch.config.backward_pass_autocast to "off" for the '
+        "compiled region.",
+        needs="autocast compile",
+        since="2.9",
+        fault="backward_pass_autocast is ignored",
+    ),
+    Clause(
         "CHECK-01",
         "documented",
         "gradcheck compares backward with finite differences in double precision: True if they agree, else "

@@ -172,6 +172,25 @@ def _no_context(*_, **__):
     return nullcontext()
 
 
+def _cast_double(product, a, b):
+    """A product that casts double precision within autocast."""
+    if torch.is_autocast_enabled("cpu") and a.dtype is torch.float64:
+        return product(*(x.to(torch.get_autocast_dtype("cpu")) for x in (a, b)))
+    return product(a, b)
+
+
+@plants.anew
+def _cast_once():
+    known = []
+
+    def product(original, a, b):
+        if torch.is_autocast_cache_enabled() and not torch.is_grad_enabled():
+            known.append(b)
+        return original(a, b.detach() if torch.is_autocast_enabled("cpu") and plants.among(known, b) else b)
+
+    return plants.wrapped(torch.Tensor, "__matmul__", product)()
+
+
 FAULTS = (
     fault(
         "ANOM-01",
@@ -226,6 +245,12 @@ FAULTS = (
         plants.wrapped(torch.amp, "custom_fwd", _leaves_autocast_off),
         "after the call",
     ),
+    fault(
+        "AMP-06: double precision is cast",
+        plants.wrapped(torch.Tensor, "__matmul__", _cast_double),
+        "product",
+    ),
+    fault("AMP-06: what was cast without grad gets no gradient in its region", _cast_once(), "require grad"),
     fault("AMP-04", lambda: _bare(torch.autocast("cpu", enabled=False)), "states of autocast"),
 )
 

@@ -17,6 +17,7 @@ from autograd_conformance.selftests.faults.plants import numbers
 _FUNCTION, _GRAPH, _GRAD_MODE = "torch.autograd.function", "torch.autograd.graph", "torch.autograd.grad_mode"
 _CUSTOM, _FUNC = "torch._functorch.autograd_function", "torch._functorch.eager_transforms"
 _AOT = "torch._functorch._aot_autograd.runtime_wrappers"
+_BACKWARD_TRACED = "torch._functorch._aot_autograd.graph_capture_wrappers:create_joint"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
@@ -112,6 +113,11 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "AMP-01: custom_bwd is on or off as the pass is", "AMP-03"),
     (f"{_AMP}:custom_fwd", "enabled=False", "enabled=True", "AMP-03: cast_inputs leaves forward under autocast"),
     (f"{_AMP}:custom_fwd", "if autocast_context", "if True", "AMP-03: cast_inputs casts everywhere"),
+    (f"{_AMP}:autocast.__init__", "torch.get_autocast_dtype(device_type) if dtype", "torch.float16 if dtype", "AMP-06"),
+    (f"{_AMP}:autocast.__exit__", "torch.clear_autocast_cache()", "pass", "AMP-06: casts outlive their region"),
+    (_BACKWARD_TRACED, "stack.enter_context(disable_autocast())\n                else:", "pass\n                else:",
+     "AMP-07"),
+    (_BACKWARD_TRACED, "stack.enter_context(torch.amp.autocast(**kwargs))", "pass", "AMP-07: a list stands for off"),
     (f"{_AMP}:_cast", "value.is_floating_point()", "True", "AMP-03: cast_inputs takes integers for floats"),
     (f"{_GRAD_MODE}:no_grad.__exit__", "self.prev", "True", "MODE-05"),
     (f"{_GRAD_MODE}:enable_grad.__exit__", "self.prev", "exc_type is None and self.prev",
