@@ -750,6 +750,33 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("CKPT-15/offload",),
+        shows=(Found("runs of each operator in forward and in the pass"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="without a compiler the policies MUST_CPU_OFFLOAD and PREFER_CPU_OFFLOAD recompute: nothing is "
+            "saved, and the operator runs again",
+            promise="{MUST,PREFER}_CPU_OFFLOAD: The operation's output will be saved during the forward pass, "
+            "offloaded to CPU, and reloaded to GPU during the backward pass",
+            link=f"{_DOCS}checkpoint.html#torch.utils.checkpoint.CheckpointPolicy",
+            script="offloading_policy_of_a_checkpoint.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("CKPT-25/eager",),
+        shows=(Found(starting="gradient, which is the random factor of forward"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="the captured graph checkpoints without preserve_rng_state and leaves the random numbers to a "
+            'compiler, which the backend "eager" has not: the gradient is silently that of other random numbers',
+            promise="Note that under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
+            link=f"{_DOCS}checkpoint.html#torch.utils.checkpoint.checkpoint",
+            script="compiled_checkpoint_of_random_numbers.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("AMP-03/float64",),
         shows=(Found("dtypes of double factors in forward"),),
         cause=Cause(

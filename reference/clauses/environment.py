@@ -265,6 +265,16 @@ CLAUSES = (
         fault="a group changes nothing",
     ),
     Clause(
+        "CKPT-25",
+        "documented",
+        "A compiled checkpoint recomputes with the random numbers of forward, whatever preserve_rng_state says.",
+        "checkpoint: preserve_rng_state",
+        quote="Note that under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
+        needs="checkpoint compile",
+        since="2.13",
+        fault="a compiled checkpoint draws other random numbers in the backward pass",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "
@@ -331,8 +341,8 @@ CLAUSES = (
     Clause(
         "AMP-06",
         "documented",
-        "Within autocast a product in forward has the region's dtype, by default that of get_autocast_dtype, on the CPU "
-        "bfloat16; double precision and integers stay. Gradients are right with and without the cache.",
+        "Within autocast a product in forward has the region's dtype, by default that of get_autocast_dtype, on the "
+        "CPU bfloat16; double precision and integers stay. Gradients are right with and without the cache.",
         "amp: autocast",
         quote="It uses the default value (torch.float16 for CUDA and torch.bfloat16 for CPU), given by "
         "torch.get_autocast_dtype, if dtype is None. [...] Ops that run in float64 or non-floating-point dtypes are "
