@@ -275,6 +275,18 @@ CLAUSES = (
         fault="a compiled checkpoint draws other random numbers in the backward pass",
     ),
     Clause(
+        "CKPT-26",
+        "documented",
+        "checkpoint without a function gives a decorator, with which each call of a function is checkpointed with the "
+        "decorator's options, and gets all arguments.",
+        "checkpoint: checkpoint",
+        quote="torch.utils.checkpoint.checkpoint() can now be called without a function to create an eager-mode "
+        "decorator with checkpoint configuration separated from the wrapped function's arguments.",
+        needs="checkpoint",
+        since="2.14",
+        fault="a function that checkpoint decorates is not checkpointed",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "

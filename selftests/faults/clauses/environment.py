@@ -51,6 +51,15 @@ def _checkpoint(method):
     return plants.wrapped(torch.utils.checkpoint, "checkpoint", method)
 
 
+def _decorating(decorated):
+    """Without a function checkpoint gives a decorator: of ``f`` it makes ``decorated(checkpoint, f, its options)``."""
+
+    def checkpoint(original, *args, **options):
+        return original(*args, **options) if args else lambda f: decorated(original, f, options)
+
+    return checkpoint
+
+
 def _must_be_given(original, *args, **options):
     if "use_reentrant" not in options:
         raise TypeError("use_reentrant must be given")
@@ -213,6 +222,11 @@ FAULTS = (
     ),
     fault("CKPT-02", _second_read(torch.zeros_like), neighbours=("CKPT-20",)),
     fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor), neighbours=("CKPT-20",)),
+    fault("CKPT-26", _checkpoint(_decorating(lambda checkpoint, f, options: f)), "runs of the Function"),
+    fault(
+        "CKPT-26: a decorator drops its options",
+        _checkpoint(_decorating(lambda checkpoint, f, _: partial(checkpoint, f, use_reentrant=False))),
+    ),
     fault("CKPT-03", plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT)),
     fault(
         "CKPT-04",
