@@ -379,6 +379,36 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("KINK-01/bounds",),
+        shows=(Found("gradient, position 0"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="where the input of clamp, clamp_min or clamp_max equals a bound that is a tensor, the input gets "
+            "the full gradient and the bound none; the inputs of maximum share it evenly",
+            promise=_AT_KINKS,
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions",
+            script="clamp_at_a_bound_that_is_a_tensor.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
+        ids=("KINK-01/bound-tangents",),
+        shows=(Found("tangent"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="where inputs tie, forward mode of fmax, fmin and clamp passes one of the tangents, and not always "
+            "the one whose input gets the gradient in reverse mode",
+            promise=_AT_KINKS,
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions",
+            script="tangents_of_equal_inputs.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
         ids=("KINK-01/fmax",),
         shows=(Found("gradient, position 0"),),
         cause=Cause(
