@@ -218,7 +218,7 @@ FAULTS = (
     fault(
         "CKPT-01",
         _checkpoint(lambda _, f, *args, **__: f(*args)),
-        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24),
+        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26),
     ),
     fault("CKPT-02", _second_read(torch.zeros_like), neighbours=("CKPT-20",)),
     fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor), neighbours=("CKPT-20",)),
@@ -227,7 +227,11 @@ FAULTS = (
         "CKPT-26: a decorator drops its options",
         _checkpoint(_decorating(lambda checkpoint, f, _: partial(checkpoint, f, use_reentrant=False))),
     ),
-    fault("CKPT-03", plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT)),
+    fault(
+        "CKPT-03",
+        plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT),
+        neighbours=("CKPT-26",),
+    ),
     fault(
         "CKPT-04",
         _checkpoint(lambda original, *args, **options: original(*args, **{"use_reentrant": False, **options})),

@@ -127,12 +127,13 @@ FAULTS = (
         "LIB-01",
         plants.wrapped(utils, "fill_defaults", plants.gives(lambda filled: (filled[0], {}))),
         "keyword_only_inputs",
+        neighbours=("LIB-24",),
     ),
     fault(
         "LIB-01: arguments left out stay out",
         plants.put(utils, "fill_defaults", lambda _, args, kwargs: (args, kwargs)),
         "in setup_context",
-        neighbours=("LIB-14",),
+        neighbours=("LIB-14", "LIB-26"),
     ),
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
     fault(
@@ -170,7 +171,7 @@ FAULTS = (
         "LIB-03",
         plants.wrapped(torch.library, "infer_schema", plants.gives(lambda schema: re.sub(r"=[^,)]+", "", schema))),
         "leaves out what has defaults",
-        neighbours=("LIB-01", "LIB-14"),
+        neighbours=("LIB-01", "LIB-14", "LIB-24"),
     ),
     fault(
         "LIB-04",
@@ -216,7 +217,7 @@ FAULTS = (
         "LIB-08",
         plants.wrapped(CustomOpDef, "register_fake", lambda original, op, fake: original(op, op._init_fn)),
         "kernels that ran",
-        neighbours=("LIB-13",),
+        neighbours=("LIB-13", "LIB-24"),
     ),
     fault(
         "LIB-09",
@@ -276,7 +277,9 @@ FAULTS = (
         plants.wrapped(torch.library, "get_kernel", plants.rescued(lambda *_: None, says="does not exist")),
         "no error",
     ),
-    fault("LIB-19", plants.wrapped(CustomOpDef, "__call__", _copied), "the result is the argument"),
+    fault(
+        "LIB-19", plants.wrapped(CustomOpDef, "__call__", _copied), "the result is the argument", neighbours=("LIB-24",)
+    ),
     fault(
         "LIB-02: tensors in a list are not looked at",
         edit(_MADE, f"if {_ANY}(*args):", f"if {_ANY}(*[x for x in args if not isinstance(x, list)]):"),

@@ -199,7 +199,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (_LIBRARY, "(backward, setup_context=setup_context)", "(backward)",
      "LIB-01: register_autograd drops the setup_context of a custom operator"),
     (_LIBRARY, "Info(backward, setup_context)", "Info(backward, None)",
-     "LIB-01: register_autograd drops the setup_context of an operator in a library"),
+     "LIB-01: register_autograd drops the setup_context of an operator in a library", "LIB-26"),
     (f"{_AMP}:_cast", "value.device.type == device_type", "True", "AMP-03: cast_inputs casts on every device"),
     (f"{_AMP}:_cast", "isinstance(value, (str, bytes))", "False", "AMP-03: cast_inputs takes text apart"),
     (f"{_AMP}:_cast", "isinstance(value, collections.abc.Mapping):",

@@ -285,15 +285,15 @@ WRONG = {
 }
 
 
-def _key_itself(device):
-    return getattr(torch._C.DispatchKey, _key(device))
+# How get_kernel is told a dispatch key.
+KEYS = {"as text": _key, "itself": lambda device: getattr(torch._C.DispatchKey, _key(device))}
 
 
 @keeps("LIB-26")
 def test_a_kernel_may_call_the_one_that_it_replaces(subject, data):
     """A kernel calls the one that get_kernel gave for some values, and is gone with its Library; gradients stay."""
     name = subject.draw(data, tuple(NAMES), "get_kernel of")
-    key_of = subject.draw(data, (_key, _key_itself), "dispatch key as text or itself")
+    key_of = KEYS[subject.draw(data, tuple(KEYS), "dispatch key")]
     given = subject.draw(data, (2.0, 5.0, -1.0), "a")
     x = subject.tensor(subject.draw(data, NUMBERS, "x")).requires_grad_()
     device = x.device.type
