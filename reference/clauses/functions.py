@@ -354,8 +354,8 @@ CLAUSES = (
         "CTX-11",
         "documented",
         "After set_output_grad_dtype in forward or setup_context backward gets each cotangent in the dtype declared "
-        "for its output, or for None as it comes; another number of dtypes than of outputs raises, as does a dtype "
-        "for what is no tensor or not differentiable.",
+        "for its output, or for None as it comes. Another number of dtypes raises, and one for what is not "
+        "differentiable.",
         "Function: set_output_grad_dtype",
         quote="Pass a torch.dtype and the engine guarantees the gradient handed to backward has that dtype. This is "
         "only valid for a differentiable Tensor output. Pass None and the gradient is handed to backward with "

@@ -1,5 +1,6 @@
 """Operators of torch.library that change tensors: those that fill tensors, and those that change an argument."""
 
+import itertools
 import warnings
 from contextlib import nullcontext, suppress
 from typing import Optional
@@ -13,8 +14,62 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from autograd_conformance.harness.testing.marks import keeps
 
 SPACE = "autograd_conformance_changes"
+_COUNT = itertools.count()
 Pair = tuple[Tensor, Tensor]
 NUMBERS = st.lists(st.sampled_from((1.0, -1.0, 2.0, -3.0)), min_size=2, max_size=2)
+
+
+CHANGED = (("x",), ("y",), ("x", "y"))
+
+
+@keeps("LIB-05")
+def test_a_declared_change_counts(subject, data):
+    """The version of an argument says whether the operator is declared to change it, and a saved one is noticed."""
+    _assert_changes(subject, data, "custom_op", subject.draw(data, (*CHANGED, "unknown"), "mutates_args"))
+
+
+@keeps("LIB-23")
+def test_a_declared_change_of_a_triton_op_counts(subject, data):
+    """The arguments that mutates_args names have changed after a call of a triton_op, and the others have not."""
+    _assert_changes(subject, data, "triton_op", subject.draw(data, CHANGED, "mutates_args"))
+
+
+@keeps("LIB-23", variant="unknown")
+def test_unknown_changes_of_a_triton_op_are_of_all(subject, data):
+    """After a call of a triton_op whose mutates_args is unknown all arguments have changed."""
+    _assert_changes(subject, data, "triton_op", "unknown")
+
+
+def _assert_changes(subject, data, by, names):
+    """An operator that is defined by a function of torch.library, with these mutates_args, changes what it says."""
+    changed = {"x", "y"} if names == "unknown" else set(names)
+
+    def changes(x: Tensor, y: Tensor) -> None:
+        # As foreign code does, which no version counts.
+        for name, tensor in (("x", x), ("y", y)):
+            if name in changed:
+                tensor.data.mul_(2)
+
+    # A name of its own: a faulty torch may keep the rules of another operator.
+    name = f"{SPACE}::declared_{next(_COUNT)}"
+    define = lambda: getattr(torch.library, by)(name, changes, mutates_args=names)  # noqa: E731
+    op = subject.assert_accepted(define, f"an operator that may change {names}")
+    values = dict(zip("xy", subject.draw(data, st.tuples(NUMBERS, NUMBERS), "x and y"), strict=True))
+    tensors = {name: subject.tensor(value) for name, value in values.items()}
+    factor = subject.tensor([1.0, 1.0]).requires_grad_()
+    products = {name: factor * tensor for name, tensor in tensors.items()}
+    before = {name: tensor._version for name, tensor in tensors.items()}
+    op(**tensors)
+    moved = {name for name, tensor in tensors.items() if tensor._version > before[name]}
+    subject.assert_equal("arguments that have changed, by their versions", got=moved, expected=changed)
+    for name, product in products.items():
+        doubled = np.array(values[name]) * (2 if name in changed else 1)
+        subject.assert_same(f"values of {name}", got=tensors[name], expected=doubled)
+        what = f"a backward that saved {name} before it was changed"
+        if name in changed:
+            subject.assert_raises(RuntimeError, lambda p=product: p.sum().backward(), what, naming=["inplace"])
+        else:
+            subject.assert_accepted(lambda p=product: p.sum().backward(), "a backward that saved what stays")
 
 
 def _filling(count):

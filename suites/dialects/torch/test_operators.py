@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograd_conformance.harness.testing.marks import keeps
 
@@ -137,57 +136,6 @@ def test_results_of_each_kind_come_back(subject, data):
     subject.assert_all_same("tensors", got=[y, *listed], expected=[2 * x, 3 * x, 4 * x])
     found = [(each, type(each).__name__) for each in rest]
     subject.assert_equal("numbers, with their types", got=found, expected=[(n, "int"), (a, "float"), (flag, "bool")])
-
-
-CHANGED = (("x",), ("y",), ("x", "y"))
-
-
-@keeps("LIB-05")
-def test_a_declared_change_counts(subject, data):
-    """The version of an argument says whether the operator is declared to change it, and a saved one is noticed."""
-    _assert_changes(subject, data, "custom_op", subject.draw(data, (*CHANGED, "unknown"), "mutates_args"))
-
-
-@keeps("LIB-23")
-def test_a_declared_change_of_a_triton_op_counts(subject, data):
-    """The arguments that mutates_args names have changed after a call of a triton_op, and the others have not."""
-    _assert_changes(subject, data, "triton_op", subject.draw(data, CHANGED, "mutates_args"))
-
-
-@keeps("LIB-23", variant="unknown")
-def test_unknown_changes_of_a_triton_op_are_of_all(subject, data):
-    """After a call of a triton_op whose mutates_args is unknown all arguments have changed."""
-    _assert_changes(subject, data, "triton_op", "unknown")
-
-
-def _assert_changes(subject, data, by, names):
-    """An operator that is defined by a function of torch.library, with these mutates_args, changes what it says."""
-    changed = {"x", "y"} if names == "unknown" else set(names)
-
-    def changes(x: Tensor, y: Tensor) -> None:
-        # As foreign code does, which no version counts.
-        for name, tensor in (("x", x), ("y", y)):
-            if name in changed:
-                tensor.data.mul_(2)
-
-    define = lambda: _define_anew("changes", changes, by, mutates_args=names)  # noqa: E731
-    op = subject.assert_accepted(define, f"an operator that may change {names}")
-    values = dict(zip("xy", subject.draw(data, st.tuples(NUMBERS, NUMBERS), "x and y"), strict=True))
-    tensors = {name: subject.tensor(value) for name, value in values.items()}
-    factor = subject.tensor([1.0, 1.0]).requires_grad_()
-    products = {name: factor * tensor for name, tensor in tensors.items()}
-    before = {name: tensor._version for name, tensor in tensors.items()}
-    op(**tensors)
-    moved = {name for name, tensor in tensors.items() if tensor._version > before[name]}
-    subject.assert_equal("arguments that have changed, by their versions", got=moved, expected=changed)
-    for name, product in products.items():
-        doubled = np.array(values[name]) * (2 if name in changed else 1)
-        subject.assert_same(f"values of {name}", got=tensors[name], expected=doubled)
-        what = f"a backward that saved {name} before it was changed"
-        if name in changed:
-            subject.assert_raises(RuntimeError, lambda p=product: p.sum().backward(), what, naming=["inplace"])
-        else:
-            subject.assert_accepted(lambda p=product: p.sum().backward(), "a backward that saved what stays")
 
 
 _REGISTERS = {
@@ -456,71 +404,3 @@ def test_only_a_triton_op_is_traced(subject, data):
     subject.assert_all_same("compiled output and gradient", got=results[0], expected=results[1])
     names = {"operations": "aten.sin.default" in graphs[0], "operator": f"{SPACE}.waved.default" in graphs[0]}
     subject.assert_equal("what is in the graph", got=names, expected={"operations": visible, "operator": not visible})
-
-
-class _Mode(TorchDispatchMode):
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        return func(*args, **(kwargs or {}))
-
-
-class _Wrapped(Tensor):
-    """A tensor with a class of its own, whose operations are those of the tensor in it."""
-
-    @staticmethod
-    def __new__(cls, x):
-        return Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype, device=x.device)
-
-    def __init__(self, x):
-        self.x = x
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        inner = [each.x if isinstance(each, cls) else each for each in args]
-        return cls(func(*inner, **(kwargs or {})))
-
-
-# What a rule may be for: its class, the context of a call and what it is a call of, and the tensor in an argument.
-PLACES = {
-    "a mode": (_Mode, _Mode, lambda x: x, lambda x: x),
-    "a subclass of tensors": (_Wrapped, nullcontext, _Wrapped, lambda x: x.x),
-}
-RULES = {
-    "its method": lambda op, *rule: op.register_torch_dispatch(*rule),
-    "register_torch_dispatch of the operator": lambda op, *rule: torch.library.register_torch_dispatch(op, *rule),
-    "register_torch_dispatch of its name": lambda op, *rule: torch.library.register_torch_dispatch(op._qualname, *rule),
-}
-
-
-@keeps("LIB-25")
-def test_a_rule_for_a_class_runs_there_alone(subject, data):
-    """A rule gets its class or mode and the operator with its arguments; elsewhere the kernel runs, also before."""
-    place = subject.draw(data, tuple(PLACES), "rule for")
-    way = subject.draw(data, tuple(RULES), "registered by")
-    decorates = subject.draw(data, (False, True), "as a decorator")
-    rules = subject.draw(data, (1, 2), "rules, of which the last counts")
-    x = subject.tensor(subject.draw(data, NUMBERS, "x")).requires_grad_()
-    kind, context, wrap, unwrapped = PLACES[place]
-    op, seen = _define_anew("ruled", _doubled), []
-    op.register_autograd(lambda ctx, g: (7 * g,), setup_context=lambda ctx, inputs, output: None)
-
-    def call(wrap=wrap, unwrapped=unwrapped, context=context):
-        with context():
-            return unwrapped(op(wrap(x.detach() if wrap is _Wrapped else x)))
-
-    for factor in (3, 5)[-rules:]:
-
-        def rule(where, func, types, args, kwargs, factor=factor):
-            seen.append((where if isinstance(where, type) else type(where), str(func)))
-            return wrap(factor * unwrapped(args[0]))
-
-        subject.assert_accepted(
-            lambda rule=rule: RULES[way](op, kind)(rule) if decorates else RULES[way](op, kind, rule), "a rule"
-        )
-    y = subject.assert_accepted(call, "a call where a rule holds")
-    subject.assert_same("output where the rule holds", got=y.detach(), expected=5 * x.detach())
-    subject.assert_equal("what the rule was asked, and of what", got=seen, expected=[(kind, str(op._opoverload))])
-    if y.requires_grad:
-        (got,) = torch.autograd.grad(y.sum(), x)
-        subject.assert_same("gradient where the rule holds", got=got, expected=np.full(2, 7.0))
-    subject.assert_same("output elsewhere", got=op(x).detach(), expected=2 * x.detach())
-    subject.assert_equal("calls of the rule elsewhere", got=len(seen) - 1, expected=0)
