@@ -379,6 +379,36 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("KINK-01/bounds",),
+        shows=(Found("gradient, position 0"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="where the input of clamp, clamp_min or clamp_max equals a bound that is a tensor, the input gets "
+            "the full gradient and the bound none; the inputs of maximum share it evenly",
+            promise=_AT_KINKS,
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions",
+            script="clamp_at_a_bound_that_is_a_tensor.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
+        ids=("KINK-01/bound-tangents",),
+        shows=(Found("tangent"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="where inputs tie, forward mode of fmax, fmin and clamp passes one of the tangents, and not always "
+            "the one whose input gets the gradient in reverse mode",
+            promise=_AT_KINKS,
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions",
+            script="tangents_of_equal_inputs.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
         ids=("KINK-01/fmax",),
         shows=(Found("gradient, position 0"),),
         cause=Cause(
@@ -747,6 +777,33 @@ DEVIATIONS = (
             script="checkpoint_without_use_reentrant.py",
             seen=("2.15.0",),
             releases=">=2.15",
+        ),
+    ),
+    Deviation(
+        ids=("CKPT-15/offload",),
+        shows=(Found("runs of each operator in forward and in the pass"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="without a compiler the policies MUST_CPU_OFFLOAD and PREFER_CPU_OFFLOAD recompute: nothing is "
+            "saved, and the operator runs again",
+            promise="{MUST,PREFER}_CPU_OFFLOAD: The operation's output will be saved during the forward pass, "
+            "offloaded to CPU, and reloaded to GPU during the backward pass",
+            link=f"{_DOCS}checkpoint.html#torch.utils.checkpoint.CheckpointPolicy",
+            script="offloading_policy_of_a_checkpoint.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("CKPT-25/eager",),
+        shows=(Found(starting="gradient, which is the random factor of forward"),),
+        cause=Cause(
+            grade=Grade.WRONG,
+            reason="the captured graph checkpoints without preserve_rng_state and leaves the random numbers to a "
+            'compiler, which the backend "eager" has not: the gradient is silently that of other random numbers',
+            promise="Note that under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
+            link=f"{_DOCS}checkpoint.html#torch.utils.checkpoint.checkpoint",
+            script="compiled_checkpoint_of_random_numbers.py",
+            seen=_TO_2_14,
         ),
     ),
     Deviation(
@@ -1183,6 +1240,47 @@ DEVIATIONS = (
             link=f"{_DOCS}notes/autograd.html#in-place-correctness-checks",
             script="change_by_an_operator.py",
             seen=("2.13.0",),
+        ),
+    ),
+    Deviation(
+        ids=("LIB-23/unknown",),
+        shows=(Found("an operator that may change unknown"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="triton_op gives custom_op an inferred schema and mutates_args, and custom_op refuses "
+            "'unknown' beside a schema: a ValueError for every function",
+            promise='If "unknown", it pessimistically assumes that all inputs to the operator are being mutated.',
+            link=f"{_DOCS}library.html#torch.library.triton_op",
+            script="triton_op_of_unknown_changes.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
+        ids=("LIB-23/schema",),
+        shows=(Found("an operator with a schema"), Found("a schema that mutates_args denies")),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="triton_op ignores its argument schema: the operator has the inferred schema, and a function "
+            "without annotations is refused",
+            promise="A schema string for the operator. If None (recommended) we'll infer a schema for the operator "
+            "from its type annotations.",
+            link=f"{_DOCS}library.html#torch.library.triton_op",
+            script="triton_op_with_a_schema.py",
+            seen=("2.13.0",),
+            held=("2.14.1",),
+            releases="<2.14",
+        ),
+    ),
+    Deviation(
+        ids=("LIB-26/custom-op",),
+        shows=(Found("get_kernel of a CustomOpDef"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="get_kernel raises a ValueError for what custom_op gives, and takes names and OpOverloads alone",
+            promise='Can be a string (e.g., "aten::add.Tensor"), an OpOverload, or a CustomOpDef.',
+            link=f"{_DOCS}library.html#torch.library.get_kernel",
+            script="get_kernel_of_a_custom_op.py",
+            seen=_TO_2_14,
         ),
     ),
     Deviation(

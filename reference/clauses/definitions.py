@@ -24,6 +24,7 @@ DOCUMENTS = {
     "func.grad": "generated/torch.func.grad.html",
     "vmap": "generated/torch.func.vmap.html",
     "autograd mechanics": "notes/autograd.html",
+    "amp": "amp.html",
     "amp examples": "notes/amp_examples.html",
     "library": "library.html",
     "Tensor": "tensors.html",

@@ -268,4 +268,17 @@ CLAUSES = (
         since="2.14",
         fault="node creation hooks are not called for custom Functions",
     ),
+    Clause(
+        "NODE-09",
+        "documented",
+        "Nested creation hooks are called for each node from the outermost, on their thread alone, in backward passes "
+        "too; hooks that they register on the node run with it, and one that records an operation raises.",
+        "graph: node_creation_hook",
+        quote="When nesting this context-manager, every active hook is called for each node, in registration order "
+        "(outermost context-manager first). Creating a new autograd node from inside a hook raises an error; hooks "
+        "must only observe the node they are given.",
+        needs="requires_grad",
+        since="2.14",
+        fault="of nested creation hooks the innermost alone is called",
+    ),
 )

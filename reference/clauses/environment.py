@@ -265,6 +265,28 @@ CLAUSES = (
         fault="a group changes nothing",
     ),
     Clause(
+        "CKPT-25",
+        "documented",
+        "A compiled checkpoint recomputes with the random numbers of forward, whatever preserve_rng_state says.",
+        "checkpoint: preserve_rng_state",
+        quote="Note that under torch.compile, this flag doesn't take effect and we always preserve RNG state.",
+        needs="checkpoint compile",
+        since="2.13",
+        fault="a compiled checkpoint draws other random numbers in the backward pass",
+    ),
+    Clause(
+        "CKPT-26",
+        "documented",
+        "checkpoint without a function gives a decorator, with which each call of a function is checkpointed with the "
+        "decorator's options, and gets all arguments.",
+        "checkpoint: checkpoint",
+        quote="torch.utils.checkpoint.checkpoint() can now be called without a function to create an eager-mode "
+        "decorator with checkpoint configuration separated from the wrapped function's arguments.",
+        needs="checkpoint",
+        since="2.14",
+        fault="a function that checkpoint decorates is not checkpointed",
+    ),
+    Clause(
         "THREAD-01",
         "documented",
         "On the CPU a backward pass runs on the thread that called it, and passes over separate graphs in several "
@@ -327,6 +349,32 @@ CLAUSES = (
         "as forward.",
         needs="autocast",
         fault="custom_bwd switches autocast off for a Function with setup_context",
+    ),
+    Clause(
+        "AMP-06",
+        "documented",
+        "Within autocast a product in forward has the region's dtype, by default that of get_autocast_dtype, on the "
+        "CPU bfloat16; double precision and integers stay. Gradients are right with and without the cache.",
+        "amp: autocast",
+        quote="It uses the default value (torch.float16 for CUDA and torch.bfloat16 for CPU), given by "
+        "torch.get_autocast_dtype, if dtype is None. [...] Ops that run in float64 or non-floating-point dtypes are "
+        "not eligible, and will run in these types whether or not autocast is enabled.",
+        needs="autocast",
+        fault="without a dtype autocast has half precision",
+    ),
+    Clause(
+        "AMP-07",
+        "documented",
+        "The backward of code compiled under autocast runs in the state that backward_pass_autocast says, whatever is "
+        'around the pass: by default in that of forward, for "off" without autocast.',
+        "amp: Automatic Mixed Precision package",
+        quote="When combining AMP with torch.compile, note that the default torch._functorch.config."
+        'backward_pass_autocast setting is "same_as_forward". [...] If you follow AMP\'s recommended training pattern '
+        'and run backward outside autocast, set torch._functorch.config.backward_pass_autocast to "off" for the '
+        "compiled region.",
+        needs="autocast compile",
+        since="2.9",
+        fault="backward_pass_autocast is ignored",
     ),
     Clause(
         "CHECK-01",

@@ -360,6 +360,19 @@ CLAUSES = (
         fault="nodes have a method _do_backward",
     ),
     Clause(
+        "CTX-11",
+        "documented",
+        "After set_output_grad_dtype in forward or setup_context backward gets each cotangent in the dtype declared "
+        "for its output, or for None as it comes. Another number of dtypes raises, and one for what is not "
+        "differentiable.",
+        "Function: set_output_grad_dtype",
+        quote="Pass a torch.dtype and the engine guarantees the gradient handed to backward has that dtype. This is "
+        "only valid for a differentiable Tensor output. Pass None and the gradient is handed to backward with "
+        "whatever dtype it already has.",
+        since="2.14",
+        fault="declared dtypes are ignored",
+    ),
+    Clause(
         "NIG-01",
         "documented",
         "ctx.needs_input_grad is a tuple of bools, one for each argument given to forward, in order and without ctx.",

@@ -70,10 +70,14 @@ def around_apply(method: Method) -> Plant:
     """``F.apply(*args)`` is ``method(original, F, *args)``."""
 
     def plant() -> AbstractContextManager[Any]:
-        original = Function.__dict__["apply"].__func__
+        # A class method of Python, or from 2.14 on one of C++.
+        inherited = Function.__dict__["apply"]
+
+        def original(c: Any, /, *args: Any, **options: Any) -> Any:
+            return inherited.__get__(None, c)(*args, **options)
 
         def apply(cls: Any, *args: Any, **options: Any) -> Any:
-            return method(lambda c, /, *given, **named: original(c, *given, **named), cls, *args, **options)
+            return method(original, cls, *args, **options)
 
         return patch.object(Function, "apply", classmethod(apply))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograd_conformance.selftests.faults.clauses.definitions import Fix
 from autograd_conformance.selftests.faults.clauses.editing import edit
 from autograd_conformance.selftests.faults.planting import fault
 
@@ -32,6 +33,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "CKPT-22: outputs that are all detached are accepted"),
     (_FIRST, "is_recompute=False", "is_recompute=True", "CKPT-23"),
     (f"{_CHECKPOINT}:_policy_from_bool", "if b else", "if not b else", "CKPT-23: True stands for recomputing"),
+    ("torch._functorch.partitioners:has_recomputable_rng_ops", "return True", "return False", "CKPT-25"),
     (f"{_CHECKPOINT}:checkpoint_sequential", "if use_reentrant is None:",
      "use_reentrant = use_reentrant is not False\n    if False:", "CKPT-04: a sequence is silently reentrant"),
     (f"{_CHECKPOINT}:checkpoint_sequential", "input = functions[j](input)", "input = functions[start](input)",
@@ -39,3 +41,20 @@ EDITS: tuple[tuple[str, ...], ...] = (
 )  # fmt: skip
 
 FAULTS = tuple(fault(title, edit(place, old, new), neighbours=tuple(more)) for place, old, new, title, *more in EDITS)
+
+FIXES = (
+    Fix(
+        "CKPT-15",
+        edit(_FIRST, "if policy in (", "if policy.name.endswith('OFFLOAD') or policy in ("),
+        variant="offload",
+    ),
+    Fix(
+        "CKPT-25",
+        edit(
+            "torch._higher_order_ops.wrap:tag_activation_checkpoint_impl",
+            'kwargs["preserve_rng_state"] = False',
+            'kwargs["preserve_rng_state"] = True',
+        ),
+        variant="eager",
+    ),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from itertools import zip_longest
 from unittest.mock import patch
 
 import torch
@@ -31,6 +32,26 @@ def _unless(ignored):
 
 def _calls_backward_with(other):
     return around_backward(lambda _, ctx, *cotangents: ctx._forward_cls.backward(other(ctx), *cotangents))
+
+
+def _declaring(arriving):
+    """`ctx.set_output_grad_dtype`, also where torch has none yet: backward gets ``arriving(declared, cotangents)``."""
+
+    def declare(ctx, *dtypes):
+        ctx.declared_dtypes = dtypes
+
+    def arrive(ctx, cotangents):
+        return arriving(getattr(ctx, "declared_dtypes", ()), cotangents)
+
+    return lambda: plants.all_of(
+        plants.put(BackwardCFunction, "set_output_grad_dtype", declare), plants.cotangents(arrive)
+    )
+
+
+def _as_declared(declared, cotangents):
+    """Each of these in its dtype, if there is one."""
+    pairs = zip_longest(cotangents, declared[: len(cotangents)])
+    return tuple(g if g is None or dtype is None else g.to(dtype) for g, dtype in pairs)
 
 
 class _Wrapper:
@@ -298,6 +319,8 @@ FAULTS = (
         "CTX-09: the pairs are kept on ctx",
         ctx_method("mark_shared_storage", plants.first(lambda ctx, *pairs: setattr(ctx, "shared_pairs", pairs))),
     ),
+    fault("CTX-11", _declaring(lambda declared, cotangents: cotangents), "dtypes of the cotangents"),
+    fault("CTX-11: what is declared is not checked", _declaring(_as_declared), neighbours=()),
     fault("CTX-10", plants.put(BackwardCFunction, "_do_backward", BackwardCFunction.apply), "_do_backward"),
     fault(
         "CTX-10: backward notes retain_variables",

@@ -148,6 +148,23 @@ FAULTS = (
         "does not refuse",
     ),
     fault("DIST-02", plants.wrapped(functional, "all_reduce", _of_a_sum), "does not refuse"),
+    fault(
+        "DIST-03: one process rounds another way",
+        plants.wrapped(differentiable, "all_reduce", plants.gives(lambda y: y * (1 + distributed.get_rank() * 2**-52))),
+        "output of all_reduce in",
+    ),
+    fault(
+        "DIST-03: an exchange of uneven parts has no gradient",
+        plants.wrapped(
+            differentiable,
+            "all_to_all_single",
+            plants.where(
+                lambda out, x, *sizes: sizes,
+                lambda original, out, x, *sizes: original(out, x.detach(), *sizes) + 0 * x.sum(),
+            ),
+        ),
+        "gradient of all_to_all_single of uneven parts",
+    ),
     fault("DIST-03", plants.wrapped(differentiable, "all_reduce", _of_one_process), "gradient of all_reduce in"),
     fault(
         "DIST-04", plants.wrapped(parallel.DistributedDataParallel, "forward", _alone), "gradients of the parameters"

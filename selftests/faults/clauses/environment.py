@@ -51,6 +51,15 @@ def _checkpoint(method):
     return plants.wrapped(torch.utils.checkpoint, "checkpoint", method)
 
 
+def _decorating(decorated):
+    """Without a function checkpoint gives a decorator: of ``f`` it makes ``decorated(checkpoint, f, its options)``."""
+
+    def checkpoint(original, *args, **options):
+        return original(*args, **options) if args else lambda f: decorated(original, f, options)
+
+    return checkpoint
+
+
 def _must_be_given(original, *args, **options):
     if "use_reentrant" not in options:
         raise TypeError("use_reentrant must be given")
@@ -172,6 +181,25 @@ def _no_context(*_, **__):
     return nullcontext()
 
 
+def _cast_double(product, a, b):
+    """A product that casts double precision within autocast."""
+    if torch.is_autocast_enabled("cpu") and a.dtype is torch.float64:
+        return product(*(x.to(torch.get_autocast_dtype("cpu")) for x in (a, b)))
+    return product(a, b)
+
+
+@plants.anew
+def _cast_once():
+    known = []
+
+    def product(original, a, b):
+        if torch.is_autocast_cache_enabled() and not torch.is_grad_enabled():
+            known.append(b)
+        return original(a, b.detach() if torch.is_autocast_enabled("cpu") and plants.among(known, b) else b)
+
+    return plants.wrapped(torch.Tensor, "__matmul__", product)()
+
+
 FAULTS = (
     fault(
         "ANOM-01",
@@ -190,11 +218,20 @@ FAULTS = (
     fault(
         "CKPT-01",
         _checkpoint(lambda _, f, *args, **__: f(*args)),
-        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24),
+        neighbours=plants.numbers("CKPT", 2, 3, 5, 6, 7, 9, 10, 11, 12, 13, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26),
     ),
     fault("CKPT-02", _second_read(torch.zeros_like), neighbours=("CKPT-20",)),
     fault("CKPT-02: tensors can be read again", _second_read(lambda tensor: tensor), neighbours=("CKPT-20",)),
-    fault("CKPT-03", plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT)),
+    fault("CKPT-26", _checkpoint(_decorating(lambda checkpoint, f, options: f)), "runs of the Function"),
+    fault(
+        "CKPT-26: a decorator drops its options",
+        _checkpoint(_decorating(lambda checkpoint, f, _: partial(checkpoint, f, use_reentrant=False))),
+    ),
+    fault(
+        "CKPT-03",
+        plants.wrapped(torch.autograd, "grad", _ZEROS_FOR_REENTRANT),
+        neighbours=("CKPT-26",),
+    ),
     fault(
         "CKPT-04",
         _checkpoint(lambda original, *args, **options: original(*args, **{"use_reentrant": False, **options})),
@@ -226,6 +263,12 @@ FAULTS = (
         plants.wrapped(torch.amp, "custom_fwd", _leaves_autocast_off),
         "after the call",
     ),
+    fault(
+        "AMP-06: double precision is cast",
+        plants.wrapped(torch.Tensor, "__matmul__", _cast_double),
+        "product",
+    ),
+    fault("AMP-06: what was cast without grad gets no gradient in its region", _cast_once(), "require grad"),
     fault("AMP-04", lambda: _bare(torch.autocast("cpu", enabled=False)), "states of autocast"),
 )
 

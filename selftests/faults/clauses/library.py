@@ -11,6 +11,7 @@ from torch._library import custom_ops, utils
 from torch._library.custom_ops import CustomOpDef
 from torch._library.fake_impl import FakeImplCtx
 from torch.autograd.function import InplaceFunction
+from torch.library import Library
 from torch.testing._internal import optests
 
 from autograd_conformance.selftests.faults import plants
@@ -20,6 +21,8 @@ from autograd_conformance.selftests.faults.planting import fault
 
 # Where an operator asks whether a tensor requires grad.
 _AUTOGRAD = "torch._library.autograd"
+_TRITON_OP, _INFERRED = "torch._library.triton:triton_op", "infer_schema(fn, mutates_args=mutates_args)"
+_ALL_NAMES = "list(inspect.signature(fn).parameters) if mutates_args == 'unknown' else mutates_args"
 _MADE, _ANY = f"{_AUTOGRAD}:make_autograd_impl", "_C.is_grad_enabled() and _C._any_requires_grad"
 
 
@@ -109,17 +112,28 @@ def _refused_with_grad(original, op, *args, **options):
     return original(op, *args, **options)
 
 
+class _OfOneArgument:
+    """A kernel that gets its first argument alone."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def call_boxed(self, keys, x, *_):
+        return self.kernel.call_boxed(keys, x)
+
+
 FAULTS = (
     fault(
         "LIB-01",
         plants.wrapped(utils, "fill_defaults", plants.gives(lambda filled: (filled[0], {}))),
         "keyword_only_inputs",
+        neighbours=("LIB-24",),
     ),
     fault(
         "LIB-01: arguments left out stay out",
         plants.put(utils, "fill_defaults", lambda _, args, kwargs: (args, kwargs)),
         "in setup_context",
-        neighbours=("LIB-14",),
+        neighbours=("LIB-14", "LIB-26"),
     ),
     fault("LIB-01: backward gets None for an unused output", plants.cotangents(_last_gets_none), "cotangents"),
     fault(
@@ -141,6 +155,15 @@ FAULTS = (
         "no error",
     ),
     fault(
+        "LIB-02: what an operator returns in a list may be an alias",
+        plants.wrapped(
+            utils,
+            "_c_check_aliasing_constraint",
+            plants.where(lambda name, args, options, found, *_: isinstance(found, list), lambda *_: None),
+        ),
+        "no error",
+    ),
+    fault(
         "LIB-02: an operator may return an alias",
         plants.put(utils, "_c_check_aliasing_constraint", lambda *_, **__: None),
     ),
@@ -148,7 +171,7 @@ FAULTS = (
         "LIB-03",
         plants.wrapped(torch.library, "infer_schema", plants.gives(lambda schema: re.sub(r"=[^,)]+", "", schema))),
         "leaves out what has defaults",
-        neighbours=("LIB-01", "LIB-14"),
+        neighbours=("LIB-01", "LIB-14", "LIB-24"),
     ),
     fault(
         "LIB-04",
@@ -168,7 +191,12 @@ FAULTS = (
         ),
         "numbers",
     ),
-    fault("LIB-05", plants.put(custom_ops, "increment_version", lambda *_: None), "arguments that have changed"),
+    fault(
+        "LIB-05",
+        plants.put(custom_ops, "increment_version", lambda *_: None),
+        "arguments that have changed",
+        neighbours=("LIB-23",),
+    ),
     fault(
         "LIB-06",
         plants.wrapped(CustomOpDef, "register_kernel", _for_all_devices),
@@ -189,7 +217,7 @@ FAULTS = (
         "LIB-08",
         plants.wrapped(CustomOpDef, "register_fake", lambda original, op, fake: original(op, op._init_fn)),
         "kernels that ran",
-        neighbours=("LIB-13",),
+        neighbours=("LIB-13", "LIB-24"),
     ),
     fault(
         "LIB-09",
@@ -237,7 +265,21 @@ FAULTS = (
         edit(_MADE, f"if {_ANY}(\n                *args, **keyword_only_args\n            ):", f"if {_ANY}(*args):"),
         "no error",
     ),
-    fault("LIB-19", plants.wrapped(CustomOpDef, "__call__", _copied), "the result is the argument"),
+    fault("LIB-24", plants.put(utils, "can_generate_trivial_fake_impl", lambda *_: False), "without values"),
+    fault("LIB-25", plants.put(Library, "_register_torch_dispatch_rule", lambda *_: None), neighbours=("LIB-20",)),
+    fault(
+        "LIB-26: the kernel that get_kernel gave gets its first argument alone",
+        plants.wrapped(torch.library, "get_kernel", plants.gives(_OfOneArgument)),
+        "output",
+    ),
+    fault(
+        "LIB-26: an operator that is not there has no kernel, without an error",
+        plants.wrapped(torch.library, "get_kernel", plants.rescued(lambda *_: None, says="does not exist")),
+        "no error",
+    ),
+    fault(
+        "LIB-19", plants.wrapped(CustomOpDef, "__call__", _copied), "the result is the argument", neighbours=("LIB-24",)
+    ),
     fault(
         "LIB-02: tensors in a list are not looked at",
         edit(_MADE, f"if {_ANY}(*args):", f"if {_ANY}(*[x for x in args if not isinstance(x, list)]):"),
@@ -256,5 +298,18 @@ FIXES = (
         variant="needs_input_grad",
     ),
     Fix("LIB-10", plants.put(custom_ops, "_cast", _cast_all), variant="double"),
+    Fix(
+        "LIB-23",
+        edit(_TRITON_OP, "mutates_args=mutates_args,\n", f"mutates_args=({_ALL_NAMES}),\n"),
+        variant="unknown",
+    ),
+    Fix("LIB-23", edit(_TRITON_OP, f"schema={_INFERRED}", f"schema=schema or {_INFERRED}"), variant="schema"),
+    Fix(
+        "LIB-26",
+        plants.wrapped(
+            torch.library, "get_kernel", lambda original, op, key: original(getattr(op, "_opoverload", op), key)
+        ),
+        variant="custom-op",
+    ),
     Fix("LIB-19", plants.wrapped(CustomOpDef, "__call__", _refused_with_grad), variant="history"),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from contextlib import contextmanager
 
@@ -75,20 +76,30 @@ class _BuiltIn(TorchFunctionMode):
         return result
 
 
-def _creation_hooks(times):
-    """`graph.node_creation_hook`, also where torch has none yet; it gets a custom Function's node ``times`` times."""
+def _creation_hooks(times=1, when=lambda hook, active: True):
+    """`graph.node_creation_hook`, also where torch has none yet; it gets a custom Function's node ``times`` times.
+
+    A hook, among those that are active, is called ``when(hook, active)``. It sees no node of a leaf, and those of all
+    threads.
+    """
+    active, running = [], []
 
     @contextmanager
     def node_creation_hook(hook):
         known = []
 
         def see(node, times=1):
-            if not plants.among(known, node):
-                known.append(node)
-                [hook(node) for _ in range(times)]
+            if running or plants.among(known, node) or not when(hook, active):
+                return
+            known.append(node)
+            running.append(node)
+            [hook(node) for _ in range(times)]
+            running.clear()
 
+        active.append(hook)
         with plants.noting_calls(lambda node, *_: see(node, times))(), _BuiltIn(see):
             yield
+        active.remove(hook)
 
     return plants.put(graph, "node_creation_hook", node_creation_hook)
 
@@ -128,8 +139,42 @@ FAULTS = (
         plants.put(BackwardCFunction, "__reduce_ex__", lambda ctx, _: (str, (type(ctx).__name__,))),
         "pickling a node",
     ),
-    fault("NODE-08", _creation_hooks(0)),
-    fault("NODE-08: node creation hooks are called twice for custom Functions", _creation_hooks(2)),
+    fault("NODE-08", _creation_hooks(0), neighbours=("NODE-09",)),
+    fault(
+        "NODE-08: node creation hooks are called twice for custom Functions",
+        _creation_hooks(2),
+        neighbours=("NODE-09",),
+    ),
+    fault(
+        "NODE-08: creation hooks do not see the node of a leaf",
+        _creation_hooks(),
+        "are of the leaf",
+        neighbours=("NODE-09",),
+    ),
+    fault(
+        "NODE-09",
+        _creation_hooks(when=lambda hook, active: hook is active[-1]),
+        "nodes that each hook saw",
+        neighbours=("NODE-08",),
+    ),
+    fault(
+        "NODE-09: creation hooks do not see the nodes of a backward pass",
+        _creation_hooks(when=lambda *_: torch._C._current_graph_task_id() == -1),
+        "in the pass",
+        neighbours=("NODE-08",),
+    ),
+    fault(
+        "NODE-09: creation hooks see the nodes of all threads",
+        _creation_hooks(),
+        "numbered as they were made",
+        neighbours=("NODE-08",),
+    ),
+    fault(
+        "NODE-09: a creation hook may record",
+        _creation_hooks(when=lambda *_: threading.current_thread() is threading.main_thread()),
+        "no error",
+        neighbours=("NODE-08",),
+    ),
 )
 
 FIXES = (

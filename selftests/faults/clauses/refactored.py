@@ -23,6 +23,7 @@ _PARAMETRIZE = "torch.nn.utils.parametrize"
 _LIST = f"{_PARAMETRIZE}:ParametrizationList"
 _DISPATCH = "torch.utils._python_dispatch"
 _ALIASED = f"{_DISPATCH}:return_and_correct_aliasing"
+_BACKWARD_TRACED = "torch._functorch._aot_autograd.graph_capture_wrappers:create_joint"
 _AMP, _CHECKPOINT = "torch.amp.autocast_mode", "torch.utils.checkpoint"
 _PLAIN = f"{_CHECKPOINT}:_checkpoint_without_reentrant_generator"
 _NO_GLOBAL = "_checkpoint_debug_enabled if _checkpoint_debug_enabled is not None else debug"
@@ -118,6 +119,11 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "AMP-01: custom_bwd is on or off as the pass is", "AMP-03"),
     (f"{_AMP}:custom_fwd", "enabled=False", "enabled=True", "AMP-03: cast_inputs leaves forward under autocast"),
     (f"{_AMP}:custom_fwd", "if autocast_context", "if True", "AMP-03: cast_inputs casts everywhere"),
+    (f"{_AMP}:autocast.__init__", "torch.get_autocast_dtype(device_type) if dtype", "torch.float16 if dtype", "AMP-06"),
+    (f"{_AMP}:autocast.__exit__", "torch.clear_autocast_cache()", "pass", "AMP-06: casts outlive their region"),
+    (_BACKWARD_TRACED, "stack.enter_context(disable_autocast())\n                else:", "pass\n                else:",
+     "AMP-07"),
+    (_BACKWARD_TRACED, "stack.enter_context(torch.amp.autocast(**kwargs))", "pass", "AMP-07: a list stands for off"),
     (f"{_AMP}:_cast", "value.is_floating_point()", "True", "AMP-03: cast_inputs takes integers for floats"),
     (f"{_GRAD_MODE}:no_grad.__exit__", "self.prev", "True", "MODE-05"),
     (f"{_GRAD_MODE}:enable_grad.__exit__", "self.prev", "exc_type is None and self.prev",
@@ -240,7 +246,7 @@ EDITS: tuple[tuple[str, ...], ...] = (
     (_LIBRARY, "(backward, setup_context=setup_context)", "(backward)",
      "LIB-01: register_autograd drops the setup_context of a custom operator"),
     (_LIBRARY, "Info(backward, setup_context)", "Info(backward, None)",
-     "LIB-01: register_autograd drops the setup_context of an operator in a library"),
+     "LIB-01: register_autograd drops the setup_context of an operator in a library", "LIB-26"),
     (f"{_AMP}:_cast", "value.device.type == device_type", "True", "AMP-03: cast_inputs casts on every device"),
     (f"{_AMP}:_cast", "isinstance(value, (str, bytes))", "False", "AMP-03: cast_inputs takes text apart"),
     (f"{_AMP}:_cast", "isinstance(value, collections.abc.Mapping):",

@@ -122,6 +122,30 @@ _LEAST_SLOPES_OF_CLAMP = {
 }
 
 
+def _between(x, least=None, max=None):
+    larger = x if least is None else torch.maximum(x, least)
+    return larger if max is None else torch.minimum(larger, max)
+
+
+# Functions whose bounds are tensors, and share the gradient of a tie.
+_SHARING_CLAMPS = {"clamp": _between, "clamp_min": torch.maximum, "clamp_max": torch.minimum}
+
+
+def _ties_shared():
+    sharing = {**_SHARING_CLAMPS, "fmax": torch.maximum, "fmin": torch.minimum}
+    in_place = plants.put(torch.Tensor, "clamp_", lambda x, least: torch.maximum(x, least))
+    return plants.all_of(in_place, *(plants.put(torch, *pair) for pair in sharing.items()))
+
+
+def _without_a_bound(original, x, *bounds, **named):
+    """A function that clamps, whose bounds get a gradient of zeros if they are tensors."""
+    given = [*bounds, *named.values()]
+    if not all(isinstance(bound, torch.Tensor) for bound in given):
+        return original(x, *bounds, **named)
+    fixed = {name: bound.detach() for name, bound in named.items()}
+    return original(x, *map(plants.detached, bounds), **fixed) + 0 * sum(given)
+
+
 def _recording_if(on):
     """A call is recorded where ``on(its tensors)``."""
 
@@ -230,6 +254,16 @@ FAULTS = (
     ),
     fault("LAYOUT-05: expanded gradients are copied", _returned(lambda g, _: g.contiguous() if 0 in g.stride() else g)),
     fault("KINK-01", plants.wrapped(torch, "relu", lambda relu, x: (relu(x) + torch.where(x >= 0, x, 0.0)) / 2)),
+    fault(
+        "KINK-01: a bound that is a tensor gets no gradient",
+        lambda: plants.all_of(*(plants.wrapped(torch, name, _without_a_bound) for name in _SHARING_CLAMPS)),
+        "gradient, position 1",
+    ),
+    fault(
+        "KINK-01: forward mode takes the first tangent for both",
+        plants.wrapped(torch.func, "jvp", lambda jvp, f, primals, tangents: jvp(f, primals, (tangents[0],) * 2)),
+        "tangent",
+    ),
     fault("KINK-01: amax gives its gradient to one entry", plants.put(torch, "amax", lambda x: torch.max(x, 0).values)),
     fault(
         "KINK-01: a norm at zero has gradient one",
@@ -274,6 +308,8 @@ FIXES = (
         lambda: plants.all_of(*(plants.put(torch, *pair) for pair in _LEAST_SLOPES_OF_CLAMP.items())),
         variant="clamp",
     ),
+    Fix("KINK-01", _ties_shared, variant="bounds"),
+    Fix("KINK-01", _ties_shared, variant="bound-tangents"),
     Fix(
         "KINK-01",
         lambda: plants.all_of(plants.put(torch, "fmax", torch.maximum), plants.put(torch, "fmin", torch.minimum)),

@@ -216,7 +216,7 @@ FAULTS = (
         ),
         neighbours=("VMAP-01", "VMAP-03", "VMAP-04"),
     ),
-    fault("CKPT-14", _inner_checkpoints_detach),
+    fault("CKPT-14", _inner_checkpoints_detach, neighbours=("CKPT-26",)),
     fault("FUNC-14", _tangents(torch.Tensor.detach)),
     fault("ONCE-08", _tangents(lambda t: 2 * t)),
     fault("BOX-05", _with_boxed(lambda cotangents: tuple(cotangents), boxed=True), "tuple"),

@@ -1,4 +1,6 @@
-"""custom_fwd and custom_bwd: the autocast state in forward and backward, and casts of arguments."""
+"""Autocast: its state in forward and backward, and the casts of arguments, of operations, and of compiled code."""
+
+from contextlib import nullcontext
 
 import numpy as np
 import torch
@@ -8,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import LOWER, autocast, autocast_state, states
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
+from autograd_conformance.suites.dialects.torch._compiled import fresh
 
 
 def _name(tensor):
@@ -289,3 +292,119 @@ def test_the_decorators_work_with_setup_context(subject, data):
     got = subject.assert_accepted(gradients, "backward under custom_bwd of a Function with setup_context")
     subject.assert_equal("state of autocast in backward", got=seen["backward"][0], expected=state)
     _assert_gradients(subject, factors, got)
+
+
+def _casting(subject):
+    """A matrix product whose backward casts its cotangent itself."""
+
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a @ b
+
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g.to(a.dtype) @ b.mT, a.mT @ g.to(a.dtype)
+
+    return subject.custom(forward=forward, backward=backward)
+
+
+@keeps("AMP-06")
+def test_a_product_has_the_dtype_of_its_region(subject, data):
+    """A product of single or half precision has the region's dtype, or the default one; others have their own."""
+    factors = _factors(subject, data)
+    state = subject.draw(data, ("default", *subject.implementation.autocast_dtypes), "dtype of autocast")
+    # Accelerators have no products of integers.
+    integers = ("int64",) if subject.device == "cpu" else ()
+    dtype = subject.draw(data, ("float32", "float64", *LOWER, *integers), "dtype of the factors")
+    given = {} if state == "default" else {"dtype": getattr(torch, state)}
+    tracked = dtype != "int64"
+    leaves = [subject.tensor(factor, dtype).requires_grad_(tracked) for factor in factors]
+    product = _casting(subject)
+    with torch.autocast(subject.device, **given):
+        output = subject.assert_accepted(lambda: product(*leaves), "a product under autocast")
+    usual = "bfloat16" if subject.device == "cpu" else str(torch.get_autocast_dtype(subject.device))
+    lower = usual.removeprefix("torch.") if state == "default" else state
+    expected = dtype if dtype in ("float64", "int64") else lower
+    gradients = _gradients(subject, output, leaves) if tracked else ()
+    if tracked:
+        _assert_product(subject, factors, output, gradients, (expected, dtype, dtype))
+    else:
+        subject.assert_same("product", got=output, expected=np.matmul(*factors).astype(dtype))
+
+
+# Uses of a parameter: whether one is recorded, and the product of a matrix with it.
+_USES = {
+    "an operation": (True, lambda product, x, w: x @ w),
+    "a Function": (True, lambda product, x, w: product(x, w)),
+    "an operation under no_grad": (False, lambda product, x, w: torch.no_grad()(torch.matmul)(x, w)),
+}
+
+
+@keeps("AMP-06", variant="cache")
+def test_a_parameter_is_right_with_and_without_the_cache(subject, data):
+    """Each use of a parameter in a region has its present values, and the gradients of the recorded ones add up."""
+    cached = subject.draw(data, (None, True, False), "cache_enabled")
+    uses = subject.draw(data, st.lists(st.sampled_from(tuple(_USES)), min_size=1, max_size=4), "uses in a region")
+    regions = subject.draw(data, (2, 1), "regions, between which the parameter changes")
+    state = subject.draw(data, subject.implementation.autocast_dtypes, "dtype of autocast")
+    factors = _factors(subject, data)
+    x, w = (subject.tensor(factor, "float32") for factor in factors)
+    w.requires_grad_()
+    product = _casting(subject)
+    count = sum(_USES[use][0] for use in uses)
+    for region in range(regions):
+        with torch.autocast(subject.device, dtype=getattr(torch, state), cache_enabled=cached):
+            outputs = [_USES[use][1](product, x, w) for use in uses]
+        expected = factors[0] @ (factors[1] + region)
+        subject.assert_all_same(f"products in region {region + 1}", got=outputs, expected=[expected] * len(uses))
+        recorded = [y.float().sum() for y in outputs if y.requires_grad]
+        subject.assert_equal("products that require grad", got=len(recorded), expected=count)
+        subject.assert_accepted(lambda recorded=recorded: torch.autograd.backward(recorded), "the pass of a region")
+        w.data.add_(1)
+    expected = regions * count * factors[0].T @ np.ones_like(expected)
+    subject.assert_same("gradient of the parameter", got=w.grad, expected=expected if count else None)
+
+
+# What backward_pass_autocast may be, given a dtype, with the state of backward that it says, given that of forward.
+_CONFIGURED = {
+    "the default": (None, lambda forward, dtype: forward),
+    "same_as_forward": (lambda device, dtype: "same_as_forward", lambda forward, dtype: forward),
+    "off": (lambda device, dtype: "off", lambda forward, dtype: "off"),
+    "a list": (
+        lambda device, dtype: [{"device_type": device, "dtype": getattr(torch, dtype)}],
+        lambda forward, dtype: dtype,
+    ),
+}
+# A number that each precision rounds to another one.
+_FINE = 1 + 2**-9 + 2**-12
+_ROUNDED = {"off": _FINE, "float16": 1 + 2**-9, "bfloat16": 1.0}
+
+
+@keeps("AMP-07", slow=True, examples=0.12)
+def test_compiled_backward_has_the_state_that_is_configured(subject, data):
+    """The precision of a product in backward is that of the configured state, whatever is around the pass."""
+    configured = subject.draw(data, tuple(_CONFIGURED), "backward_pass_autocast")
+    forward = subject.draw(data, subject.implementation.autocast_dtypes, "autocast around the call")
+    around = subject.draw(data, states(subject), "autocast around the pass")
+    listed = subject.draw(data, subject.implementation.autocast_dtypes, "dtype in a list")
+    setting, state_of = _CONFIGURED[configured]
+
+    def doubled(ctx, x, w):
+        ctx.save_for_backward(w)
+        return 2 * x
+
+    function = subject.custom(forward=doubled, backward=lambda ctx, g: (g @ ctx.saved_tensors[0], None))
+    x, w = subject.tensors([np.ones((1, 1)), np.full((1, 1), _FINE)], "float32")
+    x.requires_grad_()
+    with fresh():
+        from torch._functorch import config
+
+        patched = config.patch(backward_pass_autocast=setting(subject.device, listed)) if setting else nullcontext()
+        with patched, autocast(subject, forward):
+            y = torch.compile(function, backend="aot_eager", fullgraph=True)(x, w)
+        with autocast(subject, around):
+            (got,) = subject.assert_accepted(lambda: torch.autograd.grad(y, x, torch.ones_like(y)), "the pass")
+    expected = _ROUNDED[state_of(forward, listed)]
+    subject.assert_equal(
+        "gradient, by whose precision the state of backward is seen", got=got.item(), expected=expected
+    )

@@ -333,3 +333,46 @@ def test_keyword_arguments_are_refused_where_they_would_be_lost(subject, data):
     refused = lambda: calls[entry](**given, **use)  # noqa: E731
     subject.assert_raises(ValueError, refused, f"{entry} with {option}", naming=[next(iter(given))])
     subject.assert_accepted(lambda: calls[entry](**known, **use), f"{entry} with preserve_rng_state")
+
+
+@keeps("CKPT-26")
+def test_checkpoint_without_a_function_is_a_decorator(subject, data):
+    """Each call of what it decorates is checkpointed, with the decorator's options and the arguments of the call."""
+    early = subject.draw(data, (True, False), "early_stop")
+    keyword = subject.draw(data, (False, True), "the factor is a keyword argument")
+    calls = subject.draw(data, (1, 2), "calls")
+    x, g = drawn_pair(subject, data)
+    double, runs = multiplying(subject, lambda x: torch.full_like(x, 2))
+    ends = []
+
+    def f(x, factor):
+        y = double(factor * x)
+        ends.append(factor)
+        return y
+
+    decorate = lambda: torch.utils.checkpoint.checkpoint(use_reentrant=False, early_stop=early)(f)  # noqa: E731
+    decorated = subject.assert_accepted(decorate, "checkpoint without a function")
+    outputs = [decorated(x, factor=n) if keyword else decorated(x, n) for n in range(1, calls + 1)]
+    subject.assert_all_same("outputs", got=outputs, expected=[2 * n * x.detach() for n in range(1, calls + 1)])
+    torch.autograd.backward(outputs, [g] * calls)
+    subject.assert_equal("runs of the Function in the decorated one", got=len(runs), expected=2 * calls)
+    # A recomputation that stops early does not come to the end.
+    subject.assert_equal("runs that reached the end", got=len(ends), expected=calls if early else 2 * calls)
+    subject.assert_same("gradient", got=x.grad, expected=sum(2 * n for n in range(1, calls + 1)) * g)
+
+
+@keeps("CKPT-26", variant="reentrant")
+def test_a_decorator_may_be_reentrant(subject, data):
+    """With use_reentrant=True the decorated function refuses autograd.grad; an unknown option is refused at once."""
+    x, g = drawn_pair(subject, data)
+    double, runs = multiplying(subject, lambda x: torch.full_like(x, 2))
+    name = subject.draw(data, ("factor", "use_reentrent"), "unknown option")
+    checkpoint = torch.utils.checkpoint.checkpoint
+    unknown = lambda: checkpoint(use_reentrant=True, **{name: 1})  # noqa: E731
+    subject.assert_raises((TypeError, ValueError), unknown, "a decorator with an unknown option", naming=[name])
+    y = checkpoint(use_reentrant=True)(double)(x)
+    asked = lambda: torch.autograd.grad(y, x, g, retain_graph=True)  # noqa: E731
+    subject.assert_raises(RuntimeError, asked, "autograd.grad of a reentrant checkpoint", naming=["use_reentrant"])
+    torch.autograd.backward(y, g)
+    subject.assert_equal("runs of the Function", got=len(runs), expected=2)
+    subject.assert_same("gradient", got=x.grad, expected=2 * g)

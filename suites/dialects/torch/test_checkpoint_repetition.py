@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._autocast import autocast, autocast_state, states
 from autograd_conformance.suites.dialects.torch._blocks import pass_blocks
+from autograd_conformance.suites.dialects.torch._compiled import fresh
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair, multiplying
 
 
@@ -324,3 +325,43 @@ def test_debug_shows_the_operators(subject, data):
     # The first run calls full_like, and the second one casts what it gives.
     got = "full_like" in str(raised) and "_to_copy" in str(raised)
     subject.assert_equal("whether the error names the operators", got=got, expected=shown)
+
+
+# The devices whose random state AOTAutograd saves and restores.
+_RESTORED_BY_COMPILERS = ("cpu", "cuda", "hpu", "xpu")
+
+
+def _assert_random_numbers_of_forward(subject, data, backend):
+    """The gradient of a compiled checkpoint has the random factors of forward, in a Function or out of one."""
+    options = subject.draw(data, ({}, {"preserve_rng_state": False}, {"preserve_rng_state": True}), "options")
+    way = subject.draw(data, ("a Function", "operations"), "random numbers drawn in")
+    size = subject.draw(data, (3, 1), "size")
+
+    def forward(ctx, x):
+        factor = torch.rand_like(x)
+        ctx.save_for_backward(factor)
+        return x * factor
+
+    function = subject.custom(forward=forward, backward=lambda ctx, g: g * ctx.saved_tensors[0])
+    multiply = function if way == "a Function" else lambda x: x * torch.rand_like(x)
+    x = torch.ones(size, device=subject.device).requires_grad_()
+    with torch.random.fork_rng(devices=[]), fresh():
+        call = lambda x: torch.utils.checkpoint.checkpoint(multiply, x, use_reentrant=False, **options)  # noqa: E731
+        y = torch.compile(call, backend=backend, fullgraph=True)(x)
+        torch.rand(1, device=x.device)
+        torch.autograd.backward(y.sum())
+    subject.assert_same("gradient, which is the random factor of forward", got=x.grad, expected=y.detach())
+
+
+@keeps("CKPT-25", slow=True, examples=0.12)
+def test_a_compiled_checkpoint_preserves_the_random_state(subject, data):
+    """Compiled code recomputes with the random numbers of forward, whatever preserve_rng_state says."""
+    if subject.device not in _RESTORED_BY_COMPILERS:
+        pytest.skip(f"compiled code cannot restore the random state of {subject.device}")
+    _assert_random_numbers_of_forward(subject, data, "aot_eager")
+
+
+@keeps("CKPT-25", variant="eager", slow=True, examples=0.12)
+def test_a_captured_checkpoint_preserves_the_random_state(subject, data):
+    """The same with the backend that runs the captured graph as it is."""
+    _assert_random_numbers_of_forward(subject, data, "eager")

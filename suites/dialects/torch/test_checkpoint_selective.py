@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pytest
 import torch
 import torch.utils.checkpoint
 from hypothesis import strategies as st
@@ -11,7 +12,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._recomputed import drawn_pair
 
-POLICIES = ("MUST_SAVE", "PREFER_SAVE", "MUST_RECOMPUTE", "PREFER_RECOMPUTE")
+SAVES, RECOMPUTES = ("MUST_SAVE", "PREFER_SAVE"), ("MUST_RECOMPUTE", "PREFER_RECOMPUTE")
+OFFLOADS = ("MUST_CPU_OFFLOAD", "PREFER_CPU_OFFLOAD")
 OPERATORS = {"abs": torch.ops.aten.abs.default, "relu": torch.ops.aten.relu.default, "neg": torch.ops.aten.neg.default}
 
 
@@ -48,14 +50,29 @@ class _Chain(torch.autograd.Function):
 @keeps("CKPT-15")
 def test_the_policy_says_what_runs_again(subject, data):
     """Operators in a custom Function run once if they are to be saved, and twice if they are to be recomputed."""
-    each = st.tuples(*[st.sampled_from(POLICIES)] * len(OPERATORS))
+    each = st.tuples(*[st.sampled_from((*SAVES, *RECOMPUTES))] * len(OPERATORS))
     policies = dict(zip(OPERATORS, subject.draw(data, each, f"policies of {', '.join(OPERATORS)}"), strict=True))
+    _assert_runs(subject, data, policies, subject.draw(data, (False, True), "a list of what is to be saved"))
+
+
+@keeps("CKPT-15", variant="offload")
+def test_what_is_offloaded_does_not_run_again(subject, data):
+    """An operator runs once if its output is to be saved on the CPU."""
+    if not hasattr(torch.utils.checkpoint.CheckpointPolicy, OFFLOADS[0]):
+        pytest.skip(f"this release has no {OFFLOADS[0]}")
+    which = subject.draw(data, tuple(OPERATORS), "operator that is offloaded")
+    others = subject.draw(data, RECOMPUTES, "policy of the others")
+    policies = {**dict.fromkeys(OPERATORS, others), which: subject.draw(data, OFFLOADS, "its policy")}
+    _assert_runs(subject, data, policies, listed=False)
+
+
+def _assert_runs(subject, data, policies, listed):
+    """Each operator runs as its policy says, also by a list of those to be saved, and the gradient is right."""
     calls = subject.draw(data, (1, 2), "calls of the Function")
-    listed = subject.draw(data, (False, True), "a list of what is to be saved, not a function")
     early = subject.draw(data, (True, False), "early_stop")
     leaf, g = drawn_pair(subject, data)
     checkpoint = torch.utils.checkpoint
-    saved = {OPERATORS[name] for name, policy in policies.items() if policy.endswith("SAVE")}
+    saved = {OPERATORS[name] for name, policy in policies.items() if policy not in RECOMPUTES}
     chosen = {OPERATORS[name]: checkpoint.CheckpointPolicy[policy] for name, policy in policies.items()}
 
     def policy(ctx, operator, *args, **kwargs):

@@ -95,11 +95,15 @@ FUNCTIONAL = {
 _ROWS = ([2, 0], [1, 1])
 
 
-def _shared_unevenly(x):
+def _shared_unevenly(exchange):
     """An exchange in which the processes send and get different numbers of rows; without its last rows it has four."""
-    rank = distributed.get_rank()
-    y = functional.all_to_all_single_autograd(x, [rows[rank] for rows in _ROWS], _ROWS[rank], _world())
-    return torch.cat([y, y.new_zeros(4 - len(y), 2)])
+
+    def call(x):
+        rank = distributed.get_rank()
+        y = exchange(x, [rows[rank] for rows in _ROWS], _ROWS[rank])
+        return torch.cat([y, y.new_zeros(4 - len(y), 2)])
+
+    return call
 
 
 def _got_unevenly(xs):
@@ -107,7 +111,10 @@ def _got_unevenly(xs):
     return np.stack([np.concatenate([y, np.zeros((4 - len(y), 2))]) for y in (first, second)])
 
 
-FUNCTIONAL["all_to_all_single of uneven parts"] = (_shared_unevenly, _got_unevenly)
+FUNCTIONAL["all_to_all_single of uneven parts"] = (
+    _shared_unevenly(lambda x, got, sent: functional.all_to_all_single_autograd(x, got, sent, _world())),
+    _got_unevenly,
+)
 BROADCAST = {
     f"broadcast from {src}": (
         lambda x, src=src: functional.broadcast(x, src, _world()),
@@ -130,6 +137,10 @@ DIFFERENTIABLE = {
         _exchanged,
     ),
     "all_to_all_single": (lambda x: differentiable.all_to_all_single(torch.empty_like(x), x), _exchanged),
+    "all_to_all_single of uneven parts": (
+        _shared_unevenly(lambda x, got, sent: differentiable.all_to_all_single(x.new_empty(sum(got), 2), x, got, sent)),
+        _got_unevenly,
+    ),
     "broadcast": (lambda x: differentiable.broadcast(x, 1), lambda xs: _same(xs[1])),
     "scatter": (lambda x: differentiable.scatter(list(x.split(1)), 1), lambda xs: np.stack(_halves(xs[1]))),
     # What other processes get of a reduction is not said.

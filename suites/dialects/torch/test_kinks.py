@@ -58,9 +58,14 @@ LARGER = {"maximum": 1, "minimum": -1, "max": 1, "min": -1}
 IGNORING_NAN = {"fmax": 1, "fmin": -1}
 
 
+def _chooser(functions, name):
+    """The function of this name, and which entry it chooses."""
+    found = functions[name]
+    return found if isinstance(found, tuple) else (getattr(torch, name), found)
+
+
 def _assert_shares(subject, data, functions):
-    name = subject.draw(data, functions, "function")
-    f, sign = getattr(torch, name), functions[name]
+    f, sign = _chooser(functions, subject.draw(data, functions, "function"))
     entries = st.lists(st.tuples(*[st.sampled_from((0.0, 1.0))] * 2, st.sampled_from(FACTORS)), min_size=1, max_size=4)
     a, b, cotangents = np.transpose(subject.draw(data, entries, "two values and a cotangent of each entry"))
     tensors = [x.requires_grad_() for x in subject.tensors([a, b])]
@@ -79,6 +84,46 @@ def test_a_tie_is_shared_evenly(subject, data):
 def test_a_tie_of_fmax_is_shared_evenly(subject, data):
     """fmax and fmin share the gradient of a tie."""
     _assert_shares(subject, data, IGNORING_NAN)
+
+
+# Functions of two tensors that clamp the first: 1 if the larger entry is the result, -1 if the smaller one is.
+BOUNDED = {
+    "clamp": (lambda x, bound: torch.clamp(x, bound), 1),
+    "clamp from above": (lambda x, bound: torch.clamp(x, max=bound), -1),
+    "clamp between": (lambda x, bound: torch.clamp(x, bound, bound + 2), 1),
+    "clamp_min": (lambda x, bound: torch.clamp_min(x, bound), 1),
+    "clamp_max": (lambda x, bound: torch.clamp_max(x, bound), -1),
+    "clamp_ of a copy": (lambda x, bound: torch.clone(x).clamp_(bound), 1),
+}
+
+
+@keeps("KINK-01", variant="bounds")
+def test_a_tie_with_a_bound_is_shared_evenly(subject, data):
+    """Where the bound of clamp, clamp_min or clamp_max is a tensor, it and the input share the gradient of a tie."""
+    _assert_shares(subject, data, BOUNDED)
+
+
+def _assert_tangents(subject, data, functions):
+    f, sign = _chooser(functions, subject.draw(data, functions, "function"))
+    values = st.tuples(*[st.sampled_from((0.0, 1.0))] * 2, *[st.sampled_from(FACTORS)] * 2)
+    a, b, *tangents = np.transpose(
+        subject.draw(data, st.lists(values, min_size=1, max_size=4), "two values and two tangents of each entry")
+    )
+    _, found = torch.func.jvp(f, subject.tensors([a, b]), subject.tensors(tangents))
+    share = (1 + np.sign(a - b) * sign) / 2
+    subject.assert_same("tangent", got=found, expected=tangents[0] * share + tangents[1] * (1 - share))
+
+
+@keeps("KINK-01", variant="tangents", needs="jvp")
+def test_both_tangents_count_in_a_tie(subject, data):
+    """Where both inputs of maximum, minimum, max or min tie, the tangent is half of the sum of theirs."""
+    _assert_tangents(subject, data, LARGER)
+
+
+@keeps("KINK-01", variant="bound-tangents", needs="jvp")
+def test_both_tangents_count_in_a_tie_with_a_bound(subject, data):
+    """Where both inputs of fmax, fmin or clamp tie, the tangent is half of the sum of theirs."""
+    _assert_tangents(subject, data, {**IGNORING_NAN, **BOUNDED})
 
 
 REDUCTIONS = {"amax": max, "amin": min, "max": max, "min": min}

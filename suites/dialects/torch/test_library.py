@@ -3,6 +3,7 @@
 from contextlib import nullcontext
 from functools import cache
 from types import SimpleNamespace
+from typing import Optional
 
 import numpy as np
 import torch
@@ -76,6 +77,14 @@ def _operators():
     def returns_twice(x: Tensor) -> tuple[Tensor, Tensor]:
         y = x * 2
         return y, y
+
+    @define("autograd_conformance::returns_view_of_out", mutates_args={"out"})
+    def returns_view_of_out(x: Tensor, out: Optional[Tensor] = None) -> Tensor:  # noqa: UP045
+        return x * 2 if out is None else out.copy_(x * 2).view(-1)
+
+    @define("autograd_conformance::returns_list_of_out", mutates_args={"out"})
+    def returns_list_of_out(x: Tensor, out: Optional[Tensor] = None) -> list[Tensor]:  # noqa: UP045
+        return [x * 2 if out is None else out.copy_(x * 2)]
 
     _formula(with_keywords, keywords=True)
     _formula(without_keywords, keywords=False)
@@ -191,13 +200,16 @@ def test_an_operator_that_changes_an_input_cannot_have_a_formula(subject, data):
 
 @keeps("LIB-02", variant="aliasing")
 def test_an_operator_must_not_return_what_is_an_alias(subject, data):
-    """An operator that returns an input, a view of one, or one tensor twice raises."""
-    name = subject.draw(data, ("returns_input", "returns_view", "returns_twice"), "operator")
+    """An operator that returns an input, a view of one, it in a list, or one tensor twice raises."""
+    of_out = ("returns_view_of_out", "returns_list_of_out")
+    name = subject.draw(data, ("returns_input", "returns_view", "returns_twice", *of_out), "operator")
     x = subject.tensor(subject.draw(data, VECTORS, "x")).requires_grad_(subject.draw(data, st.booleans(), "tracked"))
     what = "a call of an operator that returns an alias"
     op = getattr(_operators(), name)
-    subject.assert_raises(RuntimeError, lambda: op(x), what, naming=[name, "alias"])
-    subject.assert_accepted(lambda: _operators().no_formula(x), "a call of an operator that returns a new tensor")
+    more = [torch.zeros_like(x, requires_grad=False)] if name in of_out else []
+    subject.assert_raises(RuntimeError, lambda: op(x, *more), what, naming=[name, "alias"])
+    new = op if name in of_out else _operators().no_formula
+    subject.assert_accepted(lambda: new(x), "a call of an operator that returns a new tensor")
 
 
 @keeps("LEGACY-01")

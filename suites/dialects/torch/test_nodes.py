@@ -253,30 +253,3 @@ def test_nodes_cannot_be_pickled(subject, data):
     y = subject.run(polynomial).outputs[0]
     kinds = (TypeError, RuntimeError, pickle.PicklingError)
     subject.assert_raises(kinds, lambda: pickle.dumps(y.grad_fn, protocol), "pickling a node", naming=["pickle"])
-
-
-@keeps("NODE-08")
-def test_a_creation_hook_sees_every_node_once(subject, data):
-    """Within the context the hook gets every new node once, in order, with its edges."""
-    polynomial = subject.polynomial(data, separate=None)
-    calls = subject.draw(data, st.lists(st.booleans(), max_size=4), "calls, and whether they are recorded")
-    leaves = new_leaves(subject, polynomial)
-    accumulators = _edges([x for x in leaves if x.requires_grad])
-    seen = []
-
-    def nodes(recorded):
-        with torch.set_grad_enabled(recorded):
-            y = subject.call_of(polynomial)(*leaves)[polynomial.outputs.index("float")]
-            z = -y
-        return [t.grad_fn for t in (y, z) if t.grad_fn is not None]
-
-    with torch.autograd.graph.node_creation_hook(lambda node: seen.append((node, node.next_functions))):
-        made = [node for recorded in calls for node in nodes(recorded)]
-    nodes(recorded=True)
-    numbered = [(made.index(node) if node in made else "unknown", node.name()) for node, _ in seen]
-    expected = [(number, node.name()) for number, node in enumerate(made)]
-    subject.assert_equal("nodes that the hook saw, numbered as they were made", got=numbered, expected=expected)
-    edges = [node.next_functions for node in made]
-    subject.assert_equal("edges of the nodes that the hook saw", got=[e for _, e in seen], expected=edges)
-    # Kept until here, since a leaf's node that nothing holds is created again.
-    del accumulators

@@ -283,3 +283,49 @@ WRONG = {
     "a reserved namespace": (ValueError, ["reserved"], lambda lib, op: torch.library.Library("prim", "FRAGMENT")),
     "get_ctx outside of a fake kernel": (Exception, [], lambda lib, op: torch.library.get_ctx().new_dynamic_size()),
 }
+
+
+# How get_kernel is told a dispatch key.
+KEYS = {"as text": _key, "itself": lambda device: getattr(torch._C.DispatchKey, _key(device))}
+
+
+@keeps("LIB-26")
+def test_a_kernel_may_call_the_one_that_it_replaces(subject, data):
+    """A kernel calls the one that get_kernel gave for some values, and is gone with its Library; gradients stay."""
+    name = subject.draw(data, tuple(NAMES), "get_kernel of")
+    key_of = KEYS[subject.draw(data, tuple(KEYS), "dispatch key")]
+    given = subject.draw(data, (2.0, 5.0, -1.0), "a")
+    x = subject.tensor(subject.draw(data, NUMBERS, "x")).requires_grad_()
+    device = x.device.type
+    with _library() as held, _library() as more:
+        op = _Operator()
+        held[0].define(f"{op.short}{SCHEMA}")
+        held[0].impl(op.short, lambda x, a=2.0: a * x, _key(device))
+        _formula(held[0], op.name, factor=3)
+        get = lambda: torch.library.get_kernel(NAMES[name](op), key_of(device))  # noqa: E731
+        original = subject.assert_accepted(get, "get_kernel")
+
+        def other(keys, x, a=2.0):
+            return original.call_boxed(keys, x, a) if bool((x < 0).any()) else x.new_zeros(2)
+
+        more[0].impl(op.short, other, _key(device), with_keyset=True, allow_override=True)
+        expected = given * x.detach() if bool((x < 0).any()) else np.zeros(2)
+        y = subject.assert_accepted(lambda: op(x, given), "a call of a kernel that may call the original one")
+        subject.assert_same("output", got=y.detach(), expected=expected)
+        (got,) = torch.autograd.grad(y.sum(), x)
+        subject.assert_same("gradient", got=got, expected=np.full(2, 3 * given))
+        more.pop()._destroy()
+        subject.assert_same("output afterwards", got=op(x, given).detach(), expected=given * x.detach())
+        missing = lambda: torch.library.get_kernel(f"{op.name}_not", key_of(device))  # noqa: E731
+        subject.assert_raises(RuntimeError, missing, "get_kernel of no operator", naming=[f"{op.name}_not"])
+
+
+@keeps("LIB-26", variant="custom-op")
+def test_get_kernel_takes_what_custom_op_gives(subject, data):
+    """The kernel of a CustomOpDef can be called with its arguments."""
+    x = subject.tensor(subject.draw(data, NUMBERS, "x"))
+    key = _key(x.device.type)
+    op = torch.library.custom_op(f"{SPACE}::tripled", lambda x: 3 * x, mutates_args=(), schema="(Tensor x) -> Tensor")
+    kernel = subject.assert_accepted(lambda: torch.library.get_kernel(op, key), "get_kernel of a CustomOpDef")
+    keys = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, key))
+    subject.assert_same("what the kernel gives", got=kernel.call_boxed(keys, x), expected=3 * x)

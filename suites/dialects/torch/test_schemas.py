@@ -1,6 +1,7 @@
 """The schemas of functions with annotations, and the operators that have them."""
 
 import inspect
+from itertools import count
 from typing import List, Optional, Sequence  # noqa: UP035 - what annotations may be made of
 
 import numpy as np
@@ -14,6 +15,7 @@ from autograd_conformance.harness.testing.marks import keeps
 __all__ = ("Optional", "Sequence", "dtype", "types")
 
 SPACE = "autograd_conformance_inferred"
+_COUNT = count()
 NAMES = ("x", "y", "scale")
 
 # Types of parameters, as they are written, with those of the schema.
@@ -82,6 +84,9 @@ def _parameter(name, annotation, default=NOTHING, kind=inspect.Parameter.POSITIO
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
+X = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Tensor)
+
+
 def _as_written(text, as_text):
     """An annotation as a string, as with ``from __future__ import annotations``, or as the type."""
     # A string within a string is read by no release.
@@ -147,7 +152,6 @@ def test_a_schema_is_that_of_the_annotations(subject, data):
 
 
 # What no schema has: the parameter, what changes, the type of the result, and words of the message.
-X = inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Tensor)
 WRONG = {
     "a parameter without a type": (_parameter("scale", NOTHING), (), Tensor, ["scale", "annotation"]),
     "a dict": (_parameter("scale", dict), (), Tensor, ["scale", "unsupported"]),
@@ -167,6 +171,66 @@ WRONG = {
 }
 
 
+# What a function with a tag takes beside the tensors that it changes.
+OTHERS = st.lists(st.sampled_from(("Tensor", "float", "Optional[Tensor]", "list[int]")), max_size=2)
+
+
+@keeps("LIB-22", variant="tags")
+def test_a_tag_says_which_arguments_come_back(subject, data):
+    """With the tag inplace the result is the first argument, with the tag out results are those to fill, in order."""
+    others = subject.draw(data, OTHERS, "types of other parameters")
+    count = subject.draw(data, (0, 1, 2, 3), "tensors to fill, 0 for the tag inplace")
+    listed = subject.draw(data, (False, True), "the tag is in a list")
+    tag = torch.Tag.out if count else torch.Tag.inplace
+    first, filled = ([], ["c", "a", "b"][:count]) if count else (["x"], [])
+    changed = {*first, *filled}
+    parameters = [
+        *((each, "Tensor", NOTHING, "", False) for each in first),
+        *((f"other{i}", text, NOTHING, "", False) for i, text in enumerate(others)),
+        *((each, "Tensor", NOTHING, "", True) for each in filled),
+    ]
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    function = _function(
+        [_parameter(name, eval(text), kind=kinds[alone]) for name, text, *_, alone in parameters],
+        tuple[(Tensor,) * count] if count > 1 else Tensor,
+    )
+    tags = [tag] if listed else tag
+    infer = lambda: torch.library.infer_schema(function, mutates_args=changed, tags=tags)  # noqa: E731
+    got = subject.assert_accepted(infer, "infer_schema with a tag")
+    results = [f"Tensor(a{i}!)" for i, (name, *_) in enumerate(parameters) if name in changed]
+    result = results[0] if count < 2 else f"({', '.join(results)})"
+    without = _schema(parameters, "Tensor", changed, None).removesuffix("Tensor")
+    subject.assert_equal("schema", got=got, expected=without + result)
+
+
+def _alone(name, annotation=Tensor):
+    return _parameter(name, annotation, kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+# What does not fit a tag: the tag, the parameters, what changes, and the type of the result.
+UNFIT = {
+    "no tensor first": ("inplace", [_parameter("scale", float), X], {"x"}, Tensor),
+    "a change of the second argument": ("inplace", [_parameter("y", Tensor), X], {"x"}, Tensor),
+    "a further change": ("inplace", [X, _parameter("y", Tensor)], {"x", "y"}, Tensor),
+    "unknown changes": ("inplace", [X], "unknown", Tensor),
+    "no result": ("inplace", [X], {"x"}, None),
+    "a tensor to fill by position": ("out", [X, _parameter("y", Tensor)], {"y"}, Tensor),
+    "a list to fill": ("out", [X, _alone("out", list[Tensor])], {"out"}, Tensor),
+    "nothing to fill": ("out", [X], (), Tensor),
+    "one result for two tensors": ("out", [X, _alone("out"), _alone("second")], {"out", "second"}, Tensor),
+}
+
+
+@keeps("LIB-22", variant="unfit")
+def test_what_does_not_fit_a_tag_is_refused(subject, data):
+    """A function that changes or returns other arguments than its tag says is refused, and the message has the tag."""
+    unfit = subject.draw(data, tuple(UNFIT), "unfit")
+    name, parameters, changed, result = UNFIT[unfit]
+    tag, function = getattr(torch.Tag, name), _function(parameters, result)
+    infer = lambda: torch.library.infer_schema(function, mutates_args=changed, tags=tag)  # noqa: E731
+    subject.assert_raises(ValueError, infer, f"a function with {unfit}", naming=[f"torch.Tag.{name}"])
+
+
 @keeps("LIB-22", variant="refused")
 def test_what_no_schema_has_is_refused(subject, data):
     """A message names the parameter, or what is wrong with the result or with mutates_args."""
@@ -182,6 +246,17 @@ def test_what_no_schema_has_is_refused(subject, data):
 @keeps("LIB-03", variant="schema")
 def test_a_schema_that_is_given_is_that_of_the_operator(subject, data):
     """A function without annotations has the defaults and changes of its schema, which mutates_args must not deny."""
+    _assert_as_its_schema(subject, data, "custom_op")
+
+
+@keeps("LIB-23", variant="schema")
+def test_a_schema_that_is_given_is_that_of_a_triton_op(subject, data):
+    """triton_op takes a schema as custom_op does."""
+    _assert_as_its_schema(subject, data, "triton_op")
+
+
+def _assert_as_its_schema(subject, data, by):
+    """An operator of a function without annotations has what its schema says."""
     changes = subject.draw(data, (False, True), "x changes")
     said = subject.draw(data, (False, True), "mutates_args says so")
     given = subject.draw(data, ((), (5.0,), (-1.0,)), "a, if it is passed")
@@ -194,7 +269,9 @@ def test_a_schema_that_is_given_is_that_of_the_operator(subject, data):
     def define():
         mark = "(a!)" if changes else ""
         schema = f"(Tensor{mark} x, float a=2.0) -> Tensor"
-        return torch.library.custom_op(f"{SPACE}::given", function, mutates_args={"x"} if said else (), schema=schema)
+        names = {"x"} if said else ()
+        # A faulty torch may keep the rules for modes of an operator with this name.
+        return getattr(torch.library, by)(f"{SPACE}::given_{next(_COUNT)}", function, mutates_args=names, schema=schema)
 
     if changes != said:
         facts = ["mutates_args", "schema"]
