@@ -64,14 +64,6 @@ def _counted(f, x):
     return x * y._version
 
 
-def _switched(f, x):
-    before = torch.is_grad_enabled()
-    torch.set_grad_enabled(False)
-    y = f.apply(x)
-    torch.set_grad_enabled(before)
-    return x * y + f.apply(x)
-
-
 def _kept(policy):
     return checkpoint.create_selective_checkpoint_contexts(lambda *_, **__: policy)
 
@@ -92,21 +84,17 @@ def _hooked(f, x):
 
 
 _SAVE = checkpoint.CheckpointPolicy.MUST_SAVE
-_AGAIN = checkpoint.CheckpointPolicy.PREFER_RECOMPUTE
 
 # What compiled code does with the Function and its argument.
 STATEMENTS = {
     "a keyword": lambda f, x: f.apply(x, times=2),
-    "a keyword alone": lambda f, x: f.apply(times=2, x=x),
     "a class method": lambda f, x: f.doubled(x),
     "a static method": lambda f, x: f.halved(x) * x,
     "no_grad": partial(_in_block, torch.no_grad),
     "inference_mode": partial(_in_block, torch.inference_mode),
-    "inference_mode(False)": partial(_in_block, lambda: torch.inference_mode(False)),
     "autocast": _in_autocast,
     "disable_saved_tensors_hooks": partial(_in_block, lambda: graph.disable_saved_tensors_hooks("not here")),
     "saved_tensors_hooks": partial(_in_block, lambda: graph.saved_tensors_hooks(lambda x: x + 0, lambda x: x)),
-    "set_grad_enabled": _switched,
     "autograd.grad": _by_grad,
     "backward, and a hook of a leaf": _hooked,
     "detach_": _detached,
@@ -114,13 +102,28 @@ STATEMENTS = {
     "data": lambda f, x: f.apply(x.data) * x,
     "grad": lambda f, x: f.apply(x) if x.grad is None else x * x.grad,
     "grad_fn": lambda f, x: f.apply(x) * (2 if f.apply(x).grad_fn is None else 3),
-    "requires_grad": lambda f, x: x * sum(t.requires_grad for t in (x, f.apply(x), x.detach())),
-    "is_leaf": lambda f, x: x * sum((2 if t.is_leaf else 3) for t in (x, f.apply(x))),
+    "requires_grad": lambda f, x: x * sum(t.requires_grad + 2 * t.is_leaf for t in (x, f.apply(x), x.detach())),
     "a checkpoint": _checkpointed,
     "a checkpoint that keeps all": lambda f, x: _checkpointed(f, x, context_fn=partial(_kept, _SAVE)),
-    "a checkpoint that keeps nothing": lambda f, x: _checkpointed(f, x, context_fn=partial(_kept, _AGAIN)),
-    "a checkpoint without random state": lambda f, x: _checkpointed(f, x, preserve_rng_state=False),
 }
+
+
+# How compiled code is told to treat a function.
+DECORATORS = {
+    "disable": lambda: torch.compiler.disable,
+    "nested_compile_region": lambda: torch.compiler.nested_compile_region,
+    "nonstrict_trace": lambda: torch._dynamo.nonstrict_trace,
+}
+
+
+def _decorated(f, name):
+    """A function of a tensor that calls the Function within a function with this decorator."""
+
+    @DECORATORS[name]()
+    def twice(given):
+        return {"y": f.apply(given["x"], 2)}
+
+    return lambda x: twice({"x": x})["y"]
 
 
 @keeps("COMPILE-20", slow=True, examples=0.04)
@@ -138,8 +141,9 @@ def test_compiled_statements_do_what_they_do_uncompiled(subject, data):
         y = call(x)
         return y, *torch.autograd.grad(y.sum(), x)
 
-    for (name, statement), backend in zip(STATEMENTS.items(), cycle(backends), strict=False):
-        call = partial(statement, f)
+    calls = {name: partial(statement, f) for name, statement in STATEMENTS.items()}
+    calls.update((name, _decorated(f, name)) for name in DECORATORS)
+    for (name, call), backend in zip(calls.items(), cycle(backends), strict=False):
         expected = result(call)
         with fresh():
             got = subject.assert_accepted(partial(result, torch.compile(call, backend=backend)), name)
