@@ -87,7 +87,7 @@ _SAVE = checkpoint.CheckpointPolicy.MUST_SAVE
 
 # What compiled code does with the Function and its argument.
 STATEMENTS = {
-    "a keyword": lambda f, x: f.apply(x, times=2),
+    "keywords": lambda f, x: f.apply(times=2, x=x),
     "a class method": lambda f, x: f.doubled(x),
     "a static method": lambda f, x: f.halved(x) * x,
     "no_grad": partial(_in_block, torch.no_grad),
