@@ -151,7 +151,7 @@ CLAUSES = (
         "ENG-19",
         "observed",
         "What grad, backward, hooks of several tensors and blocks around them cannot use raises, says why, and leaves "
-        "no gradient: no inputs, cotangents of another shape, a batch for an edge, blocks that end in the wrong order.",
+        "no gradient: no inputs, cotangents of another shape, a batch for an edge, a dual level that is not there.",
         "source: torch/autograd/__init__.py",
         needs="accumulate jvp",
         since="2.13",

@@ -185,8 +185,6 @@ EDITS: tuple[tuple[str, ...], ...] = (
      "ENG-19: backward runs within a transform"),
     (f"{_GRAPH}:register_multi_grad_hook", "if mode not in supported_modes:", "if False:",
      "ENG-19: a hook takes any mode"),
-    ("torch.autograd.forward_ad:exit_dual_level", "if level != _current_level:", "if False:",
-     "ENG-19: the outer level may be left first"),
     (f"{_GRAPH}:allow_mutation_on_saved_tensors", "if _allow_mutation_on_saved_tensors_enabled:", "if False:",
      "ENG-19: blocks that allow changes may be nested"),
     ("torch._library.autograd:make_autograd_impl", "(*schema.arguments, *schema.returns)", "(*schema.arguments,)",
