@@ -308,7 +308,7 @@ def test_a_kernel_may_call_the_one_that_it_replaces(subject, data):
         def other(keys, x, a=2.0):
             return original.call_boxed(keys, x, a) if bool((x < 0).any()) else x.new_zeros(2)
 
-        more[0].impl(op.short, other, _key(device), with_keyset=True, allow_override=True)
+        more[0].impl(op.short, other, _key(device), with_keyset=True)
         expected = given * x.detach() if bool((x < 0).any()) else np.zeros(2)
         y = subject.assert_accepted(lambda: op(x, given), "a call of a kernel that may call the original one")
         subject.assert_same("output", got=y.detach(), expected=expected)
