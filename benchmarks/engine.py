@@ -233,35 +233,43 @@ def reasons() -> dict[str, str]:
 
 
 def print_table(folder: Path) -> None:
-    """Print, by file, what is executed and what is killed."""
+    """Print, by file, what is executed and what is killed; in all files what that makes of all their mutants."""
     known, rows, explained = Map(folder), read(folder / "mutants.ndjson"), reasons()
-    made = [row for row in rows if row["fate"] != "no code"]
-    table = [_row(path, known, [row for row in made if row["path"] == path], explained) for path in SCOPE.files]
-    sums = [sum(row[n] for row in table) for n in range(1, 9)]
-    table = [*table, ["all", *sums]]
-    headers = ("file", "lines", "executed", "ifs", "both ways", "mutants", "killed", "no fault", "survivors")
-    percent = [_percent(row[6], row[5] - row[7]) for row in table]
-    by = [_killers([row for row in made if row["path"] == path or path == "all"]) for path, *_ in table]
+    made = Counter(mutant.path for mutant in all_mutants(known, "*"))
+    tried = [row for row in rows if row["fate"] != "no code"]
+    table = [
+        _row(path, known, made[path], [row for row in tried if row["path"] == path], explained) for path in SCOPE.files
+    ]
+    sums = [sum(row[n] for row in table) for n in range(1, 10)]
+    shares = [_share(row[7], row[6] - row[8]) for row in table]
+    weighed = [(row[5], share) for row, share in zip(table, shares, strict=True) if share is not None]
+    weights = sum(weight for weight, _ in weighed)
+    shares.append(sum(weight * share for weight, share in weighed) / weights if weights else None)
+    by = [_killers([row for row in tried if row["path"] == path or path == "all"]) for path in (*SCOPE.files, "all")]
+    headers = ("file", "lines", "executed", "ifs", "both ways", "mutants", "tried", "killed", "no fault", "survivors")
     print(
         tabulate(
-            [[*row, p, b] for row, p, b in zip(table, percent, by, strict=True)],
+            [
+                [*row, "" if share is None else f"{100 * share:.0f}", names]
+                for row, share, names in zip([*table, ["all", *sums]], shares, by, strict=True)
+            ],
             headers=(*headers, "killed, %", "most by"),
             tablefmt="github",
         )
     )
 
 
-def _row(path: str, known: Map, rows: list[dict[str, Any]], explained: dict[str, str]) -> list[Any]:
+def _row(path: str, known: Map, made: int, rows: list[dict[str, Any]], explained: dict[str, str]) -> list[Any]:
     lines = lines_of(path)
     ifs = list(known.ifs(path))
     killed = sum(row["fate"] == "killed" for row in rows)
     equal = sum(row["fate"] == "survived" and row["mutant"] in explained for row in rows)
     executed = sum((path, line) in known.ids for line in lines)
-    return [path, len(lines), executed, len(ifs), sum(ifs), len(rows), killed, equal, len(rows) - killed - equal]
+    return [path, len(lines), executed, len(ifs), sum(ifs), made, len(rows), killed, equal, len(rows) - killed - equal]
 
 
-def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f}" if whole else ""
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def _killers(rows: list[dict[str, Any]]) -> str:
