@@ -351,4 +351,15 @@ CLAUSES = (
         needs="jvp vmap",
         fault="under a transform backward gives a gradient without a history",
     ),
+    Clause(
+        "FUNC-23",
+        "documented",
+        "jacobian and hessian of autograd.functional are the same row by row and vectorized, and by jvp in forward "
+        "mode, which raises if not vectorized; a product with a vector of another size raises.",
+        "autograd: Functional higher level API",
+        quote='Set to "forward-mode" or "reverse-mode" to determine whether the Jacobian will be computed with forward '
+        'or reverse mode AD. Currently, "forward-mode" requires vectorized=True.',
+        needs="jvp double_backward",
+        fault="what jacobian records is detached",
+    ),
 )
