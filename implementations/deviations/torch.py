@@ -394,6 +394,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("KINK-03/samples",),
+        shows=(Found(starting="the gradient of "),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="what bernoulli, poisson and normal draw requires grad, and a pass gives their parameters zeros "
+            "without an error",
+            promise="If the function is not a deterministic mapping (i.e. it is not a mathematical function), it will "
+            "be marked as non-differentiable. This will make it error out in the backward if used on tensors that "
+            "require grad outside of a no_grad environment.",
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions, {_ISSUES}4159",
+            script="gradients_of_samples.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("JVP-07",),
         shows=(Found("a None from jvp for a floating output"),),
         cause=Cause(
