@@ -725,6 +725,20 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("LAYOUT-06/overlapping",),
+        shows=(Found("a pass that adds to .grad"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="under enforce_grad_layout_policy(False) an expanded gradient, such as that of a sum, becomes "
+            ".grad as it is, and the next pass raises because it cannot add to elements that share memory",
+            promise="The attribute will then contain the gradients computed and future calls to backward() will "
+            "accumulate (add) gradients into it.",
+            link=f"{_DOCS}generated/torch.Tensor.grad.html, {_SOURCE}torch/csrc/autograd/functions/accumulate_grad.h",
+            script="grad_without_layout_policy.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("PACK-07",),
         shows=(Found("access to a saved tensor that was changed, under hooks"),),
         cause=Cause(

@@ -267,6 +267,18 @@ CLAUSES = (
         fault="set_grad_enabled called as a function does nothing",
     ),
     Clause(
+        "MODE-08",
+        "documented",
+        "set_multithreading_enabled(False), which keeps backward on the calling thread, and enforce_grad_layout_policy "
+        "hold for their block, or as functions until they are called again, for their thread alone.",
+        "autograd: Locally disabling gradient computation",
+        quote="This can be used as a context-manager or as a function. It is thread-local and will not affect "
+        "computation in other threads.",
+        needs="threads",
+        since="2.13",
+        fault="set_multithreading_enabled as a function does nothing",
+    ),
+    Clause(
         "CPLX-01",
         "documented",
         "For a complex input backward returns the conjugate Wirtinger derivative: a holomorphic f gives its cotangent "

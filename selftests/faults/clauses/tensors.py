@@ -286,6 +286,11 @@ FAULTS = (
 
 FIXES = (
     Fix(
+        "LAYOUT-06",
+        plants.gradients(lambda _, found: plants.of_tensors(torch.Tensor.contiguous, found)),
+        variant="overlapping",
+    ),
+    Fix(
         "KINK-01",
         lambda: plants.all_of(*(plants.put(torch, *pair) for pair in _LEAST_SLOPES_OF_CLAMP.items())),
         variant="clamp",
