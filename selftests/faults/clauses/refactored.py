@@ -52,6 +52,9 @@ _PASSED_THROUGH = (
 
 # The function, what it has, and what it has instead; the title, and the other clauses that it breaks.
 EDITS: tuple[tuple[str, ...], ...] = (
+    (f"{_GRAPH}:region_activation_memory_budget", "if not torch.compiler.is_compiling():", "if False:", "COMPILE-20"),
+    ("torch._functorch.partitioners:min_cut_rematerialization_partition", "if unannotated_fw_ops:", "if False:",
+     "COMPILE-20: a budget of some operations is that of all"),
     (f"{_FUNCTION}:once_differentiable", "= any(", "= all(",
      "ONCE-02: double backward raises only if all cotangents require grad", "ONCE-07"),
     (f"{_FUNCTION}:FunctionCtx.save_for_forward", " or tensor is None", "",
