@@ -424,6 +424,21 @@ DEVIATIONS = (
         ),
     ),
     Deviation(
+        ids=("KINK-03/samples",),
+        shows=(Found(starting="the gradient of "),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="what bernoulli, poisson and normal draw requires grad, and a pass gives their parameters zeros "
+            "without an error",
+            promise="If the function is not a deterministic mapping (i.e. it is not a mathematical function), it will "
+            "be marked as non-differentiable. This will make it error out in the backward if used on tensors that "
+            "require grad outside of a no_grad environment.",
+            link=f"{_DOCS}notes/autograd.html#gradients-for-non-differentiable-functions, {_ISSUES}4159",
+            script="gradients_of_samples.py",
+            seen=_TO_2_14,
+        ),
+    ),
+    Deviation(
         ids=("JVP-07",),
         shows=(Found("a None from jvp for a floating output"),),
         cause=Cause(
@@ -737,6 +752,20 @@ DEVIATIONS = (
             link=f"{_DOCS}autograd.html#torch.autograd.graph.register_multi_grad_hook",
             script="multi_grad_hook_any_gets_none.py",
             seen=_EVERYWHERE,
+        ),
+    ),
+    Deviation(
+        ids=("LAYOUT-06/overlapping",),
+        shows=(Found("a pass that adds to .grad"),),
+        cause=Cause(
+            grade=Grade.BROKEN,
+            reason="under enforce_grad_layout_policy(False) an expanded gradient, such as that of a sum, becomes "
+            ".grad as it is, and the next pass raises because it cannot add to elements that share memory",
+            promise="The attribute will then contain the gradients computed and future calls to backward() will "
+            "accumulate (add) gradients into it.",
+            link=f"{_DOCS}generated/torch.Tensor.grad.html, {_SOURCE}torch/csrc/autograd/functions/accumulate_grad.h",
+            script="grad_without_layout_policy.py",
+            seen=_TO_2_14,
         ),
     ),
     Deviation(

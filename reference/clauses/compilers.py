@@ -192,14 +192,6 @@ CLAUSES = (
         fault="compiled code reads the memory of a negated tensor",
     ),
     Clause(
-        "LEGACY-01",
-        "documented",
-        "InplaceFunction and NestedIOFunction still exist for old code, and a subclass of InplaceFunction works "
-        "through apply.",
-        "Function: InplaceFunction",
-        fault="a subclass of InplaceFunction gives no gradient",
-    ),
-    Clause(
         "COMPILE-20",
         "documented",
         "Compiled code that sets modes, asks for gradients, changes or looks at tensors, or runs a checkpoint, around "
@@ -208,5 +200,25 @@ CLAUSES = (
         quote=SEMANTICS,
         needs="compile",
         fault="compiled code ignores no_grad",
+    ),
+    Clause(
+        "COMPILE-21",
+        "documented",
+        "Compiled under a region_activation_memory_budget of all its operations a Function has its gradients; around "
+        "a part of them the budget is refused, and so it is where nothing is compiled.",
+        "graph: region_activation_memory_budget",
+        quote="the annotation must cover every forward op in the graph (a partial annotation is rejected rather than "
+        "silently applied graph-wide) [...] using it outside of a compiled region raises a RuntimeError.",
+        needs="compile",
+        since="2.13",
+        fault="a budget is taken where nothing is compiled",
+    ),
+    Clause(
+        "LEGACY-01",
+        "documented",
+        "InplaceFunction and NestedIOFunction still exist for old code, and a subclass of InplaceFunction works "
+        "through apply.",
+        "Function: InplaceFunction",
+        fault="a subclass of InplaceFunction gives no gradient",
     ),
 )

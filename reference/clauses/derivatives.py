@@ -267,6 +267,18 @@ CLAUSES = (
         fault="set_grad_enabled called as a function does nothing",
     ),
     Clause(
+        "MODE-08",
+        "documented",
+        "set_multithreading_enabled(False), which keeps backward on the calling thread, and enforce_grad_layout_policy "
+        "hold for their block, or as functions until they are called again, for their thread alone.",
+        "autograd: Locally disabling gradient computation",
+        quote="This can be used as a context-manager or as a function. It is thread-local and will not affect "
+        "computation in other threads.",
+        needs="threads",
+        since="2.13",
+        fault="set_multithreading_enabled as a function does nothing",
+    ),
+    Clause(
         "CPLX-01",
         "documented",
         "For a complex input backward returns the conjugate Wirtinger derivative: a holomorphic f gives its cotangent "
@@ -294,7 +306,7 @@ CLAUSES = (
         "KINK-01",
         "documented",
         "At a kink of a locally convex or concave function the gradient is its subgradient of least norm, such as 0 "
-        "for relu at 0, and equal shares for the inputs of maximum that tie.",
+        "for relu at 0, and equal shares for the inputs of maximum that tie; where there is none it is the limit.",
         "autograd mechanics: Gradients for non-differentiable functions",
         fault="relu passes half of its cotangent at 0",
     ),
@@ -305,5 +317,16 @@ CLAUSES = (
         "gradient is allowed.",
         "autograd mechanics: Gradients for non-differentiable functions",
         fault="NaN cotangents arrive in backward as zeros",
+    ),
+    Clause(
+        "KINK-03",
+        "documented",
+        "A built-in operation that is random is not differentiable: a pass through it raises.",
+        "autograd mechanics: Gradients for non-differentiable functions",
+        quote="If the function is not a deterministic mapping (i.e. it is not a mathematical function), it will be "
+        "marked as non-differentiable. This will make it error out in the backward if used on tensors that require "
+        "grad outside of a no_grad environment.",
+        needs="requires_grad",
+        fault="rand_like has the gradient of its argument",
     ),
 )

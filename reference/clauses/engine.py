@@ -200,6 +200,19 @@ CLAUSES = (
         fault="grad returns gradients with the strides of their inputs",
     ),
     Clause(
+        "LAYOUT-06",
+        "documented",
+        "Under enforce_grad_layout_policy(False) a gradient that nobody else has becomes .grad as it lies, which gives "
+        "no warning; one that is copied gets its leaf's strides, and later passes add to either.",
+        "autograd: Locally disabling gradient computation",
+        quote="Stealable gradients whose layout does not match the parameter can still be stolen directly (avoiding an "
+        "extra copy). [...] The logic that creates a brand-new gradient (e.g., cloning into the correct layout when "
+        "the gradient is not stealable) is not affected by this flag.",
+        needs="accumulate views",
+        since="2.13",
+        fault="the policy is always enforced",
+    ),
+    Clause(
         "NODE-01",
         "documented",
         "An output's node is a graph.Node, named after its class with Backward appended.",

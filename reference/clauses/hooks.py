@@ -228,7 +228,7 @@ CLAUSES = (
         "PACK-09",
         "documented",
         "A node lists its saved tensors as _raw_saved_tensors until they are released; register_hooks on one of them "
-        "packs at once, and raises the second time.",
+        "packs at once, and raises the second time; on one of a built-in node that was released it raises, too.",
         "autograd mechanics: Registering hooks for a saved tensor",
         needs="saved_hooks",
         fault="a second pair of hooks on a saved tensor replaces the first",
@@ -262,6 +262,18 @@ CLAUSES = (
         quote="When we call backward, the output of pack_hook will be deleted, which causes the file to be removed",
         needs="saved_hooks memory",
         fault="what pack hooks return is kept for as long as the process",
+    ),
+    Clause(
+        "PACK-13",
+        "documented",
+        "A saved output is let go with the output if the pack hook detaches or copies it; if the hook keeps it as it "
+        "is, with the pass that frees the graph.",
+        "autograd mechanics: Registering default hooks for saved tensors",
+        quote="Calling .detach() on the input before keeping it breaks the cycle, which is why the examples below do "
+        "so. [...] Running backward with retain_graph=False releases the saved tensor and breaks the cycle, so memory "
+        "is freed as usual",
+        needs="saved_hooks memory",
+        fault="pack hooks are kept together with what they got",
     ),
     Clause(
         "ANOM-01",

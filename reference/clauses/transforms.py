@@ -373,4 +373,15 @@ CLAUSES = (
         needs="requires_grad vmap inplace",
         fault="stacked parameters require no grad",
     ),
+    Clause(
+        "FUNC-25",
+        "documented",
+        "jacobian and hessian of autograd.functional are the same row by row and vectorized, and by jvp in forward "
+        "mode, which raises if not vectorized; a product with a vector of another size raises.",
+        "autograd: Functional higher level API",
+        quote='Set to "forward-mode" or "reverse-mode" to determine whether the Jacobian will be computed with forward '
+        'or reverse mode AD. Currently, "forward-mode" requires vectorized=True.',
+        needs="jvp double_backward",
+        fault="what jacobian records is detached",
+    ),
 )

@@ -177,6 +177,10 @@ def _keeps_what_is_packed():
     return _hooks(keeping)()
 
 
+def _keeps_what_it_got(pack, unpack):
+    return lambda tensor: (pack(tensor), tensor), lambda pair: unpack(pair[0])
+
+
 FAULTS = (
     fault("PACK-01", _hooks(_packs_once), neighbours=plants.numbers("PACK", 2, 6, 12)),
     fault("PACK-01: what was unpacked is kept for later reads", _hooks(_unpacks_once)),
@@ -228,7 +232,15 @@ FAULTS = (
         plants.put(OffloadWrapper, "forward", lambda wrapper, *args: wrapper._checkpoint_wrapped_module(*args)),
         "memory of the intermediate",
     ),
-    fault("PACK-12", _keeps_what_is_packed, "files"),
+    fault(
+        "PACK-09: a saved tensor that was released takes hooks",
+        plants.wrapped(
+            torch._C._autograd.SavedTensor, "register_hooks", plants.rescued(lambda *_: None, says="has been freed")
+        ),
+    ),
+    fault("PACK-12", _keeps_what_is_packed, "files", neighbours=("PACK-13",)),
+    fault("PACK-13", _hooks(_keeps_what_it_got), neighbours=("PACK-12",)),
+    fault("PACK-13: what hooks return is kept", _keeps_what_is_packed, neighbours=("PACK-12",)),
 )
 
 FIXES = (Fix("PACK-07", _hooks(_checks_versions)),)

@@ -185,6 +185,9 @@ def _moving(_, *args):
         return any(forward_ad.unpack_dual(x).tangent is not None for x in tensors_of(args))
 
 
+_SAMPLERS = ("bernoulli", "poisson", "normal")
+_unrecorded = plants.under(torch.no_grad)
+
 FAULTS = (
     fault(
         "CPLX-01",
@@ -269,9 +272,22 @@ FAULTS = (
         "KINK-01: a norm at zero has gradient one",
         plants.wrapped(torch.linalg, "vector_norm", lambda norm, x, order: norm(x + 1e-300, order)),
     ),
+    fault(
+        "KINK-01: the slope of sqrt at zero is finite",
+        plants.wrapped(torch, "sqrt", lambda sqrt, x: torch.where(x > 0, sqrt(torch.where(x > 0, x, 1.0)), 0 * x)),
+    ),
+    fault(
+        "KINK-01: a tensor without dimensions has no share",
+        plants.wrapped(torch, "maximum", lambda maximum, x, y: maximum(x, y if y.dim() else y.detach() + 0 * y)),
+    ),
     fault("KINK-02", plants.each_cotangent(torch.nan_to_num), "nan"),
     fault("KINK-02: one NaN spoils all entries", plants.around_backward(_nan_everywhere), "nan"),
     fault("KINK-02: relu multiplies its cotangent with a mask", plants.put(torch, "relu", lambda x: x * (x > 0))),
+    fault("KINK-03", plants.wrapped(torch, "rand_like", lambda random, x: random(x) + x - x.detach()), "rand_like"),
+    fault(
+        "KINK-03: multinomial has a gradient of zero",
+        plants.wrapped(torch, "multinomial", lambda chosen, p, n: chosen(p, n) + 0 * p.sum()),
+    ),
     fault("MODE-01", _recording_if(lambda _: True), neighbours=plants.numbers("MODE", 2, 5, 6, 7)),
     fault(
         "MODE-01: outputs under no_grad keep the flag",
@@ -304,6 +320,11 @@ FAULTS = (
 
 FIXES = (
     Fix(
+        "LAYOUT-06",
+        plants.gradients(lambda _, found: plants.of_tensors(torch.Tensor.contiguous, found)),
+        variant="overlapping",
+    ),
+    Fix(
         "KINK-01",
         lambda: plants.all_of(*(plants.put(torch, *pair) for pair in _LEAST_SLOPES_OF_CLAMP.items())),
         variant="clamp",
@@ -314,6 +335,11 @@ FIXES = (
         "KINK-01",
         lambda: plants.all_of(plants.put(torch, "fmax", torch.maximum), plants.put(torch, "fmin", torch.minimum)),
         variant="fmax",
+    ),
+    Fix(
+        "KINK-03",
+        lambda: plants.all_of(*(plants.wrapped(torch, name, _unrecorded) for name in _SAMPLERS)),
+        variant="samples",
     ),
     Fix(
         "MODE-02",

@@ -9,6 +9,16 @@ from torch.autograd.gradcheck import GradcheckError
 
 from autograd_conformance.harness.testing.clauses import ClauseSubject, Fact
 
+# By how much a slope of one may be wrong: the share, the options of the check, and whether it passes.
+TOLERANCES: tuple[tuple[float, dict[str, float], bool], ...] = (
+    (5e-4, {}, True),
+    (5e-3, {}, False),
+    (5e-3, {"atol": 1e-2}, True),
+    (5e-4, {"atol": 1e-5, "rtol": 0.0}, False),
+    (5e-3, {"rtol": 1e-2}, True),
+    (5e-4, {"atol": 0.0, "rtol": 1e-4}, False),
+)
+
 
 def assert_check_fails(
     subject: ClauseSubject, what: str, check: Callable[..., bool], naming: Sequence[Fact] = (), **options: Any

@@ -120,6 +120,31 @@ def test_inductor_reads_tensors_that_are_negated_lazily(subject, data):
     subject.assert_same("gradient of compiled code", got=got, expected=FACTOR * weight * np.array(cotangent))
 
 
+@keeps("COMPILE-21", slow=True, examples=0.04)
+def test_a_budget_for_what_is_saved_covers_all_operations(subject, data):
+    """With a budget around all operations gradients are right; around a part of them, or uncompiled, it is refused."""
+    budget = subject.draw(data, (0.0, 0.5, 1.0), "budget")
+    x = subject.tensor([1.0, -2.0]).requires_grad_()
+    square = subject.define(
+        forward=lambda ctx, x: (ctx.save_for_backward(x), x * x)[1],
+        backward=lambda ctx, g: FACTOR * 2 * ctx.saved_tensors[0] * g,
+    )
+
+    def call(x):
+        with torch.autograd.graph.region_activation_memory_budget(budget):
+            return square.apply(x).square()
+
+    def gradient(function):
+        y = torch.compile(function, backend="aot_eager_decomp_partition")(x)
+        return torch.autograd.grad(y, x, torch.ones_like(y))[0]
+
+    with fresh():
+        subject.assert_same("gradient of compiled code", got=gradient(call), expected=FACTOR * 4 * x**3)
+        partly = lambda: gradient(lambda x: call(x * 3))  # noqa: E731
+        subject.assert_raises(RuntimeError, partly, "a budget for a part of the operations", naming=["cover"])
+    subject.assert_raises(RuntimeError, lambda: call(x), "a budget where nothing is compiled", naming=["compile"])
+
+
 @keeps("COMPILE-01", variant="parent", slow=True, examples=0.2)
 def test_a_backward_that_calls_its_parents_is_traced(subject, data):
     """A backward that calls its parent's backward is traced into one graph."""

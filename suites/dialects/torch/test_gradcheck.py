@@ -7,10 +7,11 @@ from itertools import count
 
 import torch
 from hypothesis import strategies as st
+from torch.autograd.gradcheck import GradcheckError
 
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.strategies.generated_functions import polynomials
-from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
+from autograd_conformance.suites.dialects.torch._gradcheck import TOLERANCES, assert_check_fails
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves
 
 SHAPES = ((), (1,), (2,), (2, 2))
@@ -76,18 +77,10 @@ def test_gradcheck_compares_with_finite_differences(subject, data):
     assert_check_fails(subject, "gradcheck of a wrong backward", check, facts, **modes)
 
 
-# By how much a slope of one may be wrong: the share, the options of gradcheck, and whether it passes.
-TOLERANCES = {
-    "by default": ((5e-4, {}, True), (5e-3, {}, False)),
-    "atol": ((5e-3, {"atol": 1e-2}, True), (5e-4, {"atol": 1e-5, "rtol": 0.0}, False)),
-    "rtol": ((5e-3, {"rtol": 1e-2}, True), (5e-4, {"atol": 0.0, "rtol": 1e-4}, False)),
-}
-
-
 @keeps("CHECK-01", variant="tolerances")
 def test_gradcheck_accepts_what_its_tolerances_allow(subject, data):
     """A slope may be wrong by atol and by the share rtol of it, and eps is the step of the finite differences."""
-    share, options, passes = subject.draw(data, st.sampled_from(sum(TOLERANCES.values(), ())), "share, options, passes")
+    share, options, passes = subject.draw(data, TOLERANCES, "share, options, passes")
     sign, fast = subject.draw(data, (1, -1), "sign"), {"fast_mode": subject.draw(data, (False, True), "fast_mode")}
     step = subject.draw(data, ({}, {"eps": 1e-6}, {"eps": 1e-3}), "options of the step")
 
@@ -131,6 +124,40 @@ def test_gradcheck_checks_the_parts_asked_for(subject, data):
     x = subject.tensor([1.0, 2.0], "float64").requires_grad_()
     got = torch.autograd.gradcheck(apply, (x,), raise_exception=False, **options)
     subject.assert_equal(f"gradcheck with {sorted(options)}", got=got, expected=right or not noticed)
+
+
+# By which rule a part of what it gets may be taken twice, with the options for gradcheck to look there.
+RULES = {"backward": {}, "jvp": {"check_forward_ad": True, "check_backward_ad": False}}
+
+
+@keeps("CHECK-01", variant="complex", examples=0.6)
+def test_gradcheck_looks_at_either_part_of_a_complex_number(subject, data):
+    """gradcheck names the part of a complex output, or for jvp of an input, for which alone a rule is wrong."""
+    dtype = subject.draw(data, ("complex128", "float64"), "dtype of the input")
+    rule = subject.draw(data, RULES if dtype == "complex128" else ("backward",), "rule")
+    part = subject.draw(data, ("imaginary", "real"), "part taken twice")
+    fast = subject.draw(data, (False, True), "fast_mode")
+    factor = subject.draw(data, (2 - 1j, 1 + 1j, -1 + 2j), "factor")
+    x = subject.tensor([1.0, 2.0], dtype).requires_grad_()
+
+    def function(twice):
+        def taken(g):
+            return torch.complex(g.real * (1 + (twice == "real")), g.imag * (1 + (twice == "imaginary")))
+
+        def backward(ctx, g):
+            found = factor.conjugate() * taken(g)
+            return found if x.is_complex() else found.real
+
+        jvp = lambda ctx, t: factor * taken(t)  # noqa: E731
+        return subject.custom(forward=lambda ctx, x: factor * x, backward=backward, jvp=jvp)
+
+    def check(twice):
+        return torch.autograd.gradcheck(function(twice), (x,), fast_mode=fast, **RULES[rule])
+
+    got = subject.assert_accepted(lambda: check(""), f"gradcheck of a right {rule}")
+    subject.assert_equal(f"gradcheck of a right {rule}", got=got, expected=True)
+    what = f"gradcheck of a {rule} that is wrong for one part"
+    subject.assert_raises(GradcheckError, lambda: check(part), what, naming=[part])
 
 
 # Wrong cotangents of a tensor of several elements; in fast mode a single wrong element may go unnoticed.

@@ -2,13 +2,14 @@
 
 from contextlib import contextmanager
 from functools import partial
+from itertools import count
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.testing.marks import keeps
-from autograd_conformance.suites.dialects.torch._gradcheck import assert_check_fails
+from autograd_conformance.suites.dialects.torch._gradcheck import TOLERANCES, assert_check_fails
 from autograd_conformance.suites.dialects.torch._powers import save_inputs
 
 
@@ -123,6 +124,50 @@ def test_gradgradcheck_gives_cotangents_that_are_not_contiguous(subject, data):
         )
     what = "whether backward saw contiguous cotangents alone"
     subject.assert_equal(what, got=all(seen), expected=not wanted)
+
+
+def _half_square(subject, second):
+    """Half of the square, with ``second(x, g)`` for the derivative of its slope."""
+    slope = subject.custom(
+        forward=lambda x: x * 1,
+        setup_context=save_inputs,
+        backward=lambda ctx, g: second(ctx.saved_tensors[0], g),
+        separate=False,
+    )
+    return subject.custom(
+        forward=lambda x: x * x / 2,
+        setup_context=save_inputs,
+        backward=lambda ctx, g: g * slope(ctx.saved_tensors[0]),
+        separate=False,
+    )
+
+
+@keeps("CHECK-07", variant="tolerances", examples=0.6)
+def test_gradgradcheck_accepts_what_its_tolerances_allow(subject, data):
+    """A second derivative may be wrong by atol and rtol, vary by nondet_tol, and have no kink within eps."""
+    share, options, passes = subject.draw(data, TOLERANCES, "share, options, passes")
+    varying = subject.draw(data, ({}, {"nondet_tol": 1e-3}), "options of what varies")
+    step = subject.draw(data, ({}, {"eps": 1e-3}), "options of the step")
+    sign, fast = subject.draw(data, (1, -1), "sign"), subject.draw(data, (False, True), "fast_mode")
+
+    def check(function, x, **more):
+        given = [subject.tensor([values], "float64").requires_grad_() for values in (x, 1.0)]
+        return torch.autograd.gradgradcheck(function, *given, raise_exception=False, fast_mode=fast, **more)
+
+    got = check(_half_square(subject, lambda x, g: (1 + sign * share) * g), 2.0, **options)
+    subject.assert_equal("gradgradcheck of a second derivative that is nearly right", got=got, expected=passes)
+    runs = count()
+    got = check(_half_square(subject, lambda x, g: (1 + 1e-6 * next(runs)) * g), 2.0, **varying)
+    subject.assert_equal("gradgradcheck of a second derivative that varies", got=got, expected=bool(varying))
+    # A step of more than the distance goes beyond the kink of the slope.
+    bent = subject.custom(
+        forward=lambda x: x * x.abs() / 2,
+        setup_context=save_inputs,
+        backward=lambda ctx, g: g * ctx.saved_tensors[0].abs(),
+        separate=False,
+    )
+    got = check(bent, sign * 1e-4, **step)
+    subject.assert_equal("gradgradcheck near a kink of the slope", got=got, expected=not step)
 
 
 @keeps("CHECK-08")

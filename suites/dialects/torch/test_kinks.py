@@ -19,6 +19,10 @@ SLOPES = {
     "softshrink": (lambda x: F.softshrink(x, 0.5), {-2.0: 1, -0.5: 0, 0.0: 0, 0.5: 0, 2.0: 1}),
     "hardtanh": (lambda x: F.hardtanh(x), {-2.0: 0, -1.0: 0, 0.5: 1, 1.0: 0, 2.0: 0}),
     "threshold": (lambda x: F.threshold(x, 0.0, 0.0), {-2.0: 0, 0.0: 0, 2.0: 1}),
+    "sqrt": (lambda x: torch.sqrt(x), {0.0: math.inf, 4.0: 0.25, 0.25: 1}),
+    "pow": (lambda x: x**0.5, {0.0: math.inf, 4.0: 0.25, 0.25: 1}),
+    "asin": (lambda x: torch.asin(x), {-1.0: math.inf, 0.0: 1, 1.0: math.inf}),
+    "acos": (lambda x: torch.acos(x), {-1.0: -math.inf, 0.0: -1, 1.0: -math.inf}),
     "l1_loss": (lambda x: F.l1_loss(x, torch.ones_like(x), reduction="none"), {0.0: -1, 1.0: 0, 2.0: 1}),
 }
 CLAMPS = {
@@ -43,7 +47,7 @@ def _assert_slopes(subject, data, functions):
 
 @keeps("KINK-01", examples=3)
 def test_the_least_slope_is_taken_at_a_kink(subject, data):
-    """Activations and losses have the slope of least magnitude at their kinks."""
+    """The slope at a kink is that of least magnitude, and infinite where a function begins with such a slope."""
     _assert_slopes(subject, data, SLOPES)
 
 
@@ -68,10 +72,13 @@ def _assert_shares(subject, data, functions):
     f, sign = _chooser(functions, subject.draw(data, functions, "function"))
     entries = st.lists(st.tuples(*[st.sampled_from((0.0, 1.0))] * 2, st.sampled_from(FACTORS)), min_size=1, max_size=4)
     a, b, cotangents = np.transpose(subject.draw(data, entries, "two values and a cotangent of each entry"))
-    tensors = [x.requires_grad_() for x in subject.tensors([a, b])]
+    number = subject.draw(data, (False, True), "the second tensor has no dimension")
+    other = b[0] if number else b
+    tensors = [x.requires_grad_() for x in subject.tensors([a, np.array(other)])]
     found = torch.autograd.grad(f(*tensors), tensors, subject.tensor(cotangents))
-    share = (1 + np.sign(a - b) * sign) / 2
-    subject.assert_all_same("gradient", got=found, expected=[cotangents * share, cotangents * (1 - share)])
+    share = (1 + np.sign(a - other) * sign) / 2
+    rest = cotangents * (1 - share)
+    subject.assert_all_same("gradient", got=found, expected=[cotangents * share, rest.sum() if number else rest])
 
 
 @keeps("KINK-01", variant="ties")
@@ -165,3 +172,47 @@ def test_a_nan_cotangent_does_not_reach_flat_parts(subject, data):
     (found,) = torch.autograd.grad(f(primal), primal, subject.tensor(g))
     expected = np.where([slopes[point] == 0 for point in x], 0.0, g)
     subject.assert_same("gradient", got=found, expected=expected)
+
+
+def _assert_random(subject, data, functions):
+    """The gradient of a random result is an error, whatever is computed from it."""
+    name = subject.draw(data, functions, "function")
+    after = subject.draw(data, (1.0, -2.0), "factor of the result")
+    shape = subject.draw(data, ((2,), (1, 3)), "shape")
+    x = subject.tensor(np.full(shape, 0.5)).requires_grad_()
+
+    def action():
+        y = functions[name](x) * after
+        return torch.autograd.grad(y, x, torch.ones_like(y))
+
+    subject.assert_raises(RuntimeError, action, f"the gradient of {name}")
+
+
+# Random functions of what a tensor is like, or of probabilities that choose an index.
+RANDOM = {
+    "rand_like": lambda x: torch.rand_like(x),
+    "randn_like": lambda x: torch.randn_like(x),
+    "randint_like": lambda x: torch.randint_like(x, 3),
+    "multinomial": lambda p: torch.multinomial(p, 1),
+    "binomial": lambda p: torch.binomial(torch.ones_like(p), p),
+}
+
+
+@keeps("KINK-03", examples=0.4)
+def test_random_results_have_no_gradient(subject, data):
+    """A pass through what is drawn at random raises."""
+    _assert_random(subject, data, RANDOM)
+
+
+SAMPLES = {
+    "bernoulli": lambda p: torch.bernoulli(p),
+    "poisson": lambda rate: torch.poisson(rate),
+    "normal": lambda mean: torch.normal(mean, 1.0),
+    "normal of a deviation": lambda deviation: torch.normal(0.0, deviation),
+}
+
+
+@keeps("KINK-03", variant="samples", examples=0.4)
+def test_samples_have_no_gradient_for_their_parameters(subject, data):
+    """A pass to the parameters of what is drawn from a distribution raises."""
+    _assert_random(subject, data, SAMPLES)

@@ -1,11 +1,14 @@
 """Memory layouts: of the cotangents that backward sees, of what grad returns, and of .grad."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
 from autograd_conformance.harness.testing.marks import keeps
 from autograd_conformance.suites.dialects.torch._engine_entries import BACKWARD, ENTRIES, GRAD, METHOD, run_pass
+from autograd_conformance.suites.dialects.torch._warnings import every_warning, warned
 
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 SHAPES = ((2, 3), (3, 2, 4), (4,))
@@ -144,3 +147,65 @@ def test_gradients_keep_the_layout_that_backward_gave_them(subject, data):
     got = run_pass(GRAD, [y], [x], [torch.ones_like(y)])[0]
     subject.assert_equal("strides of what grad returns", got=got.stride(), expected=gradient.stride())
     subject.assert_same("gradient", got=got, expected=gradient)
+
+
+def _policy(enforced):
+    return torch.autograd.grad_mode.enforce_grad_layout_policy(enforced)
+
+
+OVERLAPPING = ("expanded", "all one element")
+
+
+def _assert_added(subject, data, layouts):
+    """With the policy on or off, .grad has the right strides and, after several passes, the right values."""
+    enforced = subject.draw(data, (False, True), "the policy is enforced")
+    held = subject.draw(data, (False, True), "backward keeps what it returns")
+    shape, dtype = subject.draw(data, SHAPES, "shape"), subject.draw(data, DTYPES, "dtype")
+    lies, returned = subject.draw(data, LAYOUTS, "leaf"), subject.draw(data, layouts, "gradient")
+    passes = subject.draw(data, (2, 1), "passes")
+    leaf, kept = _made(subject, shape, dtype, lies).requires_grad_(), []
+
+    def backward(ctx, g):
+        gradient = _made(subject, shape, dtype, returned)
+        kept.extend([gradient] if held else [])
+        return gradient
+
+    call = subject.custom(forward=lambda ctx, x: x * 2, backward=backward)
+    made = _made(subject, shape, dtype, returned)
+    with _policy(enforced):
+        for _ in range(passes):
+            again = partial(run_pass, BACKWARD, [call(leaf)], [leaf], [torch.ones_like(leaf)])
+            subject.assert_accepted(again, "a pass that adds to .grad")
+    imposed = leaf.stride() if LAYOUTS[lies][1] else _row_major(shape)
+    expected = imposed if enforced or held else made.stride()
+    if returned not in OVERLAPPING:
+        subject.assert_equal("strides of .grad", got=leaf.grad.stride(), expected=expected)
+    subject.assert_same(".grad", got=leaf.grad, expected=passes * subject.implementation.numpy(made))
+
+
+@keeps("LAYOUT-06")
+def test_a_gradient_may_keep_its_strides_where_that_is_allowed(subject, data):
+    """Without the policy a gradient that nobody else has becomes .grad as it lies; a copy lies like the leaf."""
+    _assert_added(subject, data, [layout for layout in LAYOUTS if layout not in OVERLAPPING])
+
+
+@keeps("LAYOUT-06", variant="overlapping", examples=0.6)
+def test_a_gradient_of_shared_elements_can_be_added_to(subject, data):
+    """With or without the policy a later pass adds to a .grad whose gradient was expanded."""
+    _assert_added(subject, data, OVERLAPPING)
+
+
+@keeps("LAYOUT-06", variant="warning", examples=0.4)
+def test_a_sum_that_lies_otherwise_gives_a_warning(subject, data):
+    """A new .grad that does not lie like its leaf gives a warning under the policy alone."""
+    enforced = subject.draw(data, (False, True), "the policy is enforced")
+    shape, dtype = subject.draw(data, SHAPES[:2], "shape"), subject.draw(data, DTYPES, "dtype")
+    leaf = _made(subject, shape, dtype, "row-major").requires_grad_()
+    double = subject.custom(forward=lambda ctx, x: x * 2, backward=lambda ctx, g: 2 * g)
+    leaf.grad = _made(subject, shape, dtype, "column-major")
+    y, ones = double(leaf), _made(subject, shape, dtype, "column-major")
+    with every_warning(), _policy(enforced):
+        found = warned(partial(y.backward, ones, create_graph=True), "layout contract")
+    # With create_graph a leaf is part of a cycle with its .grad.
+    leaf.grad = None
+    subject.assert_equal("whether it warns of the layout", got=bool(found), expected=enforced)

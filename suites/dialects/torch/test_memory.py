@@ -1,7 +1,5 @@
 """The memory of saved outputs, and the warning about the cycle of a leaf with its .grad."""
 
-import warnings
-from contextlib import contextmanager
 from functools import partial
 
 import torch
@@ -13,6 +11,7 @@ from autograd_conformance.suites.contract._garbage import without_collector
 from autograd_conformance.suites.contract._inplace_and_views import NONEMPTY
 from autograd_conformance.suites.contract._storing_calls import drawn_storing
 from autograd_conformance.suites.dialects.torch._leaves import new_leaves
+from autograd_conformance.suites.dialects.torch._warnings import every_warning, warned
 
 
 @keeps("MEM-04", variant="outputs")
@@ -40,17 +39,6 @@ def test_the_memory_of_saved_outputs_goes_before_the_next_node_runs(subject, dat
     subject.assert_equal(what, got=seen, expected=[not kept for kept in retained])
 
 
-@contextmanager
-def every_warning():
-    """Warnings that normally appear once per process appear every time."""
-    always = torch.is_warn_always_enabled()
-    torch.set_warn_always(True)
-    try:
-        yield
-    finally:
-        torch.set_warn_always(always)
-
-
 # Backward passes of one output with a cotangent.
 BACKWARD = {
     "torch.autograd.backward": lambda *args, **options: torch.autograd.backward(*args, **options),
@@ -69,8 +57,8 @@ def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
     (cotangent,) = subject.tensors(polynomial.cotangents(), polynomial.dtype)
     tracked = [x for x in leaves if x.requires_grad]
     with every_warning():
-        quiet = warned(partial(BACKWARD[way], output, cotangent, retain_graph=True))
-        quiet += warned(partial(torch.autograd.grad, output, tracked, cotangent, create_graph=True))
+        quiet = warned(partial(BACKWARD[way], output, cotangent, retain_graph=True), "create_graph")
+        quiet += warned(partial(torch.autograd.grad, output, tracked, cotangent, create_graph=True), "create_graph")
         subject.assert_equal("warnings of backward without create_graph, and of grad with it", got=quiet, expected=[])
         for _ in range(times):
             action = partial(BACKWARD[way], output, cotangent, create_graph=True)
@@ -78,11 +66,3 @@ def test_backward_with_create_graph_warns_of_a_cycle(subject, data):
             subject.assert_warns(UserWarning, action, "backward with create_graph", naming=facts)
     for leaf in tracked:
         leaf.grad = None
-
-
-def warned(action):
-    """The messages of the warnings about create_graph that the action gives; a device may warn of something else."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        action()
-    return [text for warning in caught if "create_graph" in (text := str(warning.message))]

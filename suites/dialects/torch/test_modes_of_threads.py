@@ -1,13 +1,14 @@
 """What holds for one thread alone: grad modes, saved-tensor hooks and autocast; modes that are set by a call."""
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import torch
 from hypothesis import strategies as st
 from torch.autograd import graph
 
 from autograd_conformance.harness.testing.marks import keeps
+from autograd_conformance.suites.dialects.torch._blocks import LEAVING, Left, leave
 
 # Seconds after which a thread counts as stuck.
 PATIENCE = 60
@@ -110,6 +111,7 @@ FACTORIES = {
     "zeros": lambda device: torch.zeros(2, device=device, requires_grad=True),
     "ones": lambda device: torch.ones(2, device=device, requires_grad=True),
     "full": lambda device: torch.full((2,), 3.0, device=device, requires_grad=True),
+    "randn": lambda device: torch.randn(2, device=device, requires_grad=True),
     "tensor": lambda device: torch.tensor([1.0, 2.0], device=device, requires_grad=True),
     "empty": lambda device: torch.empty(2, device=device, requires_grad=True),
     "zeros_like": lambda device: torch.zeros_like(torch.ones(2, device=device), requires_grad=True),
@@ -139,6 +141,65 @@ def test_set_grad_enabled_holds_until_it_is_called_again(subject, data):
     expected = [dict.fromkeys(FACTORIES, True)] * len(flags)
     subject.assert_equal("requires_grad of what a factory makes", got=ready, expected=expected)
     subject.assert_equal("grad mode after the block", got=torch.is_grad_enabled(), expected=before)
+
+
+# Modes of backward passes, which are on unless they are set: how, and what they are. Few passes show a difference.
+BACKWARD_MODES = {
+    "set_multithreading_enabled": (
+        lambda on: torch.autograd.grad_mode.set_multithreading_enabled(on),
+        lambda: torch._C._is_multithreading_enabled(),
+    ),
+    "enforce_grad_layout_policy": (
+        lambda on: torch.autograd.grad_mode.enforce_grad_layout_policy(on),
+        lambda: torch._C._is_grad_layout_enforcement_enabled(),
+    ),
+}
+
+
+@keeps("MODE-08", examples=0.6)
+def test_modes_of_backward_hold_for_a_block_or_until_the_next_call(subject, data):
+    """They hold for a block, or where they are called until the next call, and in another thread not at all."""
+    enter, mode = BACKWARD_MODES[subject.draw(data, BACKWARD_MODES, "mode")]
+    step = st.tuples(st.sampled_from(("call", "block", "thread")), st.booleans())
+    steps = subject.draw(data, st.lists(step, min_size=1, max_size=4), "steps, and what each sets")
+    leaving = subject.draw(data, LEAVING, "blocks left by")
+    now = subject.draw(data, (False, True), "first call")
+    got, expected = [], []
+    try:
+        enter(now)
+        for how, on in steps:
+            if how == "call":
+                enter(on)
+                now = on
+            elif how == "block":
+                with suppress(Left), enter(on):
+                    got.append(mode())
+                    leave(leaving)
+                expected.append(on)
+            else:
+                got.append(_in_thread(lambda on=on: (mode(), enter(on), mode())[::2]))
+                expected.append((True, on))
+            got.append(mode())
+            expected.append(now)
+    finally:
+        enter(True)
+    subject.assert_equal("the mode in each block or thread, and after each step", got=got, expected=expected)
+
+
+@keeps("MODE-08", variant="calling", accelerator=True, examples=0.2)
+def test_backward_runs_on_the_calling_thread_if_it_has_to(subject, data):
+    """On an accelerator backward runs on another thread, unless that is switched off."""
+    enabled = subject.draw(data, (False, True), "set_multithreading_enabled")
+    ran = []
+    double = subject.custom(
+        forward=lambda ctx, x: 2 * x, backward=lambda ctx, g: (ran.append(threading.get_ident()), 2 * g)[1]
+    )
+    x = subject.tensor([1.0, 2.0]).requires_grad_()
+    with torch.autograd.grad_mode.set_multithreading_enabled(enabled):
+        (got,) = torch.autograd.grad(double(x), x, torch.ones_like(x))
+    subject.assert_same("gradient", got=got, expected=2 * torch.ones_like(x))
+    here = [ident == threading.get_ident() for ident in ran]
+    subject.assert_equal("whether backward ran on the calling thread", got=here, expected=[not enabled])
 
 
 @keeps("MODE-04", variant="grad_modes")
